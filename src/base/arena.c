@@ -1,0 +1,114 @@
+#include "base/arena.h"
+#include "base/guard.h"
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)64 << 10)
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	_Alignas(16) char data[];
+};
+
+struct arena {
+	struct chunk *chunk;      /* the one being filled, then older ones */
+	struct guard *guard;
+	size_t bytes;
+};
+
+struct arena *arena_new(struct guard *guard)
+{
+	struct arena *arena = calloc(1, sizeof *arena);
+	if (!arena) {
+		if (guard)
+			guard_leave(guard, GUARD_MEMORY, "out of memory");
+		return NULL;
+	}
+	arena->guard = guard;
+	return arena;
+}
+
+void arena_free(struct arena *arena)
+{
+	if (!arena)
+		return;
+	for (struct chunk *chunk = arena->chunk; chunk;) {
+		struct chunk *next = chunk->next;
+		free(chunk);
+		chunk = next;
+	}
+	free(arena);
+}
+
+static struct chunk *chunk_new(struct arena *arena, size_t size)
+{
+	struct chunk *chunk = size < SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+	if (!chunk) {
+		if (arena->guard)
+			guard_leave(arena->guard, GUARD_MEMORY, "out of memory: %zu bytes more than the %zu in use", size, arena->bytes);
+		abort();
+	}
+	chunk->used = 0;
+	chunk->size = size;
+	arena->bytes += size;
+	return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	size_t need = size > SIZE_MAX - 32 ? SIZE_MAX - 32 : (size + 15) / 16 * 16;
+	struct chunk *chunk = arena->chunk;
+	if (!chunk || chunk->size - chunk->used < need) {
+		struct chunk *fresh = chunk_new(arena, need > CHUNK_BYTES / 4 ? need : CHUNK_BYTES);
+		if (chunk && need > CHUNK_BYTES / 4) {       /* a block of its own; go on filling the current chunk */
+			fresh->next = chunk->next;
+			chunk->next = fresh;
+		} else {
+			fresh->next = chunk;
+			arena->chunk = fresh;
+		}
+		chunk = fresh;
+	}
+	void *block = chunk->data + chunk->used;
+	chunk->used += need;
+	return memset(block, 0, size);
+}
+
+void *arena_copy(struct arena *arena, const void *data, size_t size)
+{
+	void *copy = arena_alloc(arena, size);
+	if (size)
+		memcpy(copy, data, size);
+	return copy;
+}
+
+size_t arena_bytes(const struct arena *arena)
+{
+	return arena->bytes;
+}
+
+void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, size_t item_size)
+{
+	if (count < *capacity)
+		return;
+	size_t larger = *capacity ? 2 * *capacity : 8;
+	void *fresh = arena_alloc(arena, larger * item_size);
+	if (count)
+		memcpy(fresh, *data, count * item_size);
+	*data = fresh;
+	*capacity = larger;
+}
+
+_Noreturn void guard_leave(struct guard *guard, enum guard_reason reason, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(guard->message, sizeof guard->message, format, arguments);
+	va_end(arguments);
+	guard->reason = reason;
+	longjmp(guard->leave, 1);
+}

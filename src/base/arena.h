@@ -1,0 +1,25 @@
+/* Arenas own memory: everything the compiler makes lives in one and goes with it.  arena.c is the only caller of malloc.
+ * An arena that cannot grow, or a broken invariant, leaves through the guard of its session (see guard.h). */
+#ifndef STC_ARENA_H
+#define STC_ARENA_H
+#include <stddef.h>
+
+struct guard;
+struct arena;
+
+struct arena *arena_new(struct guard *guard);                       /* NULL only if guard is NULL and memory is out */
+void arena_free(struct arena *arena);                               /* NULL is accepted */
+void *arena_alloc(struct arena *arena, size_t size);                /* zeroed, aligned to 16 */
+void *arena_copy(struct arena *arena, const void *data, size_t size);
+size_t arena_bytes(const struct arena *arena);                      /* what the arena holds, for reports */
+
+#define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
+#define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
+
+/* A growing array in an arena: declare `VEC(struct op *) ops;`, zero it, push. */
+#define VEC(type) struct { type *data; size_t count, capacity; }
+#define VEC_PUSH(arena, vec, item) \
+	(vec_grow((arena), (void **)&(vec)->data, &(vec)->capacity, (vec)->count, sizeof *(vec)->data), (vec)->data[(vec)->count++] = (item))
+void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, size_t item_size);
+
+#endif

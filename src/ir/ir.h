@@ -1,0 +1,154 @@
+/* The IR: operations in blocks, values, attributes, types.  One structure for all levels; its text is MLIR's generic form.
+ * A module owns everything in its arena; nothing is freed by itself. */
+#ifndef STC_IR_H
+#define STC_IR_H
+#include "base/diag.h"
+#include "base/guard.h"
+#include "base/map.h"
+#include "ir/type.h"
+
+enum level { LEVEL_TENSOR = 1, LEVEL_STREAM = 2, LEVEL_HARDWARE = 4, LEVEL_BODY = 8 };
+
+enum op_code {
+	OP_NONE,
+#define X(code, name, levels, operands, results, regions, doc) OP_##code,
+#include "ir/ops.def"
+#undef X
+	OP_COUNT
+};
+
+struct op_info {
+	const char *name;         /* MLIR name, "arith.addf" */
+	int levels;               /* of enum level */
+	int operands, results;    /* -1: any */
+	int regions;
+	const char *doc;
+};
+extern const struct op_info op_info[OP_COUNT];
+enum op_code op_code_of(const char *name, size_t size);   /* OP_NONE if there is no such row */
+
+enum attr_kind {
+	ATTR_UNIT,
+	ATTR_BOOL,                /* integer 0 or 1 */
+	ATTR_INTEGER,             /* integer, type */
+	ATTR_FLOAT,               /* real, type */
+	ATTR_STRING,              /* text */
+	ATTR_SYMBOL,              /* text without @ */
+	ATTR_TYPE,                /* type */
+	ATTR_MAP,                 /* map */
+	ATTR_ARRAY,               /* items[i].value, count */
+	ATTR_DICTIONARY,          /* items, sorted by name */
+	ATTR_INTEGERS,            /* array<i64: …> (type = element type, i1/i8/i32/i64): integers, count */
+	ATTR_DENSE,               /* dense elements: type = tensor or vector type, data, bytes; splat: data is one element */
+	ATTR_OPAQUE,              /* text as MLIR prints it, for attributes of dialects that we do not look into */
+};
+
+struct attr {
+	enum attr_kind kind;
+	const struct type *type;
+	int64_t integer;
+	double real;
+	const char *text;
+	struct affine_map map;
+	int count;
+	const struct named *items;
+	const int64_t *integers;
+	const void *data;         /* little endian; i1 one byte an element */
+	size_t bytes;
+	bool splat;
+};
+
+struct named {
+	const char *name;         /* NULL in arrays */
+	const struct attr *value;
+};
+
+struct value {
+	const struct type *type;
+	struct op *def;           /* NULL for block arguments */
+	struct block *block;      /* of a block argument */
+	int index;                /* result or argument number */
+	int uses;                 /* filled by ir_count_uses */
+	int id;                   /* scratch: number when printing; free for passes in between */
+	void *data;               /* scratch for one pass or evaluation */
+};
+
+struct op {
+	enum op_code code;
+	struct location location;
+	int operands, results, attributes;
+	struct value **operand;
+	struct value **result;
+	struct named *attribute;  /* sorted by name */
+	struct block *region[2];  /* single blocks; NULL where absent */
+	struct kernel *kernel;    /* OP_KERNEL: everything but operands and result type */
+	struct block *parent;
+	struct op *previous, *next;
+};
+
+struct block {
+	struct op *first, *last;
+	int arguments;
+	struct value **argument;
+	struct op *parent;        /* the op whose region this is */
+};
+
+struct module {
+	struct arena *arena;
+	struct guard *guard;
+	struct diag *diag;
+	struct map types;         /* text -> type */
+	enum level level;
+	struct op *op;            /* builtin.module */
+};
+
+struct module *module_new(struct arena *arena, struct guard *guard, struct diag *diag, enum level level);
+struct block *module_body(const struct module *module);
+struct op *module_find(const struct module *module, const char *symbol);   /* a function by name; NULL */
+struct op *module_main(const struct module *module);                       /* the function that is neither private nor a process */
+struct module *module_clone(const struct module *module, struct arena *arena);
+
+/* Building.  Ops are appended to `block`, or put before `before` if that is not NULL. */
+struct op *op_new(struct module *module, enum op_code code, struct location location, int operands, struct value *const *operand, int results, const struct type *const *result);
+void op_append(struct block *block, struct op *op);
+void op_insert_before(struct op *before, struct op *op);
+void op_remove(struct op *op);                                             /* unlinks; the memory stays with the arena */
+void op_set_operands(struct module *module, struct op *op, int operands, struct value *const *operand);
+struct block *block_new(struct module *module, struct op *parent, int region);
+struct value *block_add_argument(struct module *module, struct block *block, const struct type *type);
+/* One-result shorthand: makes, appends to block, returns the result. */
+struct value *build(struct module *module, struct block *block, enum op_code code, const struct type *result, int operands, struct value *const *operand);
+
+const struct attr *attr_get(const struct op *op, const char *name);        /* NULL if absent */
+void attr_set(struct module *module, struct op *op, const char *name, const struct attr *value);   /* NULL removes */
+const struct attr *attr_unit(struct module *module);
+const struct attr *attr_bool(struct module *module, bool value);
+const struct attr *attr_integer(struct module *module, int64_t value);                     /* i64 */
+const struct attr *attr_typed_integer(struct module *module, int64_t value, const struct type *type);
+const struct attr *attr_float(struct module *module, double value, const struct type *type);
+const struct attr *attr_string(struct module *module, const char *text);
+const struct attr *attr_symbol(struct module *module, const char *text);
+const struct attr *attr_type(struct module *module, const struct type *type);
+const struct attr *attr_map(struct module *module, struct affine_map map);
+const struct attr *attr_array(struct module *module, int count, const struct attr *const *items);
+const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);   /* sorts a copy */
+const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);       /* array<i64> */
+const struct attr *attr_item(const struct attr *dictionary, const char *name);             /* NULL if absent or not a dictionary */
+int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent);
+const char *attr_text_or(const struct op *op, const char *name, const char *absent);       /* string or symbol */
+/* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
+const struct attr *function_argument_attr(const struct op *function, int index, const char *name);
+const struct attr *function_result_attr(const struct op *function, int index, const char *name);
+
+void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);   /* pre-order, regions included; visit may remove the op it is given */
+void ir_count_uses(struct block *block);                                   /* fills value->uses of all results and arguments below */
+void ir_replace(struct block *block, const struct value *from, struct value *to);   /* in every op below */
+
+/* Text: MLIR generic form, deterministic; byte-identical after reading it back. */
+void ir_print(struct module *module, struct text *out);
+void op_print_short(const struct op *op, struct text *out);                /* one line for messages */
+
+/* Checks the table (operand and result counts, level), the types and the structure; diagnostics go to module->diag. */
+bool ir_verify(struct module *module);
+
+#endif

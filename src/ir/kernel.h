@@ -1,0 +1,78 @@
+/* A kernel: a box of loops over linear addresses, with a scalar body.  One result.
+ *
+ *   for every point of the loops, outermost first:
+ *       x[j]  = operand j at offset + Σ stride[l] * counter[l] (+ index value * index_stride), if inside its guard, else 0
+ *   without reduction loops:  result[…] = update(x)
+ *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc); after the last: result[…] = post(x, acc)
+ *
+ * post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
+ * At tensor level loops are in source order.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
+ * (all its points at once); then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
+ * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) … */
+#ifndef STC_KERNEL_H
+#define STC_KERNEL_H
+#include "ir/ir.h"
+
+struct loop {
+	int64_t extent;
+	bool reduction;
+};
+
+struct guard_range {
+	int loop;
+	int64_t low, high;        /* active where low <= counter < high */
+};
+
+struct access {               /* how an operand, or the result, is addressed */
+	int64_t offset;
+	int64_t *stride;          /* [loops]; 0: not used.  Guarded accesses: the address is only formed inside the guard */
+	int guards;
+	struct guard_range *guard;
+	int index_operand;        /* -1, or the operand whose value selects a row (a gather) */
+	int64_t index_stride;     /* elements between rows */
+	int64_t index_limit;      /* rows; the index is clamped to 0 … limit - 1 */
+};
+
+enum node_kind { NODE_OPERAND, NODE_ACCUMULATOR, NODE_CONSTANT, NODE_OP };
+
+struct node {                 /* one value of a body, in topological order */
+	enum node_kind kind;
+	enum op_code code;        /* NODE_OP: a row of ops.def with level B */
+	const struct type *type;  /* scalar */
+	int argument[3];          /* NODE_OP: nodes before this one */
+	int64_t integer;          /* operand number; integer constant; predicate of cmpf/cmpi; loop of INDEX; operand of ACTIVE */
+	double real;              /* float constant */
+};
+
+struct body {
+	int count, result;        /* result: index of the node that is the value; count 0: no body */
+	struct node *node;
+};
+
+struct kernel {
+	const char *name;         /* unique in the module, an identifier */
+	int loops;
+	struct loop *loop;
+	struct access *operand;   /* [op->operands] */
+	struct access result;
+	const struct type *type;  /* scalar type of the result and of the accumulator */
+	struct body update, post; /* post.count 0: the accumulator itself */
+	double init;              /* of reductions; integers too */
+	/* schedule (stream level) */
+	bool scheduled;
+	int64_t lanes;            /* 1, or the extent of the last loop */
+	int interval;             /* initiation interval, cycles */
+	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */
+};
+
+struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result);
+struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
+bool kernel_has_reduction(const struct kernel *kernel);
+int body_add(struct module *module, struct body *body, struct node node);                  /* returns its index; equal nodes are shared */
+int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator);   /* copies nodes; operand j -> operand_map[j]; accumulator: node in `into` that replaces ACCUMULATOR, or -1 to keep; returns the result's node */
+bool body_uses_operand(const struct body *body, int operand);
+bool body_uses_accumulator(const struct body *body);
+void body_remove_dead(struct module *module, struct body *body);
+enum op_code kernel_combine(const struct kernel *kernel, int *term);                       /* update = combine(acc, term)? else OP_NONE; term: node */
+
+#endif

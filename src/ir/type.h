@@ -1,0 +1,62 @@
+/* Types of values.  Interned per module: two types are the same if and only if their pointers are. */
+#ifndef STC_TYPE_H
+#define STC_TYPE_H
+#include "base/text.h"
+#include "ir/affine.h"
+#include <stdint.h>
+
+struct module;
+
+enum type_kind {
+	TYPE_NONE,
+	TYPE_INDEX,
+	TYPE_INTEGER,             /* width 1, 8, 16, 32, 64, … */
+	TYPE_FLOAT,               /* width 16, 32, 64 */
+	TYPE_BFLOAT,              /* width 16 */
+	TYPE_VECTOR,              /* shape x element */
+	TYPE_TENSOR,              /* shape x element */
+	TYPE_MEMREF,              /* shape x element; extent -1 = unknown (a memory port) */
+	TYPE_FUNCTION,
+	TYPE_ITENSOR,             /* a tensor's tiles in a fixed order: element = tile */
+	TYPE_FIFO,                /* element = word, depth in words */
+	TYPE_BLOCKS,              /* element = memref of one block, depth in blocks: 2 = ping-pong */
+};
+
+/* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order over the trip counts, outermost first.
+ * A dim that the map does not use is a re-access: all inside it is sent again. */
+struct itensor {
+	int dims;
+	const int64_t *trip, *step;        /* [dims] */
+	struct affine_map map;             /* dims -> data dims; its constants are the offset of the first tile */
+};
+
+struct type {
+	enum type_kind kind;
+	int width;                         /* bits of an integer or float */
+	int rank;                          /* vector, tensor, memref */
+	const int64_t *shape;              /* [rank] */
+	const struct type *element;        /* vector, tensor, memref, itensor (tile), fifo (word), blocks (block) */
+	int64_t depth;                     /* fifo, blocks */
+	const struct itensor *itensor;
+	int inputs, outputs;               /* function */
+	const struct type *const *input, *const *output;
+	const char *text;                  /* MLIR syntax; the key it is interned by */
+};
+
+const struct type *type_none(struct module *module);
+const struct type *type_index(struct module *module);
+const struct type *type_integer(struct module *module, int width);
+const struct type *type_float(struct module *module, int width);
+const struct type *type_bfloat(struct module *module);
+const struct type *type_shaped(struct module *module, enum type_kind kind, int rank, const int64_t *shape, const struct type *element);
+const struct type *type_function(struct module *module, int inputs, const struct type *const *input, int outputs, const struct type *const *output);
+const struct type *type_itensor(struct module *module, const struct type *tile, int dims, const int64_t *trip, const int64_t *step, struct affine_map map);
+const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth);   /* fifo, blocks */
+
+int64_t type_elements(const struct type *type);           /* of a shaped type; 1 for a scalar */
+const struct type *type_scalar(const struct type *type);  /* the innermost element: f32 of vector<4xf32>, of an itensor of such tiles, … */
+int64_t type_bits(const struct type *type);               /* scalar width x elements; index counts 64 */
+bool type_is_real(const struct type *type);               /* float or bfloat */
+int64_t itensor_tiles(const struct itensor *itensor);     /* product of the trip counts: tiles that flow */
+
+#endif

@@ -1,0 +1,24 @@
+/* Memory images: how host tensors lie in the buffers that memory ports read and write (docs/ir.md, SEGMENT).  Pure functions; used by the evaluator,
+ * the packer and, through the manifest, by the runtime. */
+#ifndef STC_IMAGE_H
+#define STC_IMAGE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct segment {
+	const char *name, *role;
+	int64_t offset, base;              /* elements: in the image; in the host tensor */
+	int dims;
+	const int64_t *trip, *stride;      /* [dims] */
+	int conditions;
+	const int64_t *condition;          /* [conditions][dims + 1] */
+	int host_bytes, image_bytes;       /* of one element: 1, 2, 4, 8 */
+};
+
+int64_t segment_elements(const struct segment *segment);           /* image elements */
+/* Host tensor to image and back, elements first … first + count of the segment; `image` and `host` point at the start of the image / host tensor
+ * (image_at: element of the image that `image` points at, for streamed packing). Integers are sign-extended or truncated where widths differ. */
+void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count);
+void segment_unpack(const struct segment *segment, const void *image, void *host);
+#endif

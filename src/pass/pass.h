@@ -1,0 +1,30 @@
+/* What every pass is given.  A pass is one file with one public function of its name; the table is in driver/passes.c. */
+#ifndef STC_PASS_H
+#define STC_PASS_H
+#include "ir/ir.h"
+#include "ir/kernel.h"
+
+struct platform;
+
+struct pass_context {
+	const struct platform *platform;
+	int64_t on_chip_bytes;    /* C_max: budget of converters and FIFOs; 0: the platform's memory */
+	int64_t dsp_budget;       /* DSPs that kernels may use; 0: the platform's */
+};
+
+/* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
+bool name_arguments(struct pass_context *context, struct module *module);
+bool fold_views(struct pass_context *context, struct module *module);
+bool demote_f64(struct pass_context *context, struct module *module);
+bool merge_common(struct pass_context *context, struct module *module);
+bool fuse_elementwise(struct pass_context *context, struct module *module);
+bool split_sliced(struct pass_context *context, struct module *module);
+bool roll_layers(struct pass_context *context, struct module *module);
+bool schedule_kernels(struct pass_context *context, struct module *module);
+bool make_streams(struct pass_context *context, struct module *module);
+bool fuse_streams(struct pass_context *context, struct module *module);
+bool make_processes(struct pass_context *context, struct module *module);
+bool size_fifos(struct pass_context *context, struct module *module);
+bool allocate_memory(struct pass_context *context, struct module *module);
+bool place_dies(struct pass_context *context, struct module *module);
+#endif
