@@ -1,0 +1,13 @@
+"""StreamTensor: PyTorch models as stream dataflow accelerators."""
+from .errors import Error
+
+__version__ = "0.1.0"
+__all__ = ["Error", "Exported", "__version__", "export"]
+
+
+def __getattr__(name):
+    """The rest is imported on first use: it brings PyTorch in, which `--help` can do without."""
+    if name in ("Exported", "export"):
+        from . import api
+        return getattr(api, name)
+    raise AttributeError(f"module 'streamtensor' has no attribute '{name}'")

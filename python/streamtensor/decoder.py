@@ -1,0 +1,116 @@
+"""One forward step of a Hugging Face causal language model as a pure function, with an explicit KV cache.
+
+Decode, P = context - 1 past rows:
+    (ids 1x1, positions 1x1, mask 1x1x1x(P+1), k.0.., v.0.. each 1xHxPxD) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
+The design writes row k.i into state k.i along axis 2 at index `positions`. The mask is additive; its last slot is the
+new token itself. Prefill is the same without a past:
+    (ids 1xN, positions 1xN, mask 1x1xNxN) -> (logits 1xNxV, k.i.., v.i.. 1xHxNxD)
+"""
+from dataclasses import dataclass
+
+import torch
+
+from .errors import Error
+from .graph import Port
+
+PHASES = ("decode", "prefill")
+
+
+class ExplicitCache:
+    """Takes the past keys and values as given and keeps the new ones, as model code expects of its cache."""
+    is_compileable = False
+
+    def __init__(self, layers: int, k: list, v: list):
+        self.k, self.v = k, v
+        self.new_k, self.new_v = [None] * layers, [None] * layers
+
+    def update(self, key, value, layer, *_, **__):
+        self.new_k[layer], self.new_v[layer] = key, value
+        if not self.k:
+            return key, value
+        return torch.cat([self.k[layer], key], 2), torch.cat([self.v[layer], value], 2)
+
+    def get_seq_length(self, *_):
+        return self.k[0].shape[2] if self.k else 0
+
+    def get_mask_sizes(self, query, layer=0):
+        return self.get_seq_length() + (query if isinstance(query, int) else query.shape[0]), 0
+
+    def get_max_cache_shape(self, *_):
+        return -1
+
+    @property
+    def is_sliding(self):
+        return [False] * len(self.new_k)
+
+    def __len__(self):
+        return len(self.new_k)
+
+
+class Step(torch.nn.Module):
+    """forward(ids, positions, mask, k, v) -> (logits, *new k, *new v)."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, positions, mask, k=(), v=()):
+        config = self.model.config
+        cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
+        if config.model_type.startswith("gemma3"):  # it looks its masks up by kind of layer
+            mask = {"full_attention": mask, "sliding_attention": mask}
+        logits = self.model(input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=cache,
+                            use_cache=True, return_dict=False)[0]
+        return (logits, *cache.new_k, *cache.new_v)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The extents of one exported step."""
+    phase: str
+    layers: int
+    heads: int    # of keys and values
+    width: int    # of one head
+    tokens: int   # text tokens in one step: 1 for decode
+    past: int     # rows of the cache: context - 1 for decode, 0 for prefill
+
+    @classmethod
+    def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        limit = getattr(config, "max_position_embeddings", None)
+        wanted = context if phase == "decode" else tokens
+        if wanted < (2 if phase == "decode" else 1) or (limit and wanted > limit):
+            option = "--context" if phase == "decode" else "--tokens"
+            raise Error(f"{option} {wanted} is outside what the model can do",
+                        f"accepted are {2 if phase == 'decode' else 1} to {limit or 'any'}")
+        if phase == "decode":
+            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1)
+        return cls(phase, config.num_hidden_layers, heads, width, tokens, 0)
+
+    def cache_shape(self) -> tuple[int, int, int, int]:
+        return (1, self.heads, self.past, self.width)
+
+    def inputs(self, device: str = "meta") -> list:
+        """Arguments for Step.forward, all zero."""
+        ids = torch.zeros(1, self.tokens, dtype=torch.long, device=device)
+        mask = torch.zeros(1, 1, self.tokens, self.past + self.tokens, device=device)
+        if self.phase == "prefill":
+            return [ids, ids.clone(), mask]
+        past = [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
+        return [ids, ids.clone(), mask, *past]
+
+    def input_ports(self) -> list[Port]:
+        ports = [Port("ids", "input"), Port("positions", "input"), Port("mask", "input")]
+        if self.phase == "prefill":
+            return ports
+        return ports + [Port(name, "state") for name in self.cache_names()]
+
+    def result_ports(self) -> list[Port]:
+        if self.phase == "prefill":
+            return [Port("logits", "output"), *(Port(name, "output") for name in self.cache_names())]
+        rows = (Port(name, "state", axis=2, at="positions") for name in self.cache_names())
+        return [Port("logits", "output"), *rows]
+
+    def cache_names(self) -> list[str]:
+        return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]

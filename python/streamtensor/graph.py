@@ -1,0 +1,104 @@
+"""PyTorch module -> linalg-on-tensors MLIR text, with every parameter and buffer as an argument of @main.
+
+Parameters may live on the meta device: lowering looks at shapes and types only, so a model of any size is
+lowered without its weights in memory. Arguments and results carry their names and roles as attributes:
+
+    %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
+"""
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .errors import Error
+
+
+@dataclass(frozen=True)
+class Port:
+    """The attributes of one argument or result."""
+    name: str
+    role: str                # argument: input, state or weight; result: output or state
+    axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
+    at: str | None = None    # ... at the index which the input of this name holds
+
+
+class _Functional(torch.nn.Module):
+    """`module` with its parameters and buffers as a second list of arguments."""
+
+    def __init__(self, module: torch.nn.Module, names: Sequence[str]):
+        super().__init__()
+        self._held = (module, tuple(names))  # in a tuple, so that torch.export does not find the parameters itself
+
+    def forward(self, inputs: list, weights: list):
+        module, names = self._held
+        return torch.func.functional_call(module, dict(zip(names, weights)), tuple(inputs))
+
+
+def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, then buffers, in the module's own order; a tied parameter once, under its first name."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
+          results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> tuple[str, list[str]]:
+    """Lowers `module(*inputs)`; returns the text and the names of the weights that it uses, in argument order.
+
+    ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading results; a result
+    without one is the output resultN. prefix: the part of each weight's name that the text leaves out.
+    """
+    from torch_mlir import fx
+    try:
+        with torch.no_grad():
+            program = torch.export.export(_Functional(module, list(weights)), (list(inputs), list(weights.values())))
+            lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main")
+    except Exception as error:
+        raise Error(f"the module cannot be lowered to linalg: {_first_line(error)}",
+                    "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+    public = [name.removeprefix(prefix) for name in weights]
+    function = next(iter(lowered.body.operations))
+    used = _drop_unused(function, len(ports), public)
+    if attributes:
+        _annotate(function, [*ports, *(Port(name, "weight") for name in used)], results)
+    lowered.operation.verify()
+    return str(lowered), used
+
+
+def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
+    """Removes the arguments after the first `keep` that nothing reads; returns the names of those that stay."""
+    from torch_mlir import ir
+    block = function.entry_block
+    if len(block.arguments) != keep + len(names):
+        raise Error(f"the lowered function has {len(block.arguments)} arguments, "
+                    f"but the module has {keep} inputs and {len(names)} parameters and buffers")
+    used = [any(True for _ in block.arguments[keep + i].uses) for i in range(len(names))]
+    for i in reversed(range(len(names))):
+        if not used[i]:
+            block.erase_argument(keep + i)
+    with function.context:
+        signature = ir.FunctionType.get([a.type for a in block.arguments], function.type.results)
+        function.attributes["function_type"] = ir.TypeAttr.get(signature)
+    return [name for name, is_used in zip(names, used) if is_used]
+
+
+def _annotate(function, arguments: Sequence[Port], results: Sequence[Port]) -> None:
+    from torch_mlir import ir
+    missing = range(len(results), len(function.type.results))
+    results = [*results, *(Port(f"result{i}", "output") for i in missing)]
+    with function.context:
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in arguments])
+        function.attributes["res_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in results])
+
+
+def _dictionary(port: Port):
+    from torch_mlir import ir
+    values = {"stream.name": ir.StringAttr.get(port.name), "stream.role": ir.StringAttr.get(port.role)}
+    if port.axis is not None:
+        values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
+    if port.at is not None:
+        values["stream.at"] = ir.StringAttr.get(port.at)
+    return ir.DictAttr.get(values)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,150 @@
+"""Models by name: a folder, the local Hugging Face cache, the hub (one short try), or a built-in configuration.
+
+Parameters stay on the meta device; `Model.tensor` reads or makes one at a time. Buffers (rotary frequencies and the
+like, which no checkpoint holds) are real.
+"""
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from . import graph, weights
+from .decoder import Shape, Step
+from .errors import Error
+
+BUILT_IN = {
+    "gpt2": dict(model_type="gpt2"),
+    "gpt2-medium": dict(model_type="gpt2", n_layer=24, n_embd=1024, n_head=16),
+    "gpt2-large": dict(model_type="gpt2", n_layer=36, n_embd=1280, n_head=20),
+    "gpt2-xl": dict(model_type="gpt2", n_layer=48, n_embd=1600, n_head=25),
+}
+HUB_TIMEOUT_S = 5
+HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
+
+
+@dataclass
+class Model:
+    """A causal language model whose parameters have shapes but no values yet."""
+    name: str
+    config: object
+    module: torch.nn.Module
+    source: object           # has tensor(name): a Checkpoint or RandomWeights
+    folder: Path | None      # where its files are
+    notice: str | None       # what the user should know of its weights
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return graph.named_tensors(self.module)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        value = self.tensors()[name]
+        return self.source.tensor(name) if value.is_meta else value
+
+    def lower(self, shape: Shape, attributes: bool = True) -> tuple[str, list[str]]:
+        """The MLIR text of one step and the names of the weights it uses, in order."""
+        step = Step(self.module)
+        meta = {f"model.{name}": value.to("meta") for name, value in self.tensors().items()}
+        return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
+
+    def write_weights(self, path: Path, names: list[str], progress=lambda _: None) -> None:
+        tensors = self.tensors()
+        weights.write(path, names, tensors, self.tensor, progress)
+
+    def tokenizer(self):
+        """The model's tokenizer, or None where its files are not there."""
+        from transformers import AutoTokenizer
+        files = ("tokenizer.json", "tokenizer.model", "vocab.json")
+        if not self.folder or not any((self.folder / file).is_file() for file in files):
+            return None
+        try:
+            return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
+        except Exception as error:
+            raise Error(f"{self.folder}: the tokenizer cannot be read: {graph._first_line(error)}") from error
+
+
+def load(name: str, seed: int = 0) -> Model:
+    folder = _find(name)
+    config = _config(name, folder)
+    with _meta_parameters():
+        module = _build(name, config)
+    tensors = graph.named_tensors(module)
+    source = weights.Checkpoint.find(folder, module.base_model_prefix) if folder else None
+    notice = None
+    if source is None:
+        source = weights.RandomWeights(tensors, seed)
+        notice = f"no weights found for {name}: using random ones (seed {seed})"
+    return Model(name, config, module.eval(), source, folder, notice)
+
+
+def _find(name: str) -> Path | None:
+    """The folder that holds the model's files, or None for a built-in configuration."""
+    path = Path(name)
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise Error(f"{path}: the folder has no config.json",
+                        "accepted is a folder with config.json and *.safetensors")
+        return path
+    for search in (_from_cache, _from_hub):
+        folder = search(name)
+        if folder:
+            return folder
+    if name in BUILT_IN:
+        return None
+    raise Error(f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
+                "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
+                + ", ".join(BUILT_IN))
+
+
+def _from_cache(name: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True))
+    except Exception:  # not a repository name, or not cached
+        return None
+    return folder if (folder / "config.json").is_file() else None
+
+
+def _from_hub(name: str) -> Path | None:
+    from huggingface_hub import HfApi, constants, snapshot_download
+    if constants.HF_HUB_OFFLINE:
+        return None
+    try:
+        HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
+        return Path(snapshot_download(name, allow_patterns=HUB_FILES, etag_timeout=HUB_TIMEOUT_S))
+    except Exception:  # unreachable, unknown or private: the caller says what else there is
+        return None
+
+
+def _config(name: str, folder: Path | None):
+    from transformers import AutoConfig
+    try:
+        config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**BUILT_IN[name])
+    except Exception as error:
+        raise Error(f"{folder / 'config.json'}: not a model configuration: {graph._first_line(error)}") from error
+    return config.get_text_config(decoder=True)
+
+
+def _build(name: str, config) -> torch.nn.Module:
+    from transformers import AutoModelForCausalLM
+    try:
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    except Exception as error:
+        raise Error(f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
+                    f"{graph._first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def _meta_parameters():
+    """While active, every new parameter goes to the meta device; buffers stay real."""
+    register = torch.nn.Module.register_parameter
+
+    def register_meta(module, name, parameter):
+        if parameter is not None and not parameter.is_meta:
+            parameter = torch.nn.Parameter(parameter.to("meta"), requires_grad=parameter.requires_grad)
+        register(module, name, parameter)
+
+    torch.nn.Module.register_parameter = register_meta
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register

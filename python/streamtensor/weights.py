@@ -1,0 +1,108 @@
+"""Weight files: safetensors written one tensor at a time, and the places where a model's tensors come from."""
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+
+from .errors import Error
+
+DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
+
+
+def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
+          tensor: Callable[[str], torch.Tensor], progress: Callable[[float], None] = lambda _: None) -> None:
+    """Writes the tensors `names` as a safetensors file; only one of them is in memory at a time.
+
+    like: a tensor of the right shape and type for each name, on any device. The file appears whole or not at all.
+    """
+    header, at, names = {}, 0, list(names)
+    for name in names:
+        size = like[name].numel() * like[name].element_size()
+        header[name] = {"dtype": DTYPES[like[name].dtype], "shape": list(like[name].shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with open(partial, "wb") as out:
+            out.write(len(text).to_bytes(8, "little") + text)
+            for name in names:
+                out.write(_bytes(name, tensor(name), like[name]))
+                progress(header[name]["data_offsets"][1] / max(at, 1))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
+    if value.shape != like.shape:
+        raise Error(f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}")
+    flat = value.detach().to(device="cpu", dtype=like.dtype).contiguous().reshape(-1)
+    return memoryview(flat.view(torch.uint8).numpy())
+
+
+class Checkpoint:
+    """The safetensors files of a folder, one or sharded; a tensor is read when it is asked for."""
+
+    def __init__(self, folder: Path, files: dict[str, Path], base: str):
+        self._folder, self._files, self._base = folder, files, base
+        self._open = {}
+
+    @classmethod
+    def find(cls, folder: Path, base: str) -> "Checkpoint | None":
+        """base: the prefix that checkpoints of the bare model leave out of the names, as in "transformer"."""
+        from safetensors import safe_open
+        index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+        try:
+            if single.is_file():
+                with safe_open(single, "pt") as file:
+                    return cls(folder, dict.fromkeys(file.keys(), single), base)
+            if index.is_file():
+                shards = json.loads(index.read_text())["weight_map"]
+                return cls(folder, {name: folder / file for name, file in shards.items()}, base)
+        except (OSError, ValueError, KeyError) as error:
+            raise Error(f"{index if index.is_file() else single}: not a weights file: {error}") from error
+        except Exception as error:  # safetensors raises a type of its own
+            raise Error(f"{single}: not a safetensors file: {error}") from error
+        return None
+
+    def tensor(self, name: str) -> torch.Tensor:
+        from safetensors import safe_open
+        for key in (name, name.removeprefix(self._base + "."), f"{self._base}.{name}"):
+            if key not in self._files:
+                continue
+            path = self._files[key]
+            try:
+                if path not in self._open:
+                    self._open[path] = safe_open(path, "pt")
+                return self._open[path].get_tensor(key)
+            except Exception as error:
+                raise Error(f"{path}: cannot read '{key}': {error}") from error
+        raise Error(f"{self._folder}: the checkpoint has no tensor '{name}'",
+                    f"it has {len(self._files)} tensors, the first is '{next(iter(self._files), '')}'")
+
+
+class RandomWeights:
+    """Seeded random tensors: each depends on the seed, its name and its shape only.
+
+    The scales keep activations of order one through any depth and let attention and MLP outweigh the embedding in the
+    residual, so that greedy decoding moves from token to token instead of repeating one.
+    """
+    EMBEDDING, NORM, BIAS = 1.0, 0.1, 0.1
+
+    def __init__(self, like: dict[str, torch.Tensor], seed: int):
+        self._like, self._seed = like, seed
+
+    def tensor(self, name: str) -> torch.Tensor:
+        shape = self._like[name].shape
+        generator = torch.Generator().manual_seed(self._seed << 32 | zlib.crc32(name.encode()))
+        value = torch.randn(shape, generator=generator)
+        if len(shape) < 2:
+            return value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)
+        if "emb" in name or name.endswith(("wte.weight", "wpe.weight")):
+            return value.mul_(self.EMBEDDING)
+        return value.mul_((value.numel() / shape[0]) ** -0.5)
