@@ -1,0 +1,91 @@
+#!/bin/bash
+# Rules of the tree that a compiler cannot check.  Ends with: N passed, N failed.  Run by tests/run.sh.
+set -u
+shopt -s lastpipe
+cd "$(dirname "$0")/.." || exit 1
+passed=0
+failed=0
+
+# The place where work is shared is no part of the project; written in two parts so that this file passes.
+outside='\.\.''/shared|/work/''(main|shared)'
+folders=(include src runtime python platforms share tests fuzz bench examples docs tools .ci)
+rank_table='base=0 ir=1 model=2 frontend=3 pass=3 solve=3 emit=3 sim=3 driver=4 main=5'
+
+rule() # NAME, offending lines on stdin
+{
+	local found
+	found=$(cat)
+	if [ -z "$found" ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "style: $1"
+		echo "$found" | head -n 20 | sed 's/^/    /'
+	fi
+}
+
+tree()
+{
+	find "${folders[@]}" -type f -not -path '*/__pycache__/*' 2>/dev/null
+	find . -maxdepth 1 -type f -not -name .git | sed 's,^\./,,'
+}
+
+sources() { find src runtime/src -name '*.[ch]' 2>/dev/null | sort; }
+
+# Code without comments and string literals, as FILE:LINE:TEXT.
+code()
+{
+	xargs -r awk '
+		FNR == 1 { inside = 0 }
+		{
+			line = $0
+			gsub(/\\./, "", line)
+			gsub(/"[^"]*"/, "\"\"", line)
+			gsub(/\/\*([^*]|\*[^\/])*\*\//, "", line)
+			if (inside && match(line, /\*\//)) { line = substr(line, RSTART + 2); inside = 0 }
+			if (inside) next
+			if (match(line, /\/\*/)) { line = substr(line, 1, RSTART - 1); inside = 1 }
+			sub(/\/\/.*/, "", line)
+			print FILENAME ":" FNR ":" line
+		}'
+}
+
+long_files()
+{
+	tree | grep -E '\.(c|h|def|cpp|hpp|py|sh)$' | xargs -r wc -l | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines" }'
+}
+
+banned_calls()
+{
+	sources | grep -v -x -e src/base/arena.c -e src/main.c | grep '^src/' | code |
+		grep -E '(^|[^A-Za-z0-9_.>])(malloc|calloc|realloc|free|exit|_exit|printf|puts|putchar|vprintf)[ ]*\('
+	sources | grep -v -x src/main.c | grep '^src/' | code | grep -E '(fprintf|fputs|fputc|fwrite|vfprintf)[ ]*\(.*\bstdout\b'
+}
+
+include_direction()
+{
+	sources | grep '^src/' | xargs -r grep -H -n -E '^#include "[a-z]+/' | awk -v table="$rank_table" '
+		BEGIN { n = split(table, rows, " "); for (i = 1; i <= n; i++) { split(rows[i], kv, "="); rank[kv[1]] = kv[2] } }
+		{
+			split($0, part, ":")
+			folders = split(part[1], path, "/")
+			from = folders == 2 ? "main" : path[2]
+			match($0, /"[a-z]+\//)
+			to = substr($0, RSTART + 1, RLENGTH - 2)
+			if (!(from in rank)) print part[1] ": folder " from " has no place in the include order"
+			else if ((to in rank) && to != from && rank[to] >= rank[from]) print part[1] ":" part[2] ": " from " includes " to
+		}'
+}
+
+mentions_outside() { tree | xargs -r -d '\n' grep -I -n -E "$outside"; }
+
+trailing_space() { tree | grep -E '\.(c|h|def|cpp|py|sh|md)$' | xargs -r -d '\n' grep -n -E '[ 	]+$'; }
+
+long_files | rule "no file over 800 lines"
+banned_calls | rule "only src/base/arena.c allocates; the library neither exits nor prints"
+include_direction | rule "includes go one way: base, ir, model, {frontend, pass, solve, emit, sim}, driver, main"
+mentions_outside | rule "the tree names nothing outside itself"
+trailing_space | rule "no white space at the end of a line"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
