@@ -1,0 +1,509 @@
+/*
+ * Elementary functions with the same bits on every machine.
+ *
+ * Used by the evaluator (C17), by the emitted designs (C++14 and later) and as the model of the
+ * RTL operators.  Only IEEE binary32 + - * /, integer operations and bit casts are used: no libm,
+ * no fused multiply-add, no run-time tables.  Build with -ffp-contract=off and without -ffast-math.
+ *
+ * Except where a comment says otherwise, subnormal arguments and results of the elementary
+ * functions are flushed to zero of the same sign, as hardware operators do; the rounding
+ * functions, min/max and division keep them.  NaN in gives NaN out.  Bounds are in units in the
+ * last place of the float result; tests/unit/test_math.c checks each of them against libm.
+ *
+ * The bodies select instead of branching, so that loops over most of them vectorise and each is
+ * one pipeline in hardware.
+ */
+#ifndef ST_MATH_H
+#define ST_MATH_H
+
+#ifdef __cplusplus
+#include <cstdint>
+#else
+#include <stdbool.h>
+#include <stdint.h>
+#endif
+
+#ifdef __FAST_MATH__
+#error "st_math.h needs IEEE semantics: do not compile with -ffast-math"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#define ST_INF_BITS 0x7f800000u
+#define ST_NAN_BITS 0x7fc00000u
+#define ST_SIGN_BIT 0x80000000u
+#define ST_LEAST_NORMAL 1.17549435e-38f
+#define ST_ROUNDER 12582912.0f /* 1.5 * 2^23: adding it rounds to the nearest integer */
+#define ST_ROUNDER_BITS 0x4b400000u
+
+static inline uint32_t st_bits(float x)
+{
+	union {
+		float f;
+		uint32_t u;
+	} cast;
+
+	cast.f = x;
+	return cast.u;
+}
+
+static inline float st_float(uint32_t bits)
+{
+	union {
+		float f;
+		uint32_t u;
+	} cast;
+
+	cast.u = bits;
+	return cast.f;
+}
+
+static inline double st_double(uint64_t bits)
+{
+	union {
+		double f;
+		uint64_t u;
+	} cast;
+
+	cast.u = bits;
+	return cast.f;
+}
+
+static inline uint64_t st_bits64(double x)
+{
+	union {
+		double f;
+		uint64_t u;
+	} cast;
+
+	cast.f = x;
+	return cast.u;
+}
+
+static inline float st_abs(float x)
+{
+	return st_float(st_bits(x) & ~ST_SIGN_BIT);
+}
+
+static inline float st_copysign(float magnitude, float sign)
+{
+	return st_float((st_bits(magnitude) & ~ST_SIGN_BIT) | (st_bits(sign) & ST_SIGN_BIT));
+}
+
+static inline float st_flush(float x)
+{
+	return st_abs(x) < ST_LEAST_NORMAL ? st_copysign(0.0f, x) : x;
+}
+
+/* 2^n for n in [-126, 127]; other n give a meaningless number, never a trap. */
+static inline float st_two_to(int32_t n)
+{
+	return st_float(((uint32_t)n + 127u) << 23);
+}
+
+/* --- rounding, selection: exact ------------------------------------------------------------ */
+
+/* Nearest integer, ties to even; the sign of zero is kept. */
+static inline float st_round_even(float x)
+{
+	float a = st_abs(x);
+	float r = (a + 8388608.0f) - 8388608.0f;
+
+	return a < 8388608.0f ? st_copysign(r, x) : x;
+}
+
+static inline float st_floor(float x)
+{
+	float r = st_round_even(x);
+
+	return r > x ? st_copysign(r - 1.0f, x) : r;
+}
+
+static inline float st_ceil(float x)
+{
+	float r = st_round_even(x);
+
+	return r < x ? st_copysign(r + 1.0f, x) : r;
+}
+
+static inline float st_larger(float a, float b)
+{
+	float equal = st_float(st_bits(a) & st_bits(b)); /* +0 wins over -0 */
+
+	return a > b ? a : (a < b ? b : equal);
+}
+
+static inline float st_smaller(float a, float b)
+{
+	float equal = st_float(st_bits(a) | st_bits(b)); /* -0 wins over +0 */
+
+	return a < b ? a : (a > b ? b : equal);
+}
+
+/* IEEE 754-2019 maximum and minimum: a NaN operand gives NaN. */
+static inline float st_maximum(float a, float b)
+{
+	return a != a ? a : (b != b ? b : st_larger(a, b));
+}
+
+static inline float st_minimum(float a, float b)
+{
+	return a != a ? a : (b != b ? b : st_smaller(a, b));
+}
+
+/* IEEE 754-2019 maximumNumber and minimumNumber: a NaN operand is ignored. */
+static inline float st_maxnum(float a, float b)
+{
+	return a != a ? b : (b != b ? a : st_larger(a, b));
+}
+
+static inline float st_minnum(float a, float b)
+{
+	return a != a ? b : (b != b ? a : st_smaller(a, b));
+}
+
+/* --- division and roots --------------------------------------------------------------------- */
+
+/* Correctly rounded (0.5 ulp). */
+static inline float st_div(float a, float b)
+{
+	return a / b;
+}
+
+/* 1/sqrt(x) for normal positive x. */
+static inline float st_rsqrt_normal(float x)
+{
+	float y = st_float(0x5f3759dfu - (st_bits(x) >> 1));
+
+	y = y * (1.5f - 0.5f * ((x * y) * y));
+	y = y * (1.5f - 0.5f * ((x * y) * y));
+	return y + y * (0.5f * (1.0f - (x * y) * y));
+}
+
+/* At most 2 ulp.  Zero gives infinity of its sign, a negative number NaN. */
+static inline float st_rsqrt(float x)
+{
+	uint32_t bits = st_bits(x);
+	float y = st_rsqrt_normal(x);
+
+	y = bits == ST_INF_BITS ? 0.0f : y;
+	y = x < 0.0f ? st_float(ST_NAN_BITS) : y;
+	y = st_abs(x) < ST_LEAST_NORMAL ? st_float((bits & ST_SIGN_BIT) | ST_INF_BITS) : y;
+	return x != x ? x : y;
+}
+
+/*
+ * Correctly rounded (0.5 ulp).  The estimate from st_rsqrt_normal is at most 3 units off; each
+ * step moves the integer root one unit towards the one with  root^2 - root < square <= root^2 + root.
+ */
+static inline float st_sqrt(float x)
+{
+	uint32_t bits = st_bits(x);
+	uint32_t exponent = bits >> 23;
+	uint32_t odd = (exponent + 1u) & 1u;
+	uint32_t fraction = bits & 0x7fffffu;
+	float mantissa = st_float(((127u + odd) << 23) | fraction);
+	int64_t square = (int64_t)((uint64_t)(fraction | 0x800000u) << (23u + odd));
+	int64_t root = (int64_t)(mantissa * st_rsqrt_normal(mantissa) * 8388608.0f);
+	float y;
+	int step;
+
+	for (step = 0; step < 3; ++step) {
+		int64_t rest = square - root * root;
+
+		root += (int64_t)(rest > root) - (int64_t)(rest <= -root);
+	}
+	y = st_float((((exponent + 127u - odd) >> 1) << 23) + ((uint32_t)root - 0x800000u));
+	y = bits == ST_INF_BITS ? x : y;
+	y = x < 0.0f ? st_float(ST_NAN_BITS) : y;
+	y = st_abs(x) < ST_LEAST_NORMAL ? st_copysign(0.0f, x) : y;
+	return x != x ? x : y;
+}
+
+/* --- exponential and logarithm --------------------------------------------------------------- */
+
+/* e^r * 2^n for |r| <= ln(2)/2 and n in [-127, 129]. */
+static inline float st_exp_scaled(float r, int32_t n)
+{
+	int32_t half = n >> 1;
+	float p = 1.3950831e-03f;
+	float y;
+
+	p = p * r + 8.369088e-03f;
+	p = p * r + 4.1666202e-02f;
+	p = p * r + 1.6666517e-01f;
+	p = p * r + 0.5f;
+	y = 1.0f + (r + r * r * p);
+	y = y * st_two_to(half) * st_two_to(n - half);
+	return y < ST_LEAST_NORMAL ? 0.0f : y;
+}
+
+/* At most 1 ulp; results below 2^-126 are 0. */
+static inline float st_exp(float x)
+{
+	float c = x > 89.0f ? 89.0f : (x < -88.0f ? -88.0f : x);
+	float t = c * 1.44269504f + ST_ROUNDER;
+	float n = t - ST_ROUNDER;
+	float r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+	float y = st_exp_scaled(r, (int32_t)(st_bits(t) - ST_ROUNDER_BITS));
+
+	return x != x ? x : y;
+}
+
+/* At most 1 ulp; results below 2^-126 are 0. */
+static inline float st_exp2(float x)
+{
+	float c = x > 129.0f ? 129.0f : (x < -127.0f ? -127.0f : x);
+	float t = c + ST_ROUNDER;
+	float r = (c - (t - ST_ROUNDER)) * 0.69314718f;
+	float y = st_exp_scaled(r, (int32_t)(st_bits(t) - ST_ROUNDER_BITS));
+
+	return x != x ? x : y;
+}
+
+/* At most 1 ulp.  Zero gives -infinity, a negative number NaN. */
+static inline float st_log(float x)
+{
+	uint32_t bits = st_bits(x);
+	int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
+	float m = st_float(bits - ((uint32_t)exponent << 23)); /* in [sqrt(1/2), sqrt(2)) */
+	float n = (float)exponent;
+	float f = m - 1.0f;
+	float z = f * f;
+	float p = 6.915304e-02f;
+	float y;
+
+	p = p * f + -1.1789776e-01f;
+	p = p * f + 1.1872988e-01f;
+	p = p * f + -1.2384355e-01f;
+	p = p * f + 1.4218657e-01f;
+	p = p * f + -1.6669251e-01f;
+	p = p * f + 2.0002227e-01f;
+	p = p * f + -2.4999987e-01f;
+	p = p * f + 3.333331e-01f;
+	y = z * f * p + n * -2.12194440e-4f;
+	y = f + (y - 0.5f * z);
+	y = n * 0.693359375f + y;
+	y = bits == ST_INF_BITS ? x : y;
+	y = x < 0.0f ? st_float(ST_NAN_BITS) : y;
+	y = st_abs(x) < ST_LEAST_NORMAL ? st_float(ST_INF_BITS | ST_SIGN_BIT) : y;
+	return x != x ? x : y;
+}
+
+/* --- tanh, erf --------------------------------------------------------------------------------- */
+
+/* At most 2 ulp. */
+static inline float st_tanh(float x)
+{
+	float a = st_abs(x);
+	float u = x * x;
+	float p = 2.0977217e-03f;
+	float small, large;
+
+	p = p * u + -8.129002e-03f;
+	p = p * u + 2.1681644e-02f;
+	p = p * u + -5.39434e-02f;
+	p = p * u + 1.333318e-01f;
+	p = p * u + -3.333333e-01f;
+	small = st_flush(x + x * (u * p));
+	large = 1.0f - 2.0f / (st_exp(2.0f * (a > 10.0f ? 10.0f : a)) + 1.0f);
+	return st_copysign(a >= 0.64f ? large : small, x);
+}
+
+/* At most 2 ulp. */
+static inline float st_erf(float x)
+{
+	float a = st_abs(x);
+	float c = a > 3.95f ? 3.95f : a;
+	float u = x * x;
+	float p = 8.2154205e-05f;
+	float q = -2.1095144e-05f; /* q becomes log(1 - erf(c)) */
+	float small, large;
+
+	p = p * u + -8.1059645e-04f;
+	p = p * u + 5.197797e-03f;
+	p = p * u + -2.6858104e-02f;
+	p = p * u + 1.12836726e-01f;
+	p = p * u + -3.7612632e-01f;
+	p = p * u + 1.2837917e-01f;
+	small = st_flush(x + x * p);
+	q = q * c + 4.3446364e-04f;
+	q = q * c + -4.171068e-03f;
+	q = q * c + 2.5119439e-02f;
+	q = q * c + -1.0828011e-01f;
+	q = q * c + -6.333469e-01f;
+	q = q * c + -1.1295149e+00f;
+	q = q * c + 1.7468576e-04f;
+	large = 1.0f - st_exp(q);
+	return st_copysign(a >= 0.92f ? large : small, x);
+}
+
+/* --- sine, cosine -------------------------------------------------------------------------------- */
+
+/*
+ * x = (quadrant + remainder) * pi/2 with |remainder| <= 1/2; returns remainder * pi/2.
+ * The product of the 24-bit significand with a 96-bit window of 2/pi is exact to 2^-62 of a
+ * quadrant, so the reduction holds for every finite float.
+ */
+static inline float st_reduce(float x, uint32_t *quadrant)
+{
+	/* 26 zero bits, then the binary digits of 2/pi. */
+	static const uint32_t two_over_pi[9] = {0x00000028u, 0xbe60db93u, 0x91054a7fu, 0x09d5f47du, 0x4d377036u,
+						0xd8a5664fu, 0x10e4107fu, 0x9458eaf7u, 0xaef1586du};
+	uint32_t bits = st_bits(x) & ~ST_SIGN_BIT;
+	uint32_t significand = (bits & 0x7fffffu) | 0x800000u;
+	uint32_t start = (bits >> 23) < 126u ? 0u : (bits >> 23) - 126u;
+	uint32_t word = start >> 5;
+	uint32_t shift = start & 31u;
+	uint64_t w0 = two_over_pi[word > 5u ? 5u : word];
+	uint64_t w1 = two_over_pi[word > 5u ? 6u : word + 1u];
+	uint64_t w2 = two_over_pi[word > 5u ? 7u : word + 2u];
+	uint64_t w3 = two_over_pi[word > 5u ? 8u : word + 3u];
+	uint64_t high = ((((w0 << 32) | w1) << shift) | ((w2 << shift) >> 32));
+	uint64_t low = (((w2 << 32) | w3) << shift) >> 32;
+	uint64_t turns = significand * high + ((significand * low) >> 32); /* quadrants * 2^62, modulo 4 */
+	uint64_t nearest = (turns + ((uint64_t)1 << 61)) >> 62;
+	int64_t rest = (int64_t)(turns - (nearest << 62));
+	float head = (float)rest;
+	float tail = (float)(rest - (int64_t)head);
+	float angle = head + (head * 0.57079633f + tail * 1.57079633f);
+
+	*quadrant = (uint32_t)nearest & 3u;
+	return angle * 2.16840434e-19f; /* 2^-62 */
+}
+
+static inline float st_sin_kernel(float r)
+{
+	float u = r * r;
+	float p = 2.718237e-06f;
+
+	p = p * u + -1.9839327e-04f;
+	p = p * u + 8.333329e-03f;
+	p = p * u + -1.6666667e-01f;
+	return st_copysign(r + r * (u * p), r);
+}
+
+static inline float st_cos_kernel(float r)
+{
+	float u = r * r;
+	float p = 2.4437726e-05f;
+
+	p = p * u + -1.3887362e-03f;
+	p = p * u + 4.1666646e-02f;
+	return 1.0f - (0.5f * u - u * u * p);
+}
+
+/* sin(x + turn * pi/2) */
+static inline float st_sine(float x, uint32_t turn)
+{
+	uint32_t quadrant;
+	float a = st_abs(x);
+	float reduced = st_reduce(x, &quadrant);
+	bool direct = a < 0.78539816f;
+	float r = direct ? st_flush(x) : st_copysign(reduced, st_float(st_bits(reduced) ^ (st_bits(x) & ST_SIGN_BIT)));
+	float y;
+
+	quadrant = direct ? 0u : quadrant;
+	quadrant = (st_bits(x) & ST_SIGN_BIT) != 0u ? (4u - quadrant) & 3u : quadrant;
+	quadrant = (quadrant + turn) & 3u;
+	y = (quadrant & 1u) != 0u ? st_cos_kernel(r) : st_sin_kernel(r);
+	y = st_float(st_bits(y) ^ ((quadrant & 2u) << 30));
+	return a < st_float(ST_INF_BITS) ? y : st_float(ST_NAN_BITS);
+}
+
+/* At most 2 ulp for every finite x; infinity gives NaN. */
+static inline float st_sin(float x)
+{
+	return st_sine(x, 0u);
+}
+
+static inline float st_cos(float x)
+{
+	return st_sine(x, 1u);
+}
+
+/* --- powers ---------------------------------------------------------------------------------------- */
+
+/* Relative error at most |n| * 2^-23 where no intermediate power leaves the normal range. */
+static inline float st_powi(float x, int32_t n)
+{
+	uint32_t rest = n < 0 ? 0u - (uint32_t)n : (uint32_t)n;
+	float y = 1.0f;
+	int bit;
+
+	for (bit = 0; bit < 32; ++bit) {
+		y = (rest & 1u) != 0u ? y * x : y;
+		rest >>= 1;
+		x = rest != 0u ? x * x : x;
+	}
+	return n < 0 ? 1.0f / y : y;
+}
+
+/*
+ * log2 of a normal positive float, relative error below 2^-38.  Double precision because the
+ * error of the logarithm is multiplied by up to 150 in st_pow: in single precision that would
+ * leave 100 ulp.  Powers by constants are st_powi, so this is on no hot path.
+ */
+static inline double st_log2_wide(float x)
+{
+	uint32_t bits = st_bits(x);
+	int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
+	double m = (double)st_float(bits - ((uint32_t)exponent << 23));
+	double s = (m - 1.0) / (m + 1.0);
+	double u = s * s;
+	double p = 1.0 / 15.0;
+
+	p = p * u + 1.0 / 13.0;
+	p = p * u + 1.0 / 11.0;
+	p = p * u + 1.0 / 9.0;
+	p = p * u + 1.0 / 7.0;
+	p = p * u + 1.0 / 5.0;
+	p = p * u + 1.0 / 3.0;
+	return (double)exponent + (s + s * u * p) * 2.88539008177792681472;
+}
+
+/* 2^x as a float for |x| <= 200. */
+static inline float st_exp2_wide(double x)
+{
+	double t = x + 6755399441055744.0; /* 1.5 * 2^52 */
+	double r = (x - (t - 6755399441055744.0)) * 0.693147180559945309417;
+	uint64_t n = st_bits64(t) - 0x4338000000000000u;
+	double p = 1.0 / 362880.0;
+
+	p = p * r + 1.0 / 40320.0;
+	p = p * r + 1.0 / 5040.0;
+	p = p * r + 1.0 / 720.0;
+	p = p * r + 1.0 / 120.0;
+	p = p * r + 1.0 / 24.0;
+	p = p * r + 1.0 / 6.0;
+	p = p * r + 0.5;
+	p = 1.0 + (r + r * r * p);
+	return st_flush((float)(p * st_double((n + 1023u) << 52)));
+}
+
+/* At most 1 ulp; the special cases are those of IEEE 754-2019 pow. */
+static inline float st_pow(float x, float y)
+{
+	float a = st_flush(st_abs(x));
+	float inf = st_float(ST_INF_BITS);
+	float half = st_floor(y * 0.5f);
+	bool whole = st_floor(y) == y;
+	bool odd = whole && half + half != y && st_abs(y) < 16777216.0f;
+	double e = (double)y * st_log2_wide(a);
+	float r;
+
+	e = e > 200.0 ? 200.0 : (e < -200.0 ? -200.0 : e);
+	r = st_exp2_wide(e);
+	r = a == 0.0f ? (y < 0.0f ? inf : 0.0f) : r;
+	r = a == inf ? (y < 0.0f ? 0.0f : inf) : r;
+	r = a == 1.0f ? 1.0f : r;
+	r = odd ? st_copysign(r, x) : r;
+	r = x < 0.0f && a != 0.0f && a != inf && !whole ? st_float(ST_NAN_BITS) : r;
+	r = x != x || y != y ? st_float(ST_NAN_BITS) : r;
+	return y == 0.0f || x == 1.0f ? 1.0f : r;
+}
+
+#undef ST_ROUNDER
+#undef ST_ROUNDER_BITS
+#endif

@@ -1,0 +1,255 @@
+/*
+ * Checks every bound that st_math.h states, against libm in double precision, on an even sample
+ * of all 2^32 bit patterns, and the special values of each function.
+ */
+#include "st_math.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+struct bound {
+	const char *name;
+	float (*function)(float);
+	double (*reference)(double);
+	double ulp;   /* stated bound */
+	float domain; /* largest |x| sampled; 0: all */
+	bool flushed; /* subnormal arguments and results count as zero */
+};
+
+static double rsqrt_double(double x)
+{
+	return 1.0 / sqrt(x);
+}
+
+static const struct bound bounds[] = {
+	{"exp", st_exp, exp, 1.0, 0, true},
+	{"exp2", st_exp2, exp2, 1.0, 0, true},
+	{"log", st_log, log, 1.0, 0, true},
+	{"tanh", st_tanh, tanh, 2.0, 0, true},
+	{"erf", st_erf, erf, 2.0, 0, true},
+	{"rsqrt", st_rsqrt, rsqrt_double, 2.0, 0, true},
+	{"sqrt", st_sqrt, sqrt, 0.5, 0, true},
+	{"sin", st_sin, sin, 2.0, 0, true},
+	{"cos", st_cos, cos, 2.0, 0, true},
+	{"sin near", st_sin, sin, 2.0, 131072.0f, true},
+	{"cos near", st_cos, cos, 2.0, 131072.0f, true},
+	{"floor", st_floor, floor, 0.0, 0, false},
+	{"ceil", st_ceil, ceil, 0.0, 0, false},
+	{"round_even", st_round_even, rint, 0.0, 0, false},
+};
+
+static double flush(double x)
+{
+	return fabs(x) < FLT_MIN ? copysign(0.0, x) : x;
+}
+
+/* Distance of got from the true value, in units in the last place of a float of that size. */
+static double distance(float got, double want)
+{
+	int exponent;
+	double unit;
+
+	if (isnan(want) || isnan(got))
+		return isnan(want) && isnan(got) ? 0.0 : INFINITY;
+	if ((double)got == want)
+		return !signbit(got) == !signbit(want) ? 0.0 : INFINITY;
+	if (isinf(got) && fabs(want) > (double)FLT_MAX && (got > 0) == (want > 0))
+		return 0.0;
+	if (isinf(got) || isinf(want))
+		return INFINITY;
+	if (got == 0.0f && fabs(want) < (double)FLT_MIN)
+		return 0.0;
+	(void)frexp(want, &exponent);
+	unit = ldexp(1.0, (exponent < -125 ? -125 : exponent) - 24);
+	return fabs((double)got - want) / unit;
+}
+
+static double worst(const struct bound *bound, uint32_t stride)
+{
+	double most = 0.0;
+	uint64_t pattern;
+
+	for (pattern = 0; pattern <= UINT32_MAX; pattern += stride) {
+		float x = st_float((uint32_t)pattern);
+		double argument = bound->flushed ? flush((double)x) : (double)x;
+		double error;
+
+		if (bound->domain > 0 && !(fabsf(x) <= bound->domain))
+			continue;
+		error = distance(bound->function(x), bound->reference(argument));
+		if (error > most) {
+			most = error;
+			if (error > bound->ulp) {
+				print_message("%s(%a) = %a is %g ulp off\n", bound->name, (double)x,
+					      (double)bound->function(x), error);
+				return most;
+			}
+		}
+	}
+	return most;
+}
+
+static void test_bounds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; ++i) {
+		double most = worst(&bounds[i], 4093 + 2 * (uint32_t)i);
+
+		print_message("%-10s %.3f ulp\n", bounds[i].name, most);
+		assert_true(most <= bounds[i].ulp);
+	}
+}
+
+/* Every float in the ranges where reductions and branches meet. */
+static void check_range(const struct bound *bound, float low, float high, uint32_t stride)
+{
+	for (uint32_t bits = st_bits(low); bits <= st_bits(high); bits += stride) {
+		float x = st_float(bits);
+
+		assert_true(distance(bound->function(x), bound->reference((double)x)) <= bound->ulp);
+		assert_true(distance(bound->function(-x), bound->reference((double)-x)) <= bound->ulp);
+	}
+}
+
+static void test_dense(void **state)
+{
+	(void)state;
+	check_range(&bounds[0], 80.0f, 90.0f, 101);
+	check_range(&bounds[2], 0.5f, 2.0f, 67);
+	check_range(&bounds[3], 0.5f, 10.0f, 97);
+	check_range(&bounds[4], 0.5f, 4.0f, 97);
+	check_range(&bounds[5], 1.0f, 4.0f, 67);
+	check_range(&bounds[6], 1.0f, 4.0f, 67);
+	check_range(&bounds[7], 1.0f, 10.0f, 97);
+	check_range(&bounds[8], 1.0f, 10.0f, 97);
+}
+
+/* The floats nearest to multiples of pi/2: the hardest arguments for the reduction. */
+static void test_reduction(void **state)
+{
+	(void)state;
+	for (int k = 1; k < 83444; ++k) {
+		float x = (float)(k * 1.57079632679489661923);
+
+		assert_true(distance(st_sin(x), sin((double)x)) <= 2.0);
+		assert_true(distance(st_cos(x), cos((double)x)) <= 2.0);
+	}
+}
+
+static void test_pow(void **state)
+{
+	double most = 0.0;
+
+	(void)state;
+	for (uint32_t a = 0x00800000u; a < ST_INF_BITS; a += 1299709u) {
+		for (uint32_t b = 0; b < 600; ++b) {
+			float x = st_float(a);
+			float y = ((float)b - 300.0f) * 0.37f;
+			double error = distance(st_pow(x, y), pow((double)x, (double)y));
+
+			most = error > most ? error : most;
+		}
+	}
+	print_message("%-10s %.3f ulp\n", "pow", most);
+	assert_true(most <= 1.0);
+}
+
+static void test_powi(void **state)
+{
+	(void)state;
+	for (int n = -12; n <= 12; ++n) {
+		for (uint32_t a = st_bits(0.01f); a < st_bits(100.0f); a += 99991u) {
+			double want = pow((double)st_float(a), (double)n);
+			double relative = fabs((double)st_powi(st_float(a), n) - want) / want;
+
+			assert_true(relative <= fabs((double)n) * 0x1p-23);
+		}
+	}
+	assert_true(st_powi(-2.0f, 3) == -8.0f);
+	assert_true(st_powi(2.0f, -2) == 0.25f);
+	assert_true(st_powi(0.0f, 0) == 1.0f);
+	assert_true(st_powi(-1.0f, INT32_MIN) == 1.0f);
+}
+
+struct pair {
+	float (*function)(float, float);
+	float a, b, want;
+};
+
+static void test_pairs(void **state)
+{
+	const float nan = NAN, inf = INFINITY;
+	const struct pair pairs[] = {
+		{st_maximum, 1, 2, 2},          {st_maximum, nan, 2, nan},      {st_maximum, 2, nan, nan},
+		{st_maximum, -0.0f, 0.0f, 0.0f}, {st_maximum, 0.0f, -0.0f, 0.0f}, {st_maximum, -inf, -3, -3},
+		{st_minimum, 1, 2, 1},          {st_minimum, nan, 2, nan},      {st_minimum, 2, nan, nan},
+		{st_minimum, -0.0f, 0.0f, -0.0f}, {st_minimum, 0.0f, -0.0f, -0.0f}, {st_minimum, inf, 3, 3},
+		{st_maxnum, nan, 2, 2},         {st_maxnum, 2, nan, 2},         {st_maxnum, nan, nan, nan},
+		{st_maxnum, -0.0f, 0.0f, 0.0f}, {st_minnum, nan, 2, 2},         {st_minnum, 2, nan, 2},
+		{st_minnum, -5, -4, -5},        {st_div, 1, 3, 1.0f / 3.0f},    {st_div, 1, 0, inf},
+		{st_pow, nan, 0, 1},            {st_pow, 1, nan, 1},            {st_pow, -1, inf, 1},
+		{st_pow, -2, 3, -8},            {st_pow, -2, 2, 4},             {st_pow, -2, 0.5f, nan},
+		{st_pow, 0, -1, inf},           {st_pow, -0.0f, -1, -inf},      {st_pow, -0.0f, 3, -0.0f},
+		{st_pow, 0.5f, inf, 0},         {st_pow, 0.5f, -inf, inf},      {st_pow, -inf, 3, -inf},
+		{st_pow, inf, -1, 0},           {st_pow, 10, 39, inf},          {st_pow, 10, -39, 0},
+		{st_pow, -inf, -0.5f, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+		float got = pairs[i].function(pairs[i].a, pairs[i].b);
+
+		if (distance(got, (double)pairs[i].want) > 0)
+			fail_msg("pair %zu: f(%g, %g) = %g", i, (double)pairs[i].a, (double)pairs[i].b, (double)got);
+	}
+}
+
+struct special {
+	float (*function)(float);
+	float x, want;
+};
+
+static void test_specials(void **state)
+{
+	const float nan = NAN, inf = INFINITY, tiny = 1e-40f;
+	const struct special specials[] = {
+		{st_exp, 0, 1},         {st_exp, -0.0f, 1},     {st_exp, inf, inf},       {st_exp, -inf, 0},
+		{st_exp, 100, inf},     {st_exp, -100, 0},      {st_exp, nan, nan},       {st_exp2, 10, 1024},
+		{st_exp2, 128, inf},    {st_exp2, -126, FLT_MIN}, {st_exp2, -127, 0},     {st_log, 1, 0},
+		{st_log, 0, -inf},      {st_log, -0.0f, -inf},  {st_log, tiny, -inf},     {st_log, -1, nan},
+		{st_log, inf, inf},     {st_tanh, -0.0f, -0.0f}, {st_tanh, inf, 1},       {st_tanh, -inf, -1},
+		{st_tanh, tiny, 0},     {st_erf, -0.0f, -0.0f}, {st_erf, inf, 1},         {st_erf, -inf, -1},
+		{st_rsqrt, 0, inf},     {st_rsqrt, -0.0f, -inf}, {st_rsqrt, inf, 0},      {st_rsqrt, -1, nan},
+		{st_rsqrt, 4, 0.5f},    {st_sqrt, -0.0f, -0.0f}, {st_sqrt, inf, inf},     {st_sqrt, -1, nan},
+		{st_sqrt, tiny, 0},     {st_sin, -0.0f, -0.0f}, {st_sin, inf, nan},       {st_cos, -inf, nan},
+		{st_cos, 0, 1},         {st_sin, -tiny, -0.0f}, {st_sin, nan, nan},       {st_floor, -0.5f, -1},
+		{st_ceil, -0.5f, -0.0f}, {st_floor, -0.0f, -0.0f}, {st_round_even, 2.5f, 2}, {st_round_even, -0.5f, -0.0f},
+		{st_round_even, inf, inf},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof specials / sizeof *specials; ++i) {
+		float got = specials[i].function(specials[i].x);
+
+		if (distance(got, (double)specials[i].want) > 0 || !signbit(got) != !signbit(specials[i].want))
+			if (!isnan(got) || !isnan(specials[i].want))
+				fail_msg("special %zu: f(%g) = %g", i, (double)specials[i].x, (double)got);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_dense), cmocka_unit_test(test_reduction),
+		cmocka_unit_test(test_pow),      cmocka_unit_test(test_powi),  cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_specials),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
