@@ -89,10 +89,10 @@ class Checkpoint:
 class RandomWeights:
     """Seeded random tensors: each depends on the seed, its name and its shape only.
 
-    The scales keep activations of order one through any depth and let attention and MLP outweigh the embedding in the
-    residual, so that greedy decoding moves from token to token instead of repeating one.
+    Matrices preserve the variance of their input and embeddings are small, so that attention and MLP outweigh the
+    embedding in the residual: with tied embeddings, greedy decoding would otherwise repeat the last token for ever.
     """
-    EMBEDDING, NORM, BIAS = 1.0, 0.1, 0.1
+    NORM, BIAS = 0.1, 0.1  # standard deviations
 
     def __init__(self, like: dict[str, torch.Tensor], seed: int):
         self._like, self._seed = like, seed
@@ -103,6 +103,10 @@ class RandomWeights:
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
             return value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)
-        if "emb" in name or name.endswith(("wte.weight", "wpe.weight")):
-            return value.mul_(self.EMBEDDING)
-        return value.mul_((value.numel() / shape[0]) ** -0.5)
+        return value.mul_(self._fan_in(shape) ** -0.5)
+
+    @staticmethod
+    def _fan_in(shape) -> int:
+        """Rows and columns trade places between module classes, and an embedding has the width as its row: the lesser
+        extent serves all of them."""
+        return min(shape[0], shape[1:].numel())

@@ -73,6 +73,7 @@ int body_import(struct module *module, struct body *into, const struct body *fro
 bool body_uses_operand(const struct body *body, int operand);
 bool body_uses_accumulator(const struct body *body);
 void body_remove_dead(struct module *module, struct body *body);
+bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);                       /* update = combine(acc, term)? else OP_NONE; term: node */
 
 #endif
