@@ -93,7 +93,7 @@ if [ "$mode" != asan ]; then
 	! has tests/golden/run.sh || run_script "golden tests" golden tests/golden/run.sh
 	! has 'tests/python/test_*.py' || run_pytest
 fi
-run_asan
+[ "$build" != build ] || run_asan
 if [ "$mode" != short ] && has tests/golden/run.sh; then
 	STC=$PWD/build-asan/stc run_script "golden tests, ASan and UBSan" golden-asan tests/golden/run.sh
 fi
