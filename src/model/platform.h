@@ -1,0 +1,45 @@
+/* A target board: resources per die after the shell, memory channels, clock, operator latencies and costs.  Read from platforms/NAME.json; every figure there
+ * names its source.  Pure data: nothing here depends on a design. */
+#ifndef STC_PLATFORM_H
+#define STC_PLATFORM_H
+#include "ir/ir.h"
+
+#define PLATFORM_DIES 4
+
+struct resources {
+	int64_t lut, ff, dsp, bram18, uram;
+};
+
+struct operator_cost {
+	int latency;              /* cycles, fully pipelined */
+	int dsp, lut, ff;
+};
+
+struct platform {
+	const char *name, *part, *xpfm;
+	double clock_mhz;
+	int dies;
+	struct resources die[PLATFORM_DIES];      /* after the shell */
+	int memory_die;           /* the die that the memory ports reach */
+	int channels;             /* memory channels */
+	int64_t channel_bytes;    /* capacity of one */
+	double channel_gbps;      /* peak of one, 1e9 bytes a second */
+	double channel_efficiency;/* sustained / peak, long bursts */
+	int memory_latency;       /* cycles from request to first beat */
+	int ports;                /* most memory ports of a design */
+	int port_bits;            /* widest memory port */
+	int64_t crossing_wires;   /* per boundary between dies */
+	double launch_us;         /* host launch */
+	double watts;
+	struct operator_cost cost[OP_COUNT];      /* on f32; integers where the op is an integer op */
+	struct resources port_cost;               /* one 512-bit m_axi adapter, default outstanding and burst */
+	int fifo_word_lut;        /* control of one FIFO */
+};
+
+/* name: a file platforms/NAME.json in the data directory, or a path ending in .json.  NULL after diagnostics (unknown name: lists those there are; a missing or absurd figure: its key). */
+const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
+int platform_names(struct arena *arena, const char *const **names);        /* sorted; returns how many */
+struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar);
+struct resources resources_add(struct resources left, struct resources right);
+struct resources platform_total(const struct platform *platform);          /* over all dies */
+#endif

@@ -1,0 +1,171 @@
+#include "pass/sequence.h"
+
+int64_t stream_lanes(const struct type *stream)
+{
+	return stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
+}
+
+const struct type *stream_word(struct module *module, const struct type *stream)
+{
+	int64_t lanes = stream_lanes(stream);
+	const struct type *scalar = type_scalar(stream);
+	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
+}
+
+/* Addresses between neighbours of data dim `dim`: row-major, or 1 for a linear type. */
+static int64_t dim_stride(const struct type *tensor, int results, int dim)
+{
+	int64_t stride = 1;
+	if (results == tensor->rank)
+		for (int d = dim + 1; d < tensor->rank; d++)
+			stride *= tensor->shape[d];
+	return stride;
+}
+
+static int64_t dim_extent(const struct type *tensor, int results, int dim)
+{
+	return results == tensor->rank ? tensor->shape[dim] : type_elements(tensor);
+}
+
+static int64_t tile_extent(const struct type *stream, int results, int dim)
+{
+	const struct type *tile = stream->element;
+	if (tile->kind != TYPE_VECTOR)
+		return 1;
+	return tile->rank == results ? tile->shape[dim] : tile->shape[0];
+}
+
+/* A data dim whose last tile reaches over the edge makes a condition. */
+static void add_condition(struct sequence *sequence, const struct type *tensor, const struct type *stream, int dim)
+{
+	struct affine_map map = stream->itensor->map;
+	int64_t *row = sequence->condition + sequence->conditions * (sequence->dims + 2);
+	int64_t tile = tile_extent(stream, map.results, dim);
+	int64_t highest = affine_constant(map, dim) + tile - 1;
+	for (int i = 0; i < sequence->dims; i++) {
+		row[i] = affine_at(map, dim, i) * stream->itensor->step[i];
+		highest += row[i] * (sequence->trip[i] - 1);
+	}
+	row[sequence->dims] = tile > 1;
+	row[sequence->dims + 1] = dim_extent(tensor, map.results, dim) - affine_constant(map, dim);
+	if (highest >= dim_extent(tensor, map.results, dim))
+		sequence->conditions++;
+	else
+		for (int i = 0; i < sequence->dims + 2; i++)
+			row[i] = 0;
+}
+
+struct sequence sequence_of_type(struct arena *arena, const struct type *tensor, const struct type *stream)
+{
+	const struct itensor *order = stream->itensor;
+	struct affine_map map = order->map;
+	struct sequence sequence = {.dims = order->dims, .lanes = stream_lanes(stream)};
+	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
+	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
+	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
+	for (int i = 0; i < order->dims; i++)
+		sequence.trip[i] = order->trip[i];
+	for (int r = 0; r < map.results; r++) {
+		int64_t stride = dim_stride(tensor, map.results, r);
+		sequence.offset += stride * affine_constant(map, r);
+		for (int i = 0; i < order->dims; i++)
+			sequence.stride[i] += stride * affine_at(map, r, i) * order->step[i];
+		if (sequence.lanes > 1 && tile_extent(stream, map.results, r) > 1)
+			sequence.lane_stride = stride;
+		add_condition(&sequence, tensor, stream, r);
+	}
+	return sequence;
+}
+
+struct sequence sequence_flat(struct arena *arena, struct sequence from)
+{
+	struct sequence flat = {.offset = from.offset, .lanes = 1, .conditions = from.conditions};
+	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
+	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
+	for (int i = 0; i <= from.dims; i++) {
+		int64_t trip = i < from.dims ? from.trip[i] : from.lanes;
+		int64_t stride = i < from.dims ? from.stride[i] : from.lane_stride;
+		int last = flat.dims - 1;
+		if (trip == 1)
+			continue;
+		if (last >= 0 && flat.stride[last] == stride * trip) {
+			flat.trip[last] *= trip;
+			flat.stride[last] = stride;
+			continue;
+		}
+		flat.trip[flat.dims] = trip;
+		flat.stride[flat.dims++] = stride;
+	}
+	return flat;
+}
+
+bool sequence_same(struct sequence left, struct sequence right)
+{
+	if (left.offset != right.offset || left.dims != right.dims || left.lanes != right.lanes || left.conditions || right.conditions)
+		return false;
+	for (int i = 0; i < left.dims; i++)
+		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i])
+			return false;
+	return left.lane_stride == right.lane_stride;
+}
+
+int64_t sequence_words(struct sequence sequence)
+{
+	int64_t words = 1;
+	for (int i = 0; i < sequence.dims; i++)
+		words *= sequence.trip[i];
+	return words;
+}
+
+/* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of the innermost dims become a word. */
+const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes)
+{
+	const struct itensor *order = stream->itensor;
+	int results = order->map.results, dims = order->dims;
+	int64_t old = stream_lanes(stream);
+	int lane_dim = results - 1;
+	for (int r = 0; old > 1 && r < results; r++)
+		if (tile_extent(stream, results, r) > 1)
+			lane_dim = r;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 2), *step = ARENA_ARRAY(module->arena, int64_t, dims + 2);
+	int64_t *rows = affine_rows(module->arena, dims + 1, results);
+	for (int r = 0; r < results; r++) {
+		for (int i = 0; i < dims; i++)
+			rows[r * (dims + 2) + i] = affine_at(order->map, r, i);
+		rows[r * (dims + 2) + dims + 1] = affine_constant(order->map, r);
+	}
+	for (int i = 0; i < dims; i++) {
+		trip[i] = order->trip[i];
+		step[i] = order->step[i];
+	}
+	if (lanes < old) {                        /* words fall apart: a new innermost dim walks the old word */
+		if (old % lanes)
+			return NULL;
+		trip[dims] = old / lanes;
+		step[dims] = lanes;
+		rows[lane_dim * (dims + 2) + dims] = 1;
+	} else {                                  /* words grow together: the innermost moving dim must run along the lanes */
+		int inner = dims - 1;
+		while (inner >= 0 && trip[inner] == 1)
+			inner--;
+		if (inner < 0 || lanes % old || trip[inner] % (lanes / old))
+			return NULL;
+		int moving = -1;
+		for (int r = 0; r < results; r++)
+			if (rows[r * (dims + 2) + inner])
+				moving = moving < 0 ? r : results;
+		if (moving < 0 || moving == results || (old > 1 && moving != lane_dim) || rows[moving * (dims + 2) + inner] * step[inner] != old)
+			return NULL;
+		lane_dim = moving;
+		trip[inner] /= lanes / old;
+		step[inner] *= lanes / old;
+		trip[dims] = step[dims] = 1;
+	}
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, results + 1);
+	for (int r = 0; r < results; r++)
+		shape[r] = r == lane_dim ? lanes : 1;
+	const struct type *scalar = type_scalar(stream);
+	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
+	struct affine_map map = {.dims = dims + 1, .results = results, .coefficient = rows};
+	return type_itensor(module, tile, dims + 1, trip, step, map);
+}

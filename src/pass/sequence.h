@@ -1,0 +1,25 @@
+/* The order in which a tensor's elements flow, on the tensor's linear addresses: what an itensor type denotes for a given tensor. */
+#ifndef STC_SEQUENCE_H
+#define STC_SEQUENCE_H
+#include "ir/ir.h"
+
+struct sequence {
+	int64_t offset;           /* address of the first element */
+	int dims;
+	int64_t *trip, *stride;   /* [dims], outermost first; stride 0: sent again */
+	int64_t lanes;            /* elements of a word */
+	int64_t lane_stride;      /* addresses between lanes; 0 if lanes is 1 */
+	int conditions;           /* an element is padding unless every Σ c[i] counter[i] + c[dims] lane < c[dims + 1] */
+	int64_t *condition;       /* [conditions][dims + 2] */
+};
+
+struct sequence sequence_of_type(struct arena *arena, const struct type *tensor, const struct type *stream);
+/* Normal form: lanes become the innermost loop, loops of one trip vanish, neighbours merge.  Equal normal forms: the same elements in the same order. */
+struct sequence sequence_flat(struct arena *arena, struct sequence sequence);
+bool sequence_same(struct sequence left, struct sequence right);
+int64_t sequence_words(struct sequence sequence);
+/* The type whose words are `lanes` wide for the same elements; `type` must have another width, one dividing the other.  NULL if the type's innermost dim does not allow it. */
+const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes);
+const struct type *stream_word(struct module *module, const struct type *stream);         /* vector<16xf32>, or the scalar */
+int64_t stream_lanes(const struct type *stream);
+#endif
