@@ -1,0 +1,175 @@
+/* Attributes: immutable once made; an operation keeps its own sorted by name. */
+#include "ir/ir.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct attr *keep(struct module *module, struct attr attr)
+{
+	return arena_copy(module->arena, &attr, sizeof attr);
+}
+
+static char *copy_text(struct module *module, const char *text)
+{
+	return text_copy(module->arena, text, strlen(text));
+}
+
+const struct attr *attr_unit(struct module *module)
+{
+	return keep(module, (struct attr){.kind = ATTR_UNIT});
+}
+
+const struct attr *attr_bool(struct module *module, bool value)
+{
+	return keep(module, (struct attr){.kind = ATTR_BOOL, .integer = value, .type = type_integer(module, 1)});
+}
+
+const struct attr *attr_integer(struct module *module, int64_t value)
+{
+	return attr_typed_integer(module, value, type_integer(module, 64));
+}
+
+const struct attr *attr_typed_integer(struct module *module, int64_t value, const struct type *type)
+{
+	return keep(module, (struct attr){.kind = ATTR_INTEGER, .integer = value, .type = type});
+}
+
+const struct attr *attr_float(struct module *module, double value, const struct type *type)
+{
+	return keep(module, (struct attr){.kind = ATTR_FLOAT, .real = value, .type = type});
+}
+
+const struct attr *attr_string(struct module *module, const char *text)
+{
+	return keep(module, (struct attr){.kind = ATTR_STRING, .text = copy_text(module, text)});
+}
+
+const struct attr *attr_symbol(struct module *module, const char *text)
+{
+	return keep(module, (struct attr){.kind = ATTR_SYMBOL, .text = copy_text(module, text)});
+}
+
+const struct attr *attr_type(struct module *module, const struct type *type)
+{
+	return keep(module, (struct attr){.kind = ATTR_TYPE, .type = type});
+}
+
+const struct attr *attr_map(struct module *module, struct affine_map map)
+{
+	size_t rows = (size_t)(map.dims + 1) * (size_t)map.results;
+	map.coefficient = arena_copy(module->arena, map.coefficient, sizeof *map.coefficient * rows);
+	return keep(module, (struct attr){.kind = ATTR_MAP, .map = map});
+}
+
+const struct attr *attr_array(struct module *module, int count, const struct attr *const *items)
+{
+	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
+	for (int i = 0; i < count; i++)
+		copy[i].value = items[i];
+	return keep(module, (struct attr){.kind = ATTR_ARRAY, .count = count, .items = copy});
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
+}
+
+const struct attr *attr_dictionary(struct module *module, int count, const struct named *items)
+{
+	struct named *copy = ARENA_ARRAY(module->arena, struct named, count);
+	for (int i = 0; i < count; i++)
+		copy[i] = (struct named){.name = copy_text(module, items[i].name), .value = items[i].value};
+	if (count)
+		qsort(copy, (size_t)count, sizeof *copy, by_name);
+	return keep(module, (struct attr){.kind = ATTR_DICTIONARY, .count = count, .items = copy});
+}
+
+const struct attr *attr_integers(struct module *module, int count, const int64_t *integers)
+{
+	const int64_t *copy = arena_copy(module->arena, integers, sizeof *integers * (size_t)count);
+	return keep(module, (struct attr){.kind = ATTR_INTEGERS, .type = type_integer(module, 64), .count = count, .integers = copy});
+}
+
+/* Position of the first name that is not before `name`. */
+static int position(int count, const struct named *items, const char *name, bool *found)
+{
+	int low = 0, high = count;
+	while (low < high) {
+		int middle = (low + high) / 2;
+		if (strcmp(items[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*found = low < count && !strcmp(items[low].name, name);
+	return low;
+}
+
+const struct attr *attr_get(const struct op *op, const char *name)
+{
+	bool found;
+	int at = position(op->attributes, op->attribute, name, &found);
+	return found ? op->attribute[at].value : NULL;
+}
+
+const struct attr *attr_item(const struct attr *dictionary, const char *name)
+{
+	if (!dictionary || dictionary->kind != ATTR_DICTIONARY)
+		return NULL;
+	bool found;
+	int at = position(dictionary->count, dictionary->items, name, &found);
+	return found ? dictionary->items[at].value : NULL;
+}
+
+static void insert(struct module *module, struct op *op, int at, struct named item)
+{
+	struct named *larger = ARENA_ARRAY(module->arena, struct named, op->attributes + 1);
+	for (int i = 0; i < op->attributes; i++)
+		larger[i < at ? i : i + 1] = op->attribute[i];
+	larger[at] = item;
+	op->attribute = larger;
+	op->attributes++;
+}
+
+void attr_set(struct module *module, struct op *op, const char *name, const struct attr *value)
+{
+	bool found;
+	int at = position(op->attributes, op->attribute, name, &found);
+	if (value && found) {
+		op->attribute[at].value = value;
+	} else if (value) {
+		insert(module, op, at, (struct named){.name = copy_text(module, name), .value = value});
+	} else if (found) {
+		op->attributes--;
+		memmove(op->attribute + at, op->attribute + at + 1, sizeof *op->attribute * (size_t)(op->attributes - at));
+	}
+}
+
+int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent)
+{
+	const struct attr *attr = attr_get(op, name);
+	return attr && (attr->kind == ATTR_INTEGER || attr->kind == ATTR_BOOL) ? attr->integer : absent;
+}
+
+const char *attr_text_or(const struct op *op, const char *name, const char *absent)
+{
+	const struct attr *attr = attr_get(op, name);
+	return attr && (attr->kind == ATTR_STRING || attr->kind == ATTR_SYMBOL) ? attr->text : absent;
+}
+
+static const struct attr *item_attr(const struct op *function, const char *list, int index, const char *name)
+{
+	const struct attr *array = attr_get(function, list);
+	if (!array || array->kind != ATTR_ARRAY || index < 0 || index >= array->count)
+		return NULL;
+	return attr_item(array->items[index].value, name);
+}
+
+const struct attr *function_argument_attr(const struct op *function, int index, const char *name)
+{
+	return item_attr(function, "arg_attrs", index, name);
+}
+
+const struct attr *function_result_attr(const struct op *function, int index, const char *name)
+{
+	return item_attr(function, "res_attrs", index, name);
+}

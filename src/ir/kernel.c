@@ -1,0 +1,210 @@
+/* Kernels and their scalar bodies. */
+#include "ir/kernel.h"
+#include <string.h>
+
+static struct access access_new(struct arena *arena, int loops)
+{
+	return (struct access){.stride = ARENA_ARRAY(arena, int64_t, loops), .index_operand = -1};
+}
+
+struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result)
+{
+	struct arena *arena = module->arena;
+	struct op *op = op_new(module, OP_KERNEL, location, operands, operand, 1, &result);
+	struct kernel *kernel = op->kernel = ARENA_NEW(arena, struct kernel);
+	kernel->name = text_copy(arena, name, strlen(name));
+	kernel->loops = loops;
+	kernel->loop = ARENA_ARRAY(arena, struct loop, loops);
+	kernel->operand = ARENA_ARRAY(arena, struct access, operands);
+	for (int i = 0; i < operands; i++)
+		kernel->operand[i] = access_new(arena, loops);
+	kernel->result = access_new(arena, loops);
+	kernel->type = type_scalar(result);
+	kernel->lanes = 1;
+	kernel->interval = 1;
+	return op;
+}
+
+static struct access access_clone(struct arena *arena, struct access access, int loops)
+{
+	access.stride = arena_copy(arena, access.stride, sizeof *access.stride * (size_t)loops);
+	access.guard = arena_copy(arena, access.guard, sizeof *access.guard * (size_t)access.guards);
+	return access;
+}
+
+static struct body body_clone(struct arena *arena, struct body body)
+{
+	body.node = arena_copy(arena, body.node, sizeof *body.node * (size_t)body.count);
+	return body;
+}
+
+struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands)
+{
+	struct arena *arena = module->arena;
+	struct kernel *clone = arena_copy(arena, kernel, sizeof *kernel);
+	clone->name = text_copy(arena, kernel->name, strlen(kernel->name));
+	clone->loop = arena_copy(arena, kernel->loop, sizeof *kernel->loop * (size_t)kernel->loops);
+	clone->operand = ARENA_ARRAY(arena, struct access, operands);
+	for (int i = 0; i < operands; i++)
+		clone->operand[i] = access_clone(arena, kernel->operand[i], kernel->loops);
+	clone->result = access_clone(arena, kernel->result, kernel->loops);
+	clone->update = body_clone(arena, kernel->update);
+	clone->post = body_clone(arena, kernel->post);
+	return clone;
+}
+
+bool kernel_has_reduction(const struct kernel *kernel)
+{
+	for (int i = 0; i < kernel->loops; i++)
+		if (kernel->loop[i].reduction)
+			return true;
+	return false;
+}
+
+static int node_arguments(const struct node *node)
+{
+	return node->kind == NODE_OP ? op_info[node->code].operands : 0;
+}
+
+/* The same node with every field cleared that its kind does not use. */
+static struct node plain(const struct node *node)
+{
+	struct node result;
+	memset(&result, 0, sizeof result);
+	result.kind = node->kind;
+	result.type = node->type;
+	bool real = node->kind == NODE_CONSTANT && type_is_real(node->type);
+	if (real)
+		result.real = node->real;
+	else if (node->kind != NODE_ACCUMULATOR)
+		result.integer = node->integer;
+	if (node->kind == NODE_OP)
+		result.code = node->code;
+	for (int i = 0; i < node_arguments(node); i++)
+		result.argument[i] = node->argument[i];
+	return result;
+}
+
+static bool same_node(const struct node *left, const struct node *right)
+{
+	return left->kind == right->kind && left->code == right->code && left->type == right->type &&
+	       !memcmp(left->argument, right->argument, sizeof left->argument) && left->integer == right->integer &&
+	       !memcmp(&left->real, &right->real, sizeof left->real);
+}
+
+/* Never appends in place: bodies are copied by assignment and may share their nodes. */
+int body_add(struct module *module, struct body *body, struct node node)
+{
+	node = plain(&node);
+	for (int i = 0; i < body->count; i++)
+		if (same_node(&body->node[i], &node))
+			return i;
+	struct node *larger = ARENA_ARRAY(module->arena, struct node, body->count + 1);
+	if (body->count)
+		memcpy(larger, body->node, sizeof *larger * (size_t)body->count);
+	larger[body->count] = node;
+	body->node = larger;
+	return body->count++;
+}
+
+static bool names_operand(const struct node *node)
+{
+	return node->kind == NODE_OPERAND || (node->kind == NODE_OP && node->code == OP_ACTIVE);
+}
+
+int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator)
+{
+	int *place = ARENA_ARRAY(module->arena, int, from->count);
+	for (int i = 0; i < from->count; i++) {
+		struct node node = from->node[i];
+		if (node.kind == NODE_ACCUMULATOR && accumulator >= 0) {
+			place[i] = accumulator;
+			continue;
+		}
+		for (int k = 0; k < node_arguments(&node); k++)
+			node.argument[k] = place[node.argument[k]];
+		if (names_operand(&node) && operand_map)
+			node.integer = operand_map[node.integer];
+		place[i] = body_add(module, into, node);
+	}
+	return place[from->result];
+}
+
+bool body_uses_operand(const struct body *body, int operand)
+{
+	for (int i = 0; i < body->count; i++)
+		if (names_operand(&body->node[i]) && body->node[i].integer == operand)
+			return true;
+	return false;
+}
+
+bool body_uses_accumulator(const struct body *body)
+{
+	for (int i = 0; i < body->count; i++)
+		if (body->node[i].kind == NODE_ACCUMULATOR)
+			return true;
+	return false;
+}
+
+void body_remove_dead(struct module *module, struct body *body)
+{
+	if (!body->count)
+		return;
+	bool *live = ARENA_ARRAY(module->arena, bool, body->count);
+	live[body->result] = true;
+	for (int i = body->count - 1; i >= 0; i--)
+		for (int k = 0; live[i] && k < node_arguments(&body->node[i]); k++)
+			live[body->node[i].argument[k]] = true;
+	int *place = ARENA_ARRAY(module->arena, int, body->count);
+	struct node *kept = ARENA_ARRAY(module->arena, struct node, body->count);
+	int count = 0;
+	for (int i = 0; i < body->count; i++) {
+		if (!live[i])
+			continue;
+		kept[count] = body->node[i];
+		for (int k = 0; k < node_arguments(&kept[count]); k++)
+			kept[count].argument[k] = place[kept[count].argument[k]];
+		place[i] = count++;
+	}
+	*body = (struct body){.count = count, .result = place[body->result], .node = kept};
+}
+
+/* Operations that may gather the terms of a reduction in any grouping that the schedule fixes. */
+static bool combines(enum op_code code)
+{
+	static const bool yes[OP_COUNT] = {
+		[OP_ADDF] = true, [OP_MULF] = true, [OP_MAXIMUMF] = true, [OP_MINIMUMF] = true, [OP_MAXNUMF] = true,
+		[OP_MINNUMF] = true, [OP_ADDI] = true, [OP_MULI] = true, [OP_ANDI] = true, [OP_ORI] = true,
+		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true,
+	};
+	return yes[code];
+}
+
+static bool depends_on_accumulator(const struct body *body, int index)
+{
+	const struct node *node = &body->node[index];
+	if (node->kind == NODE_ACCUMULATOR)
+		return true;
+	for (int i = 0; i < node_arguments(node); i++)
+		if (depends_on_accumulator(body, node->argument[i]))
+			return true;
+	return false;
+}
+
+enum op_code kernel_combine(const struct kernel *kernel, int *term)
+{
+	const struct body *body = &kernel->update;
+	if (!body->count || !kernel_has_reduction(kernel))
+		return OP_NONE;
+	const struct node *result = &body->node[body->result];
+	if (result->kind != NODE_OP || !combines(result->code))
+		return OP_NONE;
+	for (int i = 0; i < 2; i++) {
+		int other = result->argument[1 - i];
+		if (body->node[result->argument[i]].kind != NODE_ACCUMULATOR || depends_on_accumulator(body, other))
+			continue;
+		*term = other;
+		return result->code;
+	}
+	return OP_NONE;
+}
