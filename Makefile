@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)/python
 PYTHON := .venv/bin/python
-cmake = cmake -S . -B $(1) -G Ninja --log-level=WARNING $(2) && cmake --build $(1) -j $(JOBS)
+cmake = cmake -S . -B $(1) -G Ninja --log-level=WARNING $(2) >/dev/null && cmake --build $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup build demo test test-long stress asan bless bench format wheel clean distclean help
@@ -35,7 +35,7 @@ bless: build ## accept what the golden tests print now; then read git diff
 	@BLESS=1 tests/golden/run.sh
 
 bench: build ## how fast the compiler and the emitted designs are
-	@bench/run.sh
+	@$(PYTHON) bench/compile_time.py
 
 format: ## clang-format over the C files, if it is installed
 	@tools/format.sh
