@@ -1,0 +1,33 @@
+/* Schedules of kernels: loop order, splits, lanes; and what follows from them: port types and initiation interval. */
+#ifndef STC_SCHEDULE_H
+#define STC_SCHEDULE_H
+#include "ir/kernel.h"
+#include "model/platform.h"
+
+struct plan_part {
+	int source;               /* loop of the unscheduled kernel */
+	int64_t trip, step;       /* its counter = Σ step * part counter */
+};
+
+struct plan {
+	int parts;
+	struct plan_part *part;   /* schedule order, outermost first; the last one is the lane part if lanes > 1 */
+	int64_t lanes;
+	bool padded;              /* the parts of the lane's loop cover more than its extent */
+};
+
+/* How an operand reaches the kernel; decides what the schedule may ask of it. */
+enum reach {
+	REACH_PACKED,             /* from memory, laid out offline in any order */
+	REACH_ORDERED,            /* from memory in its natural order (a state) */
+	REACH_CHIP,               /* from another kernel */
+};
+
+/* The heuristic, documented in docs/rationale.md.  reach: one per operand.  only_stored: all readers of the result are stores (its padding may be dropped). */
+struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes);
+/* A scheduled copy of the kernel's payload. */
+struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);
+/* The type of operand j's port (operand -1: the result) of a tensor of type `tensor`; kernel: unscheduled; scalar: element type. */
+const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor);
+int64_t plan_accumulators(const struct kernel *kernel, const struct plan *plan);          /* words held while a reduction runs */
+#endif
