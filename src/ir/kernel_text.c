@@ -1,0 +1,221 @@
+/* Text of a kernel: its payload as attributes, its bodies as private functions. */
+#include "ir/print.h"
+
+static const struct attr *access_map(struct module *module, const struct kernel *kernel, const struct access *access)
+{
+	int64_t *row = affine_rows(module->arena, kernel->loops, 1);
+	for (int i = 0; i < kernel->loops; i++)
+		row[i] = access->stride[i];
+	row[kernel->loops] = access->offset;
+	return attr_map(module, (struct affine_map){kernel->loops, 1, row});
+}
+
+static const struct attr *loop_extents(struct module *module, const struct kernel *kernel)
+{
+	int64_t *extent = ARENA_ARRAY(module->arena, int64_t, kernel->loops);
+	for (int i = 0; i < kernel->loops; i++)
+		extent[i] = kernel->loop[i].extent;
+	return attr_integers(module, kernel->loops, extent);
+}
+
+static const struct attr *loop_reductions(struct module *module, const struct kernel *kernel)
+{
+	int64_t *reduction = ARENA_ARRAY(module->arena, int64_t, kernel->loops);
+	for (int i = 0; i < kernel->loops; i++)
+		reduction[i] = kernel->loop[i].reduction;
+	return attr_integers(module, kernel->loops, reduction);
+}
+
+static const struct attr *accesses(struct module *module, const struct kernel *kernel, int operands)
+{
+	const struct attr **map = ARENA_ARRAY(module->arena, const struct attr *, operands);
+	for (int i = 0; i < operands; i++)
+		map[i] = access_map(module, kernel, &kernel->operand[i]);
+	return attr_array(module, operands, map);
+}
+
+/* NULL if no operand has any. */
+static const struct attr *guards(struct module *module, const struct kernel *kernel, int operands)
+{
+	VEC(const struct attr *) list = {0};
+	for (int i = 0; i < operands; i++) {
+		const struct access *access = &kernel->operand[i];
+		for (int g = 0; g < access->guards; g++) {
+			const struct guard_range *guard = &access->guard[g];
+			int64_t row[] = {i, guard->loop, guard->low, guard->high};
+			VEC_PUSH(module->arena, &list, attr_integers(module, 4, row));
+		}
+	}
+	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
+}
+
+static const struct attr *gathers(struct module *module, const struct kernel *kernel, int operands)
+{
+	VEC(const struct attr *) list = {0};
+	for (int i = 0; i < operands; i++) {
+		const struct access *access = &kernel->operand[i];
+		int64_t row[] = {i, access->index_operand, access->index_stride, access->index_limit};
+		if (access->index_operand >= 0)
+			VEC_PUSH(module->arena, &list, attr_integers(module, 4, row));
+	}
+	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
+}
+
+static const struct attr *number(struct module *module, const struct type *type, double real, int64_t integer)
+{
+	if (type_is_real(type))
+		return attr_float(module, real, type);
+	return attr_typed_integer(module, integer, type);
+}
+
+static const char *body_name(struct module *module, const struct kernel *kernel, const char *which)
+{
+	return text_format(module->arena, "%s.%s", kernel->name, which);
+}
+
+struct list {
+	struct module *module;
+	VEC(struct named) items;
+};
+
+static void add(struct list *list, const char *name, const struct attr *value)
+{
+	struct named item = {name, value};
+	if (value)
+		VEC_PUSH(list->module->arena, &list->items, item);
+}
+
+static void add_schedule(struct list *list, const struct kernel *kernel)
+{
+	struct module *module = list->module;
+	if (kernel->combine)
+		add(list, "combine", attr_string(module, op_info[kernel->combine].name));
+	if (!kernel->scheduled)
+		return;
+	add(list, "scheduled", attr_unit(module));
+	add(list, "lanes", attr_integer(module, kernel->lanes));
+	add(list, "interval", attr_integer(module, kernel->interval));
+}
+
+const struct attr *kernel_attributes(struct module *module, const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	struct list list = {.module = module};
+	add(&list, "name", attr_string(module, kernel->name));
+	add(&list, "loops", loop_extents(module, kernel));
+	add(&list, "reduction", loop_reductions(module, kernel));
+	add(&list, "access", accesses(module, kernel, op->operands));
+	add(&list, "result", access_map(module, kernel, &kernel->result));
+	add(&list, "guards", guards(module, kernel, op->operands));
+	add(&list, "gathers", gathers(module, kernel, op->operands));
+	if (kernel_has_reduction(kernel))
+		add(&list, "init", number(module, kernel->type, kernel->init, (int64_t)kernel->init));
+	add(&list, "update", attr_symbol(module, body_name(module, kernel, "update")));
+	if (kernel->post.count)
+		add(&list, "post", attr_symbol(module, body_name(module, kernel, "post")));
+	add_schedule(&list, kernel);
+	return attr_dictionary(module, (int)list.items.count, list.items.data);
+}
+
+struct body_printer {
+	struct module *module;
+	struct text *out;
+	const struct op *op;
+	const struct body *body;
+	int *id;                  /* value number of each node */
+};
+
+static const char *number_attribute(const struct node *node)
+{
+	static const char *const name[OP_COUNT] = {
+		[OP_INDEX] = "loop", [OP_ACTIVE] = "operand", [OP_CMPF] = "predicate", [OP_CMPI] = "predicate",
+	};
+	return node->kind == NODE_OP ? name[node->code] : NULL;
+}
+
+static void print_node_attributes(const struct body_printer *printer, const struct node *node)
+{
+	struct module *module = printer->module;
+	struct named item = {number_attribute(node), NULL};
+	if (item.name) {
+		item.value = attr_integer(module, node->integer);
+	} else if (node->kind == NODE_CONSTANT) {
+		item = (struct named){"value", number(module, node->type, node->real, node->integer)};
+	} else {
+		return;
+	}
+	text_add(printer->out, " ");
+	attr_print_items(1, &item, printer->out);
+}
+
+static void print_node(const struct body_printer *printer, int index)
+{
+	const struct node *node = &printer->body->node[index];
+	const struct op_info *info = &op_info[node->kind == NODE_CONSTANT ? OP_CONSTANT : node->code];
+	struct text *out = printer->out;
+	text_add(out, "    %%%d = \"%s\"(", printer->id[index], info->name);
+	for (int i = 0; i < info->operands; i++)
+		text_add(out, "%s%%%d", i ? ", " : "", printer->id[node->argument[i]]);
+	text_add(out, ")");
+	print_node_attributes(printer, node);
+	text_add(out, " : (");
+	for (int i = 0; i < info->operands; i++)
+		text_add(out, "%s%s", i ? ", " : "", printer->body->node[node->argument[i]].type->text);
+	text_add(out, ") -> %s\n", node->type->text);
+}
+
+static void number_nodes(struct body_printer *printer, int arguments)
+{
+	int operands = printer->op->operands, values = arguments;
+	for (int i = 0; i < printer->body->count; i++) {
+		const struct node *node = &printer->body->node[i];
+		if (node->kind == NODE_OPERAND)
+			printer->id[i] = (int)node->integer;
+		else
+			printer->id[i] = node->kind == NODE_ACCUMULATOR ? operands : values++;
+	}
+}
+
+static const struct type *body_type(struct module *module, const struct op *op)
+{
+	int arguments = op->operands + kernel_has_reduction(op->kernel);
+	const struct type **input = ARENA_ARRAY(module->arena, const struct type *, op->operands + 1);
+	for (int i = 0; i < op->operands; i++)
+		input[i] = type_scalar(op->operand[i]->type);
+	input[op->operands] = op->kernel->type;
+	const struct type *output = type_scalar(op->result[0]->type);
+	return type_function(module, arguments, input, 1, &output);
+}
+
+static void print_body(struct module *module, const struct op *op, const struct body *body, const char *which, struct text *out)
+{
+	if (!body->count)
+		return;
+	const struct type *type = body_type(module, op);
+	struct body_printer printer = {.module = module, .out = out, .op = op, .body = body};
+	printer.id = ARENA_ARRAY(module->arena, int, body->count);
+	number_nodes(&printer, type->inputs);
+	text_add(out, "  \"func.func\"() ({\n");
+	for (int i = 0; i < type->inputs; i++)
+		text_add(out, "%s%%%d: %s", i ? ", " : "  ^bb0(", i, type->input[i]->text);
+	text_add(out, "%s", type->inputs ? "):\n" : "");
+	for (int i = 0; i < body->count; i++)
+		if (body->node[i].kind == NODE_CONSTANT || body->node[i].kind == NODE_OP)
+			print_node(&printer, i);
+	const char *result = body->node[body->result].type->text;
+	text_add(out, "    \"func.return\"(%%%d) : (%s) -> ()\n", printer.id[body->result], result);
+	struct named attributes[] = {
+		{"function_type", attr_type(module, type)},
+		{"sym_name", attr_string(module, body_name(module, op->kernel, which))},
+		{"sym_visibility", attr_string(module, "private")},
+	};
+	text_add(out, "  }) ");
+	attr_print_items(3, attributes, out);
+	text_add(out, " : () -> ()\n");
+}
+
+void kernel_print_bodies(struct module *module, const struct op *op, struct text *out)
+{
+	print_body(module, op, &op->kernel->update, "update", out);
+	print_body(module, op, &op->kernel->post, "post", out);
+}
