@@ -1,0 +1,77 @@
+"""The stream headers: small regions compiled as the emitted Makefile would, and run."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = "-std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off".split()
+SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+
+
+def build(folder, name, *flags):
+    program = folder / name
+    command = ["g++", *FLAGS, *(flags or ["-O2"]), f"-I{ROOT}/runtime/include", f"{ROOT}/tests/cpp/{name}.cpp"]
+    subprocess.run([*command, "-o", program], check=True)
+    return program
+
+
+def run(program):
+    return subprocess.run([program], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(params=[["-O2"], ["-O2", "-DST_FIBRE_UCONTEXT"], SANITIZE], ids=["asm", "ucontext", "asan"])
+def flags(request):
+    return request.param
+
+
+def test_pipeline_is_repeatable_and_reports_marks(tmp_path, flags):
+    result = run(build(tmp_path, "pipeline", *flags))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "111904 ok\n" * 3 + "s_x 64 64\ns_y 2 2\n"
+
+
+@pytest.mark.parametrize("name", ["ring", "blocks", "vector", "reconverge"])
+def test_region_gives_the_right_values(tmp_path, flags, name):
+    result = run(build(tmp_path, name, *flags))
+    assert (result.returncode, result.stdout[:2]) == (0, "ok"), result.stdout + result.stderr
+
+
+def test_shallow_residual_deadlocks_and_names_the_cycle(tmp_path, flags):
+    result = run(build(tmp_path, "reconverge", *flags, "-DSHORT_DEPTH=2"))
+    assert result.returncode == 1
+    assert result.stdout == (
+        "deadlock: 4 of 4 processes wait\n"
+        "cycle of waits:\n"
+        "  p_fork waits for room in s_short (full, depth 2) -> p_join\n"
+        "  p_join waits for data from s_total (empty, depth 2) -> p_reduce\n"
+        "  p_reduce waits for data from s_long (empty, depth 4) -> p_fork\n"
+        "other waits:\n"
+        "  p_store waits for data from s_y (empty, depth 2) -> p_join\n"
+    )
+
+
+def test_shallow_ring_deadlocks(tmp_path):
+    result = run(build(tmp_path, "ring", "-O2", "-DRING_DEPTH=4"))
+    assert result.returncode == 1
+    assert "p_leave waits for room in s_again (full, depth 4) -> p_enter" in result.stdout
+
+
+def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path, flags):
+    result = run(build(tmp_path, "leftover", *flags))
+    assert result.stdout == (
+        "46 data left in channels at the end of the region:\n  stream holds 1\n"
+        "46 ok\nlonely is read while empty outside any process\n"
+    )
+
+
+def test_throughput(tmp_path, capsys):
+    """Prints the figures; the floor is far below them so that a busy machine passes."""
+    result = run(build(tmp_path, "throughput"))
+    assert result.returncode == 0
+    with capsys.disabled():
+        print("\n" + result.stdout, end="")
+    rates = dict(re.findall(r"depth (\d+): (\d+) M", result.stdout))
+    assert int(rates["64"]) >= 10
