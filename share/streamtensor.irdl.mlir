@@ -118,9 +118,7 @@ irdl.dialect @stream {
     %a0 = irdl.any
     %a1 = irdl.any
     %a2 = irdl.any
-    %r0 = irdl.any
     irdl.operands(variadic %a0, variadic %a1, variadic %a2)
-    irdl.results(%r0)
   }
   irdl.operation @convert {
     %a0 = irdl.any
@@ -178,6 +176,19 @@ irdl.dialect @stream {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(%a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @join_lanes {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @split_lanes {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0, %a1)
     irdl.results(%r0)
   }
 }

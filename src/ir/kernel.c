@@ -146,6 +146,11 @@ bool body_uses_accumulator(const struct body *body)
 	return false;
 }
 
+bool kernel_is_post_operand(const struct kernel *kernel, int operand)
+{
+	return body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);
+}
+
 void body_remove_dead(struct module *module, struct body *body)
 {
 	if (!body->count)
