@@ -1,0 +1,145 @@
+/* How many lanes each kernel may have, and how many memory ports its largest operand.
+ *
+ * Decode is bound by reading weights once: the kernel that would read longest gets twice the ports, again and again, until the ports are spent (intensity-aware,
+ * after HIDA).  A kernel that uses each weight for several tokens needs lanes rather than ports.  If the operators then exceed the budget of DSPs, every
+ * width is halved until they fit. */
+#include "pass/streams.h"
+
+#define LANES 16                    /* f32 in a 512-bit port */
+#define REUSED_LANES 64             /* lanes of a kernel that uses each weight for several tokens */
+#define REUSE 4
+#define BULK_ELEMENTS 4096          /* fewer share a port */
+#define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
+#define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
+#define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
+
+struct candidate {
+	const struct op *op;
+	int operand;
+	int64_t elements, reuse;
+	bool frozen;
+};
+
+static int64_t points(const struct op *op, int operand, bool used)
+{
+	int64_t product = 1;
+	for (int l = 0; l < op->kernel->loops; l++)
+		if ((op->kernel->operand[operand].stride[l] != 0) == used && (used || !op->kernel->loop[l].reduction))
+			product *= op->kernel->loop[l].extent;
+	return product;
+}
+
+static struct candidate find_bulk(struct arena *arena, const struct op *op)
+{
+	struct candidate best = {.op = op, .operand = -1};
+	enum reach *reach = reach_of(arena, op);
+	for (int j = 0; j < op->operands; j++) {
+		struct flow *flow = flow_of(op->operand[j]);
+		int64_t elements = points(op, j, true);
+		if (reach[j] != REACH_PACKED || elements < BULK_ELEMENTS || elements * flow->count <= best.elements || op->kernel->operand[j].guards)
+			continue;
+		best.operand = j;
+		best.elements = elements * flow->count;
+		best.reuse = points(op, j, false);
+	}
+	return best;
+}
+
+static int64_t planned_lanes(struct streams *streams, const struct op *op, int64_t most)
+{
+	return plan_kernel(streams->module, op, reach_of(streams->module->arena, op), only_stored(op), most).lanes;
+}
+
+static int64_t body_dsp(const struct platform *platform, const struct body *body)
+{
+	int64_t dsp = 0;
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP)
+			dsp += platform_operator(platform, body->node[n].code, body->node[n].type).dsp;
+	return dsp;
+}
+
+static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
+{
+	int64_t dsp = 0;
+	for (int i = 0; i < count; i++) {
+		int64_t lanes = planned_lanes(streams, kernel[i], width[i].lanes);
+		dsp += lanes * (body_dsp(streams->context->platform, &kernel[i]->kernel->update) + body_dsp(streams->context->platform, &kernel[i]->kernel->post));
+	}
+	return dsp;
+}
+
+static int collect(const struct block *block, const struct op **kernel, int count)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			count = collect(op->region[0], kernel, count);
+		if (op->code != OP_KERNEL)
+			continue;
+		if (kernel)
+			kernel[count] = op;
+		op->result[0]->id = count++;
+	}
+	return count;
+}
+
+/* Gives the slowest reader twice the ports while there are any. */
+static void spend_ports(struct streams *streams, struct candidate *candidate, struct width *width, int count, int ports)
+{
+	for (;;) {
+		int slowest = -1;
+		for (int i = 0; i < count; i++)
+			if (candidate[i].operand >= 0 && !candidate[i].frozen && width[i].ports <= ports && 2 * width[i].ports <= MOST_PORTS &&
+			    (slowest < 0 || candidate[i].elements / width[i].ports > candidate[slowest].elements / width[slowest].ports))
+				slowest = i;
+		if (slowest < 0)
+			return;
+		int64_t lanes = 2 * LANES * width[slowest].ports;
+		if (planned_lanes(streams, candidate[slowest].op, lanes) != lanes) {
+			candidate[slowest].frozen = true;
+			continue;
+		}
+		ports -= width[slowest].ports;
+		width[slowest].ports *= 2;
+		width[slowest].lanes = lanes;
+	}
+}
+
+struct width *choose_widths(struct streams *streams, const struct block *block)
+{
+	struct arena *arena = streams->module->arena;
+	const struct platform *platform = streams->context->platform;
+	int count = collect(block, NULL, 0), ports = platform->ports - SHARED_PORTS;
+	const struct op **kernel = ARENA_ARRAY(arena, const struct op *, count + 1);
+	struct candidate *candidate = ARENA_ARRAY(arena, struct candidate, count + 1);
+	struct width *width = ARENA_ARRAY(arena, struct width, count + 1);
+	collect(block, kernel, 0);
+	for (int i = 0; i < count; i++) {
+		candidate[i] = kernel_is_gather(kernel[i]) ? (struct candidate){.operand = -1} : find_bulk(arena, kernel[i]);
+		width[i] = (struct width){.lanes = LANES, .bulk = candidate[i].operand, .ports = 1};
+		candidate[i].frozen = candidate[i].reuse >= REUSE;
+		if (candidate[i].operand >= 0 && candidate[i].frozen)
+			width[i].lanes = REUSED_LANES;
+	}
+	for (int more = 1; more; ) {          /* more bulk operands than ports: the smallest share */
+		int bulk = 0, smallest = -1;
+		for (int i = 0; i < count; i++) {
+			bulk += candidate[i].operand >= 0;
+			if (candidate[i].operand >= 0 && (smallest < 0 || candidate[i].elements < candidate[smallest].elements))
+				smallest = i;
+		}
+		more = bulk > ports;
+		if (more)
+			candidate[smallest].operand = width[smallest].bulk = -1;
+		else
+			ports -= bulk;
+	}
+	spend_ports(streams, candidate, width, count, ports);
+	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
+	for (int64_t most = MOST_PORTS * LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
+		for (int i = 0; i < count; i++) {
+			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;
+			width[i].ports = width[i].lanes < LANES * width[i].ports ? (int)((width[i].lanes + LANES - 1) / LANES) : width[i].ports;
+		}
+	return width;
+}

@@ -1,0 +1,317 @@
+/* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that follows from it, memory is read and written by DMA ops.
+ * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
+ * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
+#include "pass/streams.h"
+#include <string.h>
+
+struct flow *flow_of(const struct value *value)
+{
+	return value->data;
+}
+
+static struct flow *new_flow(struct streams *s, struct value *value, enum flow_kind kind)
+{
+	struct flow *flow = value->data ? value->data : ARENA_NEW(s->module->arena, struct flow);
+	flow->kind = kind;
+	flow->tensor = value->type;
+	value->data = flow;
+	return flow;
+}
+
+static struct value *new_argument(struct streams *s, const struct type *type)
+{
+	return block_add_argument(s->module, s->function->region[0], type);
+}
+
+static void memory_flow(struct streams *s, struct value *old, struct value *argument, bool ordered)
+{
+	struct flow *flow = new_flow(s, old, FLOW_MEMORY);
+	flow->count = 1;
+	flow->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
+	flow->argument[0] = argument;
+	flow->ordered = ordered;
+}
+
+/* One entry of stream.inputs or stream.outputs. */
+static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
+{
+	static const char *const keys[] = {"name", "role", "axis", "at"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at"};
+	struct named items[5];
+	int count = 0;
+	for (int k = 0; k < 4; k++) {
+		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
+		if (value)
+			items[count++] = (struct named){.name = keys[k], .value = value};
+	}
+	items[count++] = (struct named){.name = "type", .value = attr_type(module, type)};
+	return attr_dictionary(module, count, items);
+}
+
+/* The new main: the old arguments, then the tensors that were constants. */
+static void start_function(struct streams *s, struct op *old)
+{
+	struct module *module = s->module;
+	s->function = op_new(module, OP_FUNC, old->location, 0, NULL, 0, NULL);
+	block_new(module, s->function, 0);
+	s->block = s->function->region[0];
+	attr_set(module, s->function, "sym_name", attr_get(old, "sym_name"));
+	VEC(const struct attr *) inputs = {0};
+	for (int i = 0; i < old->region[0]->arguments; i++) {
+		struct value *argument = old->region[0]->argument[i];
+		const struct attr *role = function_argument_attr(old, i, "stream.role");
+		memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
+	}
+	int constants = 0;
+	for (struct op *op = old->region[0]->first; op; op = op->next) {
+		if (op->code != OP_CONSTANT || op->result[0]->type->kind != TYPE_TENSOR)
+			continue;
+		struct named items[] = {
+			{"name", attr_string(module, text_format(module->arena, "constant%d", constants++))}, {"role", attr_string(module, "constant")},
+			{"type", attr_type(module, op->result[0]->type)}, {"value", attr_get(op, "value")}};
+		memory_flow(s, op->result[0], new_argument(s, op->result[0]->type), false);
+		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
+	}
+	attr_set(module, s->function, "stream.inputs", attr_array(module, (int)inputs.count, inputs.data));
+}
+
+static void finish_function(struct streams *s, struct op *old)
+{
+	struct module *module = s->module;
+	struct block *body = s->function->region[0];
+	op_append(body, op_new(module, OP_RETURN, old->location, 0, NULL, 0, NULL));
+	const struct attr **outputs = ARENA_ARRAY(module->arena, const struct attr *, s->results->operands + 1);
+	for (int r = 0; r < s->results->operands; r++)
+		outputs[r] = signature_entry(module, old, r, true, s->results->operand[r]->type);
+	attr_set(module, s->function, "stream.outputs", attr_array(module, s->results->operands, outputs));
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments + 1);
+	for (int i = 0; i < body->arguments; i++)
+		types[i] = body->argument[i]->type;
+	attr_set(module, s->function, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+	op_insert_before(old, s->function);
+	op_remove(old);
+	module->level = LEVEL_STREAM;
+}
+
+/* Who reads each tensor: kernels and loops, or only results of main. */
+static void mark_readers(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER || op->code == OP_PART;
+		for (int j = 0; j < op->operands; j++) {
+			struct flow *flow = op->operand[j]->data ? op->operand[j]->data : new_flow(s, op->operand[j], FLOW_NONE);
+			*(stores ? &flow->stored : &flow->read) = true;
+		}
+		if (op->code == OP_FOR)
+			mark_readers(s, op->region[0]);
+	}
+}
+
+static void clear_scratch(struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int r = 0; r < op->results; r++)
+			op->result[r]->data = NULL;
+		if (op->code == OP_FOR)
+			clear_scratch(op->region[0]);
+	}
+}
+
+/* Flows that are known before any op is emitted: picks of memory. */
+static bool mark_memory(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR && !mark_memory(s, op->region[0]))
+			return false;
+		if (op->code != OP_PICK)
+			continue;
+		struct flow *flow = new_flow(s, op->result[0], FLOW_MEMORY);
+		flow->layered = true;
+		flow->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
+		for (int i = 1; i < op->operands; i++) {
+			struct flow *from = flow_of(op->operand[i]);
+			if (!from || from->kind != FLOW_MEMORY || from->layered)
+				return diag_error(s->module->diag, op->location, "a value that a kernel computes and that differs from layer to layer");
+			flow->ordered = flow->ordered || from->ordered;
+			flow->argument[flow->count++] = from->argument[0];
+		}
+	}
+	return true;
+}
+
+/* Which results of main a carried stack of layers becomes: one per layer. */
+static const struct attr *stack_results(struct streams *s, const struct op *loop, int carried)
+{
+	int64_t layers = type_elements(loop->result[carried]->type) ? loop->result[carried]->type->shape[0] : 0;
+	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	for (int64_t l = 0; l < layers; l++)
+		result[l] = -1;
+	for (int r = 0; r < s->results->operands; r++) {
+		const struct op *part = s->results->operand[r]->def;
+		if (part && part->code == OP_PART && part->operand[0] == loop->result[carried])
+			result[attr_integer_or(part, "index", 0)] = r;
+	}
+	return attr_integers(s->module, (int)layers, result);
+}
+
+/* Writes a flow to results of main; a state's row also needs its position. */
+static bool emit_store(struct streams *s, struct flow *flow, const struct attr *results, struct location location)
+{
+	struct module *module = s->module;
+	int first = (int)results->integers[0];
+	const struct op *old = module_main(module);
+	const struct attr *at = first >= 0 ? function_result_attr(old, first, "stream.at") : NULL;
+	const struct type *type = flow->kind == FLOW_STREAM ? flow->stream->type : natural_order(module, flow->tensor);
+	struct value *operand[2] = {want_stream(s, flow, type, 0)};
+	int count = 1;
+	for (int i = 0; at && i < old->region[0]->arguments; i++) {
+		const struct attr *name = function_argument_attr(old, i, "stream.name");
+		if (!name || !text_same(name->text, at->text))
+			continue;
+		struct flow *position = flow_of(old->region[0]->argument[i]);
+		operand[count++] = want_stream(s, position, natural_order(module, position->tensor), 0);
+		break;
+	}
+	if (at && count == 1)
+		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
+	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
+	attr_set(module, store, "result", results);
+	set_stream_tensor(module, store, flow->tensor);
+	op_append(s->block, store);
+	return true;
+}
+
+static bool emit_results(struct streams *s, const struct op *op)
+{
+	for (int r = 0; r < op->operands; r++) {
+		const struct op *def = op->operand[r]->def;
+		if (def && def->code == OP_PART)
+			continue;
+		int64_t number = r;
+		if (!emit_store(s, flow_of(op->operand[r]), attr_integers(s->module, 1, &number), op->location))
+			return false;
+	}
+	return true;
+}
+
+static bool emit_block(struct streams *s, struct block *old, const struct width *width);
+
+static struct value *index_constant(struct streams *s, int64_t number)
+{
+	const struct type *index = type_index(s->module);
+	struct value *value = build(s->module, s->block, OP_CONSTANT, index, 0, NULL);
+	attr_set(s->module, value->def, "value", attr_typed_integer(s->module, number, index));
+	return value;
+}
+
+static bool is_stack(const struct op *loop, int carried)
+{
+	const struct op *last = loop->region[0]->last;
+	const struct op *def = last->operand[carried]->def;
+	return def && def->code == OP_INSERT_LAYER;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *number = value->def ? attr_get(value->def, "value") : NULL;
+	return number ? number->integer : 0;
+}
+
+static bool emit_loop(struct streams *s, struct op *old, const struct width *width)
+{
+	struct module *module = s->module;
+	struct block *outside = s->block;
+	int carried = old->operands - 3, streams = 0;
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands);
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, old->operands);
+	for (int i = 0; i < 3; i++)
+		operand[i] = index_constant(s, constant_of(old->operand[i]));
+	struct op *loop = op_new(module, OP_FOR, old->location, 0, NULL, 0, NULL);
+	struct block *body = block_new(module, loop, 0);
+	s->block = body;
+	s->layer = block_add_argument(module, body, type_index(module));
+	int *kept = ARENA_ARRAY(module->arena, int, carried + 1);
+	for (int c = 0; c < carried; c++) {
+		if (is_stack(old, c))
+			continue;
+		struct value *argument = old->region[0]->argument[c + 1];
+		struct flow *flow = new_flow(s, argument, FLOW_STREAM);
+		flow->stream = block_add_argument(module, body, natural_order(module, argument->type));
+		kept[streams++] = c;
+	}
+	if (!emit_block(s, old->region[0], width))
+		return false;
+	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
+	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
+		struct flow *out = flow_of(old->region[0]->last->operand[kept[i]]);
+		const struct type *type = out->kind == FLOW_STREAM ? out->stream->type : natural_order(module, out->tensor);
+		yield[i] = want_stream(s, out, type, 0);
+		body->argument[i + 1]->type = types[i] = type;
+	}
+	op_append(body, op_new(module, OP_YIELD, old->location, streams, yield, 0, NULL));
+	s->block = outside;
+	s->layer = NULL;
+	for (int i = 0; i < streams; i++)
+		operand[3 + i] = want_stream(s, flow_of(old->operand[3 + kept[i]]), types[i], 0);
+	struct op *sized = op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
+	sized->region[0] = body;
+	body->parent = sized;
+	op_append(outside, sized);
+	for (int i = 0; i < streams; i++) {
+		struct flow *flow = new_flow(s, old->result[kept[i]], FLOW_STREAM);
+		flow->stream = sized->result[i];
+	}
+	attr_set(module, sized, "tensor", attr_type(module, streams ? old->result[kept[0]]->type : type_index(module)));
+	return true;
+}
+
+static bool emit_layer_result(struct streams *s, const struct op *op)
+{
+	const struct value *stack = op->operand[1];
+	const struct op *loop = stack->block ? stack->block->parent : NULL;
+	INVARIANT(s->module->guard, loop && loop->code == OP_FOR, "stream.insert_layer into something that no layer carries");
+	return emit_store(s, flow_of(op->operand[0]), stack_results(s, loop, stack->index - 1), op->location);
+}
+
+static bool emit_op(struct streams *s, struct op *op, const struct width *width)
+{
+	if (op->code == OP_KERNEL)
+		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op, &width[op->result[0]->id]);
+	if (op->code == OP_FOR)
+		return emit_loop(s, op, width);
+	if (op->code == OP_INSERT_LAYER)
+		return emit_layer_result(s, op);
+	if (op->code == OP_RETURN)
+		return emit_results(s, op);
+	bool known = op->code == OP_CONSTANT || op->code == OP_PICK || op->code == OP_PART || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
+	INVARIANT(s->module->guard, known, "%s at tensor level after folding", op_info[op->code].name);
+	return true;
+}
+
+static bool emit_block(struct streams *s, struct block *old, const struct width *width)
+{
+	for (struct op *op = old->first; op; op = op->next)
+		if (!emit_op(s, op, width))
+			return false;
+	return true;
+}
+
+bool make_streams(struct pass_context *context, struct module *module)
+{
+	struct streams s = {.context = context, .module = module};
+	struct op *old = module_main(module);
+	s.results = old->region[0]->last;
+	clear_scratch(old->region[0]);
+	start_function(&s, old);
+	mark_readers(&s, old->region[0]);
+	if (!mark_memory(&s, old->region[0]))
+		return false;
+	const struct width *width = choose_widths(&s, old->region[0]);
+	if (!width || !emit_block(&s, old->region[0], width))
+		return false;
+	finish_function(&s, old);
+	return resolve_streams(&s, s.function->region[0]);
+}

@@ -1,0 +1,223 @@
+/* The last step of make_streams: each wish (a stream wanted in some type) becomes
+ *     nothing      where the types are the same,
+ *     a cast       where the elements come in the same order in words of another width,
+ *     a converter  otherwise, shared by all readers that want the same type,
+ * and a stream with several readers gets a fork. */
+#include "pass/streams.h"
+
+struct readers {              /* of one stream */
+	VEC(struct op *) wish;
+};
+
+static bool is_wish(const struct op *op)
+{
+	return op->code == OP_CONVERT && attr_get(op, "wish");
+}
+
+static void collect_wishes(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			collect_wishes(module, op->region[0]);
+		if (!is_wish(op))
+			continue;
+		struct readers *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct readers);
+		op->operand[0]->data = readers;
+		VEC_PUSH(module->arena, &readers->wish, op);
+	}
+}
+
+static struct op *insert(struct module *module, struct op *before, enum op_code code, struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
+	set_stream_tensor(module, op, tensor);
+	op_insert_before(before, op);
+	return op;
+}
+
+static struct value *cast_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+{
+	return from->type == type ? from : insert(module, before, OP_CAST, from, tensor, type)->result[0];
+}
+
+/* How many outer loops producer and consumer share, so that the rest is a contiguous block; the block's elements. */
+static int shared_loops(struct sequence from, struct sequence to, int64_t *block, int64_t *base)
+{
+	int64_t total = 1;
+	for (int i = 0; i < from.dims; i++)
+		total *= from.trip[i];
+	int best = 0;
+	*base = 0;
+	for (int k = 1; k <= from.dims && k <= to.dims; k++) {
+		if (from.trip[k - 1] != to.trip[k - 1] || from.stride[k - 1] != to.stride[k - 1] || !from.stride[k - 1])
+			break;
+		total /= from.trip[k - 1];
+		int64_t span = 1, reach = 1;
+		for (int i = k; i < from.dims; i++)
+			span += (from.trip[i] - 1) * from.stride[i];
+		for (int i = k; i < to.dims; i++)
+			reach += (to.trip[i] - 1) * to.stride[i];
+		if (span != total || to.offset != from.offset || reach > span)
+			continue;
+		best = k;
+		*block = total;
+		*base = from.offset;
+	}
+	return best;
+}
+
+/* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it. */
+static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, bool crossing)
+{
+	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
+	const struct type *in = from->type, *out = type;
+	if (wide > wanted && type_regroup(module, type, wide))
+		out = type_regroup(module, type, wide);
+	else if (wide < wanted && type_regroup(module, in, wanted))
+		in = type_regroup(module, in, wanted);
+	struct value *words = cast_to(module, before, from, tensor, in);
+	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
+	int64_t block = type_elements(tensor), base = 0;
+	struct sequence fill = sequence_of_type(module->arena, tensor, in), drain = sequence_of_type(module->arena, tensor, out);
+	int shared = crossing || fill.conditions || drain.conditions ? 0 : shared_loops(sequence_flat(module->arena, fill), sequence_flat(module->arena, drain), &block, &base);
+	attr_set(module, convert, "buffer", attr_integer(module, block));
+	attr_set(module, convert, "base", attr_integer(module, base));
+	attr_set(module, convert, "shared", attr_integer(module, shared));
+	attr_set(module, convert, "halves", attr_integer(module, shared ? 2 : 1));
+	return cast_to(module, before, convert->result[0], tensor, type);
+}
+
+static struct block *home(const struct value *value)
+{
+	return value->def ? value->def->parent : value->block;
+}
+
+static struct value *satisfy(struct module *module, struct value *from, struct op *wish)
+{
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	bool crossing = home(from) != wish->parent;
+	if (!crossing && from->type == type)
+		return from;
+	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
+	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
+	if (!crossing && sequence_same(have, want))
+		return cast_to(module, wish, from, tensor, type);
+	return convert_to(module, wish, from, tensor, type, crossing);
+}
+
+static void rename_operands(struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int j = 0; j < op->operands; j++)
+			for (struct op *def = op->operand[j]->def; def && is_wish(def); def = op->operand[j]->def)
+				op->operand[j] = def->result[0]->data;
+		if (op->region[0])
+			rename_operands(op->region[0]);
+	}
+}
+
+static void remove_wishes(struct block *block)
+{
+	for (struct op *op = block->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_FOR)
+			remove_wishes(op->region[0]);
+		if (is_wish(op))
+			op_remove(op);
+	}
+}
+
+static void satisfy_all(struct module *module, struct value *from)
+{
+	struct readers *readers = from->data;
+	if (!readers)
+		return;
+	for (size_t i = 0; i < readers->wish.count; i++) {
+		struct op *wish = readers->wish.data[i];
+		struct value *answer = NULL;
+		for (size_t e = 0; e < i && !answer; e++)               /* an earlier reader wants the same */
+			if (readers->wish.data[e]->result[0]->type == wish->result[0]->type && readers->wish.data[e]->parent == wish->parent)
+				answer = readers->wish.data[e]->result[0]->data;
+		wish->result[0]->data = answer ? answer : satisfy(module, from, wish);
+	}
+	from->data = NULL;
+}
+
+static void satisfy_block(struct module *module, struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		if (block->argument[i]->type->kind == TYPE_ITENSOR)
+			satisfy_all(module, block->argument[i]);
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			satisfy_block(module, op->region[0]);
+		for (int r = 0; r < op->results; r++)
+			if (!is_wish(op) && op->result[r]->type->kind == TYPE_ITENSOR)
+				satisfy_all(module, op->result[r]);
+	}
+}
+
+/* Readers of each stream, in program order; then a fork where there are several. */
+struct use {
+	struct op *op;
+	int operand;
+};
+struct uses {
+	VEC(struct use) list;
+};
+
+static void collect_uses(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int j = 0; j < op->operands; j++) {
+			struct value *value = op->operand[j];
+			if (value->type->kind != TYPE_ITENSOR)
+				continue;
+			struct uses *uses = value->data ? value->data : ARENA_NEW(module->arena, struct uses);
+			value->data = uses;
+			VEC_PUSH(module->arena, &uses->list, ((struct use){op, j}));
+		}
+		if (op->code == OP_FOR)
+			collect_uses(module, op->region[0]);
+	}
+}
+
+static void fork_value(struct module *module, struct value *value, struct op *before)
+{
+	struct uses *uses = value->data;
+	value->data = NULL;
+	if (!uses || uses->list.count < 2)
+		return;
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
+	for (size_t i = 0; i < uses->list.count; i++)
+		types[i] = value->type;
+	struct op *fork = op_new(module, OP_FORK, before->location, 1, &value, (int)uses->list.count, types);
+	set_stream_tensor(module, fork, stream_tensor(value));
+	op_insert_before(before, fork);
+	for (size_t i = 0; i < uses->list.count; i++)
+		uses->list.data[i].op->operand[uses->list.data[i].operand] = fork->result[i];
+}
+
+static void fork_block(struct module *module, struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		fork_value(module, block->argument[i], block->first);
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			fork_block(module, op->region[0]);
+		for (int r = 0; op->code != OP_FORK && r < op->results; r++)
+			fork_value(module, op->result[r], op->next);
+	}
+}
+
+bool resolve_streams(struct streams *streams, struct block *block)
+{
+	struct module *module = streams->module;
+	collect_wishes(module, block);
+	satisfy_block(module, block);
+	rename_operands(block);
+	remove_wishes(block);
+	collect_uses(module, block);
+	fork_block(module, block);
+	return true;
+}

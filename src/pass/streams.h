@@ -1,0 +1,51 @@
+/* What the files of make_streams share. */
+#ifndef STC_STREAMS_H
+#define STC_STREAMS_H
+#include "pass/pass.h"
+#include "pass/schedule.h"
+#include "pass/sequence.h"
+
+enum flow_kind { FLOW_NONE, FLOW_MEMORY, FLOW_STREAM };
+
+/* Where the elements of a tensor value come from. */
+struct flow {
+	enum flow_kind kind;
+	const struct type *tensor;
+	struct value *stream;     /* FLOW_STREAM: the stream that carries it */
+	int count;                /* FLOW_MEMORY: 1, or one argument a layer */
+	struct value **argument;  /* FLOW_MEMORY: arguments of the new main */
+	bool layered;             /* FLOW_MEMORY: chosen by the layer counter */
+	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
+	bool stored, read;        /* who uses the tensor: results of main; kernels */
+};
+
+/* How wide a kernel may be; decided for all kernels together before any is planned. */
+struct width {
+	int64_t lanes;            /* most lanes */
+	int bulk;                 /* operand whose stream has memory ports of its own, or -1 */
+	int ports;                /* how many */
+};
+
+struct streams {
+	struct pass_context *context;
+	struct module *module;
+	struct op *function;      /* the new main */
+	struct block *block;      /* being filled */
+	struct value *layer;      /* counter of the rolled layer around, or NULL */
+	const struct op *results; /* the old return */
+};
+
+struct flow *flow_of(const struct value *value);
+struct width *choose_widths(struct streams *streams, const struct block *block);          /* sets value->id of each kernel's result to its row; NULL after a diagnostic */
+enum reach *reach_of(struct arena *arena, const struct op *kernel);
+bool only_stored(const struct op *kernel);
+/* Every use of a stream wanted in some type becomes a fifo, a cast or a converter; forks make single readers. */
+bool resolve_streams(struct streams *streams, struct block *block);
+bool emit_kernel(struct streams *streams, const struct op *old, const struct width *width);
+bool emit_gather(struct streams *streams, const struct op *old);
+struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
+const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
+bool kernel_is_gather(const struct op *op);       /* result = one gathered operand, nothing else */
+void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor);
+const struct type *stream_tensor(const struct value *stream);
+#endif
