@@ -1,0 +1,116 @@
+/* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and overflows its stack at a few thousand;
+ * here brackets outside strings and comments are counted, in their kinds, and 256 open ones are the most. */
+#include "frontend/read.h"
+#include <string.h>
+
+#define OPERATORS_MOST 4096   /* without a bracket or comma in between, where the parser recurses too */
+
+struct scanner {
+	const char *text;
+	size_t size, at;
+	int line;
+	size_t line_start;
+	int depth;
+	int operators;
+};
+
+static struct location here(const struct scanner *scanner, const char *file)
+{
+	return (struct location){.file = file, .line = scanner->line, .column = (int)(scanner->at - scanner->line_start) + 1};
+}
+
+static void skip_string(struct scanner *scanner)
+{
+	for (scanner->at++; scanner->at < scanner->size; scanner->at++) {
+		char c = scanner->text[scanner->at];
+		if (c == '"' || c == '\n')
+			break;
+		if (c == '\\')
+			scanner->at++;
+	}
+	if (scanner->at < scanner->size && scanner->text[scanner->at] == '\n')
+		scanner->at--;
+}
+
+static void skip_comment(struct scanner *scanner)
+{
+	const char *end = memchr(scanner->text + scanner->at, '\n', scanner->size - scanner->at);
+	scanner->at = end ? (size_t)(end - scanner->text) - 1 : scanner->size;
+}
+
+static bool is_arrow(const struct scanner *scanner)
+{
+	return scanner->at > 0 && strchr("-=", scanner->text[scanner->at - 1]);
+}
+
+static bool is_relation(const struct scanner *scanner)
+{
+	return scanner->at + 1 < scanner->size && scanner->text[scanner->at + 1] == '=';
+}
+
+/* `>=` and `<=` are no brackets, `->` closes nothing. */
+static int bracket(const struct scanner *scanner)
+{
+	switch (scanner->text[scanner->at]) {
+	case '(': case '[': case '{':
+		return 1;
+	case ')': case ']': case '}':
+		return -1;
+	case '<':
+		return is_relation(scanner) ? 0 : 1;
+	case '>':
+		return is_relation(scanner) || is_arrow(scanner) ? 0 : -1;
+	default:
+		return 0;
+	}
+}
+
+static void count(struct scanner *scanner)
+{
+	char c = scanner->text[scanner->at];
+	int step = bracket(scanner);
+	scanner->depth += step;
+	if (scanner->depth < 0)
+		scanner->depth = 0;
+	if (c == '+' || c == '-' || c == '*')
+		scanner->operators++;
+	else if (step != 0 || c == ',')
+		scanner->operators = 0;
+	if (c == '\n') {
+		scanner->line++;
+		scanner->line_start = scanner->at + 1;
+	}
+}
+
+static void step_over(struct scanner *scanner)
+{
+	char c = scanner->text[scanner->at];
+	if (c == '"')
+		skip_string(scanner);
+	else if (c == '/' && scanner->at + 1 < scanner->size && scanner->text[scanner->at + 1] == '/')
+		skip_comment(scanner);
+	else
+		count(scanner);
+}
+
+bool scan_text(struct diag *diag, const char *file, const char *text, size_t size)
+{
+	struct scanner scanner = {.text = text, .size = size, .line = 1};
+	struct location top = {.file = file, .line = 1, .column = 1};
+	if (size == 0)
+		return diag_error(diag, top, "the file is empty"), diag_note(diag, "accepted is MLIR text with one function"), false;
+	if (size >= 4 && !memcmp(text, "ML\xefR", 4))
+		return diag_error(diag, top, "this is MLIR bytecode"), diag_note(diag, "accepted is MLIR text; `mlir-opt` turns bytecode into text"), false;
+	for (; scanner.at < size; scanner.at++) {
+		if (text[scanner.at] == 0)
+			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
+		step_over(&scanner);
+		if (scanner.depth > SCAN_DEPTH_MOST)
+			return diag_error(diag, here(&scanner, file), "brackets are nested deeper than %d", SCAN_DEPTH_MOST),
+			       diag_note(diag, "accepted are up to %d open brackets of all kinds together", SCAN_DEPTH_MOST), false;
+		if (scanner.operators > OPERATORS_MOST)
+			return diag_error(diag, here(&scanner, file), "an expression of more than %d operators", OPERATORS_MOST),
+			       diag_note(diag, "accepted are up to %d operators in an expression", OPERATORS_MOST), false;
+	}
+	return true;
+}
