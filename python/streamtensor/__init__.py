@@ -2,12 +2,12 @@
 from .errors import Error
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Exported", "__version__", "export"]
+__all__ = ["Design", "Error", "Exported", "__version__", "compile", "export"]
 
 
 def __getattr__(name):
     """The rest is imported on first use: it brings PyTorch in, which `--help` can do without."""
-    if name in ("Exported", "export"):
+    if name in ("Design", "Exported", "compile", "export"):
         from . import api
         return getattr(api, name)
     raise AttributeError(f"module 'streamtensor' has no attribute '{name}'")

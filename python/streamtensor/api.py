@@ -1,10 +1,14 @@
 """The Python API: any module with example inputs -> MLIR text and weights -> a design."""
+import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from . import graph
+from . import core, graph
+from .design import Design
 from .errors import Error
+from .weights import write
 
 
 class Exported(NamedTuple):
@@ -15,6 +19,24 @@ class Exported(NamedTuple):
 
 def export(module: torch.nn.Module, example_inputs, names=None, attributes: bool = True) -> Exported:
     """Exports `module(*example_inputs)`. Inputs are called `names`, or arg0, arg1, ... where it is None."""
+    lowered, tensors = _lower(module, example_inputs, names, attributes)
+    return Exported(lowered.text, tensors)
+
+
+def compile(module: torch.nn.Module, inputs, platform: str = "u55c", output=None, names=None) -> Design:
+    """Compiles `module(*inputs)` into the folder `output` (None: one that goes when the design is closed)."""
+    lowered, tensors = _lower(module, inputs, names, True)
+    keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
+    folder = Path(keep.name) / "design" if keep else Path(output)
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
+        mlir.write_text(lowered.text)
+        write(weights, tensors, tensors, tensors.__getitem__)
+        core.compile_design(mlir, weights, platform, folder)
+    return Design(folder, lowered.inputs, lowered.results, keep=keep)
+
+
+def _lower(module, example_inputs, names, attributes) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:
     inputs = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     flat = torch.utils._pytree.tree_leaves(list(inputs))
     if not all(isinstance(value, torch.Tensor) for value in flat):
@@ -23,6 +45,6 @@ def export(module: torch.nn.Module, example_inputs, names=None, attributes: bool
     if len(names) != len(flat) or len(set(names)) != len(names):
         raise Error(f"{len(names)} names for {len(flat)} input tensors", "accepted is one distinct name for each tensor")
     tensors = graph.named_tensors(module)
-    text, used = graph.lower(module, inputs, [graph.Port(name, "input") for name in names], tensors,
-                             attributes=attributes)
-    return Exported(text, {name: tensors[name] for name in used})
+    ports = [graph.Port(name, "input") for name in names]
+    lowered = graph.lower(module, inputs, ports, tensors, attributes=attributes)
+    return lowered, {name: tensors[name] for name in lowered.weights}

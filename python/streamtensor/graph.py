@@ -12,6 +12,9 @@ import torch
 
 from .errors import Error
 
+ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
+            "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "ui8": torch.uint8, "i1": torch.bool}
+
 
 @dataclass(frozen=True)
 class Port:
@@ -20,6 +23,23 @@ class Port:
     role: str                # argument: input, state or weight; result: output or state
     axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
     at: str | None = None    # ... at the index which the input of this name holds
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One argument or result as the compiled function has it."""
+    port: Port
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function in MLIR, and what its arguments and results are."""
+    text: str
+    inputs: list[Signature]
+    weights: list[str]       # names, in argument order, after the inputs
+    results: list[Signature]
 
 
 class _Functional(torch.nn.Module):
@@ -40,8 +60,8 @@ def named_tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
-          results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> tuple[str, list[str]]:
-    """Lowers `module(*inputs)`; returns the text and the names of the weights that it uses, in argument order.
+          results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
+    """Lowers `module(*inputs)`, keeping the weights that it uses.
 
     ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading results; a result
     without one is the output resultN. prefix: the part of each weight's name that the text leaves out.
@@ -57,10 +77,23 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
     public = [name.removeprefix(prefix) for name in weights]
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
+    missing = range(len(results), len(function.type.results))
+    results = [*results, *(Port(f"result{i}", "output") for i in missing)]
     if attributes:
         _annotate(function, [*ports, *(Port(name, "weight") for name in used)], results)
     lowered.operation.verify()
-    return str(lowered), used
+    return Lowered(str(lowered), _signatures(ports, function.type.inputs), used,
+                   _signatures(results, function.type.results))
+
+
+def _signatures(ports: Sequence[Port], types) -> list[Signature]:
+    signatures = []
+    for port, text in zip(ports, map(str, types)):
+        *extents, element = text.removeprefix("tensor<").removesuffix(">").split("x")
+        if element not in ELEMENTS or "?" in extents:
+            raise Error(f"'{port.name}' has the type {text}", f"accepted are static tensors of {', '.join(ELEMENTS)}")
+        signatures.append(Signature(port, tuple(map(int, extents)), ELEMENTS[element]))
+    return signatures
 
 
 def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
@@ -82,8 +115,6 @@ def _drop_unused(function, keep: int, names: list[str]) -> list[str]:
 
 def _annotate(function, arguments: Sequence[Port], results: Sequence[Port]) -> None:
     from torch_mlir import ir
-    missing = range(len(results), len(function.type.results))
-    results = [*results, *(Port(f"result{i}", "output") for i in missing)]
     with function.context:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in arguments])
         function.attributes["res_attrs"] = ir.ArrayAttr.get([_dictionary(port) for port in results])

@@ -40,8 +40,8 @@ class Model:
         value = self.tensors()[name]
         return self.source.tensor(name) if value.is_meta else value
 
-    def lower(self, shape: Shape, attributes: bool = True) -> tuple[str, list[str]]:
-        """The MLIR text of one step and the names of the weights it uses, in order."""
+    def lower(self, shape: Shape, attributes: bool = True) -> graph.Lowered:
+        """One step as MLIR."""
         step = Step(self.module)
         meta = {f"model.{name}": value.to("meta") for name, value in self.tensors().items()}
         return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
@@ -62,8 +62,9 @@ class Model:
             raise Error(f"{self.folder}: the tokenizer cannot be read: {graph._first_line(error)}") from error
 
 
-def load(name: str, seed: int = 0) -> Model:
-    folder = _find(name)
+def load(name: str, seed: int = 0, search: bool = True) -> Model:
+    """search=False: the built-in configuration `name` with random weights, whatever the machine has."""
+    folder = _find(name) if search else None
     config = _config(name, folder)
     with _meta_parameters():
         module = _build(name, config)

@@ -89,10 +89,11 @@ class Checkpoint:
 class RandomWeights:
     """Seeded random tensors: each depends on the seed, its name and its shape only.
 
-    Matrices preserve the variance of their input and embeddings are small, so that attention and MLP outweigh the
-    embedding in the residual: with tied embeddings, greedy decoding would otherwise repeat the last token for ever.
+    The scales make greedy decoding move from token to token instead of repeating one, which would hide errors: sharp
+    attention, positions that outweigh the (often tied) embedding, small biases.
     """
-    NORM, BIAS = 0.1, 0.1  # standard deviations
+    # Standard deviations; those of matrices and embeddings are divided by the square root of the width.
+    MATRIX, POSITION, EMBEDDING, NORM, BIAS = 2.0, 8.0, 1.0, 0.1, 0.02
 
     def __init__(self, like: dict[str, torch.Tensor], seed: int):
         self._like, self._seed = like, seed
@@ -103,10 +104,10 @@ class RandomWeights:
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
             return value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)
-        return value.mul_(self._fan_in(shape) ** -0.5)
+        return value.mul_(self._deviation(name, shape))
 
-    @staticmethod
-    def _fan_in(shape) -> int:
-        """Rows and columns trade places between module classes, and an embedding has the width as its row: the lesser
-        extent serves all of them."""
-        return min(shape[0], shape[1:].numel())
+    def _deviation(self, name: str, shape: torch.Size) -> float:
+        layer = name.split(".")[-2]
+        scale = self.POSITION if layer == "wpe" else self.EMBEDDING if layer in ("wte", "embed_tokens") else self.MATRIX
+        # Module classes disagree on which extent is the fan-in, and an embedding's is its row; the lesser serves all.
+        return scale * min(shape[0], shape[1:].numel()) ** -0.5

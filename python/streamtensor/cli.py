@@ -1,0 +1,218 @@
+"""The command line: `streamtensor` and `python -m streamtensor`."""
+import argparse
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+from . import __version__
+from .core import CompileError
+from .errors import Error
+from .progress import Progress
+
+DEFAULT_PLATFORM = "u55c"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Error(message, f"`{self.prog} --help` lists what is accepted")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = _parser().parse_args(arguments)
+        _quiet(debug)
+        with Progress() as progress:
+            return options.run(options, progress)
+    except CompileError as error:
+        sys.stderr.write(error.text)
+    except Error as error:
+        _report(str(error), *error.notes)
+    except KeyboardInterrupt:
+        _report("interrupted")
+        return 130
+    except OSError as error:
+        _report(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except Exception as error:
+        _report(f"internal: {type(error).__name__}: {error}", "--debug shows where")
+        if debug:
+            traceback.print_exc()
+    return 1
+
+
+def _report(message: str, *notes: str) -> None:
+    print(f"streamtensor: error: {message}", file=sys.stderr)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _quiet(debug: bool) -> None:
+    """Libraries keep their opinions to themselves."""
+    if debug:
+        return
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="streamtensor", description="PyTorch models as stream dataflow accelerators.")
+    parser.add_argument("--version", action="version", version=f"streamtensor {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate), ("demo", _add_demo)):
+        add(commands, name)
+    return parser
+
+
+def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=help, description=help)
+    command.set_defaults(run=run)
+    command.add_argument("--debug", action="store_true", help="show tracebacks and the libraries' messages")
+    return command
+
+
+def _add_model(command) -> None:
+    command.add_argument("model", metavar="NAME|FOLDER", help="a Hugging Face name, or a folder with config.json and *.safetensors")
+    command.add_argument("--seed", type=int, default=0, help="of the random weights where there are no others (default 0)")
+
+
+def _add_phase(command) -> None:
+    command.add_argument("--phase", choices=("decode", "prefill"), default="decode", help="default decode")
+    command.add_argument("--context", type=int, metavar="N", help="decode: tokens of prompt and answer together (default 1024, or the model's limit)")
+    command.add_argument("--tokens", type=int, metavar="N", help="prefill: tokens of the prompt (default 16)")
+
+
+def _add_platform(command) -> None:
+    command.add_argument("--platform", metavar="NAME", help=f"default {DEFAULT_PLATFORM}")
+
+
+def _add_output(command, required: bool = True, help: str = "the folder to write") -> None:
+    command.add_argument("-o", dest="output", type=Path, required=required, metavar="DIR", help=help)
+
+
+def _add_export(commands, name: str) -> None:
+    command = _command(commands, name, "Write a model's step as MLIR, with its weights.", _export)
+    _add_model(command)
+    _add_phase(command)
+    command.add_argument("--bare", action="store_true", help="leave the names and roles out of the MLIR")
+    _add_output(command)
+
+
+def _add_compile(commands, name: str) -> None:
+    command = _command(commands, name, "Compile a model's step into a design.", _compile)
+    _add_model(command)
+    _add_phase(command)
+    _add_platform(command)
+    _add_output(command)
+
+
+def _add_generate(commands, name: str) -> None:
+    command = _command(commands, name, "Compile a model, run the design on the CPU and print what it says.", _generate)
+    _add_model(command)
+    prompt = command.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT", help="needs the model's tokenizer")
+    prompt.add_argument("--prompt-ids", metavar="ID,ID,...", help="the prompt as token ids")
+    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16")
+    command.add_argument("--context", type=int, metavar="N", help="as for compile")
+    _add_platform(command)
+    _add_output(command, required=False, help="keep the design in this folder")
+
+
+def _add_demo(commands, name: str) -> None:
+    command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails unless its tokens are PyTorch's.", _demo)
+    command.add_argument("--seed", type=int, default=0, help="of the weights (default 0)")
+    _add_platform(command)
+    _add_output(command)
+
+
+def _load(options, progress: Progress):
+    from . import models
+    progress.stage("load the model")
+    model = models.load(options.model, options.seed)
+    if model.notice:
+        progress.note(model.notice)
+    return model
+
+
+def _platform(options, progress: Progress) -> str:
+    if options.platform is None:
+        progress.note(f"platform {DEFAULT_PLATFORM} (default)")
+    return options.platform or DEFAULT_PLATFORM
+
+
+def _export(options, progress: Progress) -> int:
+    from . import outputs, workflow
+    ours = {workflow.MLIR, workflow.WEIGHTS, workflow.CONFIG}
+    outputs.check(options.output, ours)
+    model = _load(options, progress)
+    shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
+    with outputs.folder(options.output, ours) as folder:
+        workflow.export_files(model, shape, folder, progress, attributes=not options.bare)
+    return 0
+
+
+def _compile(options, progress: Progress) -> int:
+    from . import workflow
+    platform = _platform(options, progress)
+    model = _load(options, progress)
+    shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
+    workflow.compile_files(model, shape, platform, options.output, progress)
+    return 0
+
+
+def _generate(options, progress: Progress) -> int:
+    from . import generation, workflow
+    platform = _platform(options, progress)
+    model = _load(options, progress)
+    tokenizer = None if options.prompt is None else model.tokenizer()
+    prompt = _prompt(options, tokenizer)
+    shape = workflow.step_shape(model, "decode", options.context, None)
+    generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
+    with _design_folder(options.output) as folder:
+        lowered = workflow.compile_files(model, shape, platform, folder, progress)
+        with workflow.open_design(folder, lowered, progress) as design:
+            progress.stage("generate")
+            ids = generation.Decoder(design, shape).generate(prompt, options.max_new_tokens, progress.update)
+        report = folder / "report.txt"
+        print(tokenizer.decode(prompt + ids) if tokenizer else ",".join(map(str, ids)))
+        if report.is_file():
+            print(report.read_text().rstrip())
+    return 0
+
+
+@contextlib.contextmanager
+def _design_folder(output: Path | None):
+    if output:
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        yield Path(work) / "design"
+
+
+def _prompt(options, tokenizer) -> list[int]:
+    if options.prompt is None:
+        return _ids(options.prompt_ids)
+    if tokenizer is None:
+        raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
+                    "--prompt-ids takes token ids, as in --prompt-ids 464,3290")
+    return tokenizer(options.prompt)["input_ids"]
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise Error(f"--prompt-ids '{text}' is not a list of token ids",
+                    "accepted are whole numbers with commas, as in 464,3290") from None
+
+
+def _demo(options, progress: Progress) -> int:
+    from . import demo
+    return 0 if demo.run(options.output, _platform(options, progress), options.seed, progress) else 1

@@ -1,0 +1,51 @@
+"""The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .errors import Error
+
+LIBRARY, COMPILER = "libstreamtensor.so", "stc"
+
+
+class CompileError(Error):
+    """`stc` refused; its own messages, which name the place, are `text`."""
+
+    def __init__(self, text: str):
+        super().__init__("the compiler refused the model")
+        self.text = text
+
+
+def folders() -> list[Path]:
+    """Where the core may be, first choice first."""
+    package = Path(__file__).resolve().parent
+    chosen = os.environ.get("STREAMTENSOR_CORE")
+    return ([Path(chosen)] if chosen else []) + [package / "_core", package.parent.parent / "build"]
+
+
+def find(file: str) -> Path:
+    for folder in folders():
+        if (folder / file).is_file():
+            return folder / file
+    raise Error(f"{file} is not there", "looked in " + ", ".join(map(str, folders())),
+                "build it with make, or name its folder in STREAMTENSOR_CORE")
+
+
+def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path,
+                   stage: Callable[[str], None] = lambda _: None, options: Sequence[str] = ()) -> None:
+    """Runs `stc compile`; `stage` is told the name of each stage as it begins."""
+    command = [find(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress", *options]
+    if weights:
+        command += ["--weights", weights]
+    messages = []
+    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            for line in process.stderr:
+                word, _, name = line.rstrip("\n").partition(" ")
+                stage(name) if word == "stage" else messages.append(line)
+        except BaseException:
+            process.terminate()  # it removes what it has written
+            raise
+    if process.returncode:
+        raise CompileError("".join(messages) or f"stc: error: it ended with status {process.returncode}\n")

@@ -1,0 +1,111 @@
+"""A compiled design, run on the CPU or the card through libstreamtensor's runtime (ctypes)."""
+import ctypes
+import functools
+import tempfile
+from pathlib import Path
+
+import torch
+
+from . import core
+from .errors import Error
+from .graph import Signature
+
+_ERROR_SIZE = 4096
+_API = {  # name: (result, arguments)
+    "stc_design_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
+                                       ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p, ctypes.c_size_t]),
+    "stc_design_input": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_launch": (ctypes.c_int, [ctypes.c_void_p]),
+    "stc_design_output": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_reset": (ctypes.c_int, [ctypes.c_void_p]),
+    "stc_design_error": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "stc_design_close": (None, [ctypes.c_void_p]),
+}
+
+
+@functools.cache
+def _library():
+    library = ctypes.CDLL(str(core.find(core.LIBRARY)))
+    for name, (result, arguments) in _API.items():
+        function = getattr(library, name, None)
+        if function is None:
+            raise Error(f"{core.find(core.LIBRARY)} has no {name}", "it is older than this package: build it again")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Design:
+    """design(*inputs) runs one launch; states (a KV cache) stay in the design between launches."""
+
+    def __init__(self, folder, inputs: list[Signature], results: list[Signature], device: str = "cpu",
+                 keep: tempfile.TemporaryDirectory | None = None):
+        """inputs, results: the function's, weights left out. keep: removed when the design is closed."""
+        self.folder, self._keep = Path(folder), keep
+        self._inputs = {signature.port.name: signature for signature in inputs}
+        self._results = {signature.port.name: signature for signature in results}
+        self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
+        status = _library().stc_design_open(str(self.folder).encode(), device.encode(), None, ctypes.byref(self._handle),
+                                            text, _ERROR_SIZE)
+        if status:
+            raise Error(f"{self.folder}: the design cannot be opened: {text.value.decode(errors='replace')}")
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        names = [name for name, signature in self._inputs.items() if signature.port.role == "input"]
+        flat = torch.utils._pytree.tree_leaves(list(inputs))
+        if len(flat) != len(names):
+            raise Error(f"{len(flat)} inputs for a design that takes {len(names)}: {', '.join(names)}")
+        for name, value in zip(names, flat):
+            self.write(name, value)
+        self.launch()
+        results = [self.read(name) for name, signature in self._results.items() if signature.port.role == "output"]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def write(self, name: str, value: torch.Tensor) -> None:
+        """Sets an input, or a whole state."""
+        signature = self._signature(name)
+        if tuple(value.shape) != signature.shape or value.dtype != signature.dtype:
+            raise Error(f"'{name}' is {tuple(value.shape)} of {value.dtype}",
+                        f"the design takes {signature.shape} of {signature.dtype}")
+        value = value.detach().cpu().contiguous()
+        self._call("input", name.encode(), value.data_ptr(), value.numel() * value.element_size())
+
+    def read(self, name: str) -> torch.Tensor:
+        """A result of the last launch, or a whole state."""
+        signature = self._signature(name)
+        value = torch.empty(signature.shape, dtype=signature.dtype)
+        self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
+        return value
+
+    def launch(self) -> None:
+        self._call("launch")
+
+    def reset(self) -> None:
+        """Zeroes the states."""
+        self._call("reset")
+
+    def close(self) -> None:
+        if self._handle:
+            _library().stc_design_close(self._handle)
+            self._handle = ctypes.c_void_p()
+        if self._keep:
+            self._keep.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _signature(self, name: str) -> Signature:
+        """A state goes by its argument: its result is one row only."""
+        signature = self._inputs.get(name) or self._results.get(name)
+        if signature is None:
+            raise Error(f"the design has no '{name}'", f"it has {', '.join({**self._inputs, **self._results})}")
+        return signature
+
+    def _call(self, name: str, *arguments) -> None:
+        if not self._handle:
+            raise Error(f"{self.folder}: the design is closed")
+        if getattr(_library(), f"stc_design_{name}")(self._handle, *arguments):
+            text = _library().stc_design_error(self._handle) or b"no reason given"
+            raise Error(f"{self.folder}: {text.decode(errors='replace')}")

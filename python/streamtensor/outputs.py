@@ -1,0 +1,36 @@
+"""Output folders appear whole or not at all; one of ours is replaced, anything else is refused."""
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import Error
+
+
+@contextlib.contextmanager
+def folder(path: Path, ours: set[str]) -> Iterator[Path]:
+    """A new, empty folder that takes the place of `path` when the block ends without an error.
+
+    ours: the names that such a folder has; a `path` with any other is refused before the block runs.
+    """
+    check(path, ours)
+    path = Path(os.path.abspath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
+        fresh, old = Path(work) / "new", Path(work) / "old"
+        fresh.mkdir()
+        yield fresh
+        if path.exists():
+            path.rename(old)
+        fresh.rename(path)
+
+
+def check(path: Path, ours: set[str]) -> None:
+    if path.is_dir():
+        strange = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
+        if strange:
+            raise Error(f"{path}: the folder is not ours: it has '{strange[0]}'",
+                        f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only")
+    elif path.exists() or path.is_symlink():
+        raise Error(f"{path}: not a folder", "accepted is a new folder or one that this command wrote")

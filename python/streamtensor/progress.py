@@ -1,0 +1,41 @@
+"""Stages of a long command on stderr: a bar where it is a terminal, else one plain line for each stage."""
+import sys
+
+
+class Progress:
+    def __init__(self, stream=None):
+        self._stream = stream or sys.stderr
+        self._bar = self._task = None
+
+    def __enter__(self):
+        if self._stream.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+            self._bar = Bar(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
+                            console=Console(file=self._stream))
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_):
+        if self._bar:
+            self._finish()
+            self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        if self._bar:
+            self._finish()
+            self._task = self._bar.add_task(name, total=None)
+        else:
+            print(f"streamtensor: {name}", file=self._stream, flush=True)
+
+    def update(self, fraction: float) -> None:
+        """How much of the current stage is done."""
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, total=1, completed=fraction)
+
+    def note(self, text: str) -> None:
+        print(f"streamtensor: note: {text}", file=self._stream, flush=True)
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, total=1, completed=1)
