@@ -556,3 +556,21 @@ void scalar_tree(const struct scalar_op *op, void *work, int64_t count)
 			memmove(lane + count / 2 * op->size, lane + (count - 1) * op->size, (size_t)op->size);
 	}
 }
+
+void scalar_fold(const struct scalar_op *op, bool acc_first, void *acc, const void *terms, int64_t count)
+{
+	if (op->run == add32 && !op->finish) {
+		float sum = *(float *)acc;
+		for (int64_t i = 0; i < count; i++)
+			sum += ((const float *)terms)[i];
+		*(float *)acc = sum;
+		return;
+	}
+	for (int64_t i = 0; i < count; i++) {
+		const char *term = (const char *)terms + i * op->size;
+		union scalar out = {.integer = 0};
+		const void *in[3] = {acc_first ? acc : term, acc_first ? term : acc, NULL};
+		scalar_run(op, &out, in, 1);
+		memcpy(acc, &out, (size_t)op->size);
+	}
+}

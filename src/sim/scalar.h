@@ -50,4 +50,7 @@ void scalar_write(const struct type *type, const void *registers, void *storage,
 /* Balanced tree over count registers, in place of `work`: (a0·a1)·(a2·a3) …; an odd last one goes up unchanged.  The result is work[0]. */
 void scalar_tree(const struct scalar_op *op, void *work, int64_t count);
 
+/* acc = acc · term, one term after the other; acc_first: acc is operand 0. */
+void scalar_fold(const struct scalar_op *op, bool acc_first, void *acc, const void *terms, int64_t count);
+
 #endif

@@ -1,0 +1,34 @@
+/* What the levels of the evaluator share.  Tensor and stream level walk the blocks of main: value->data is the value's `struct tensor`
+ * (scalars: one element) or, for a stream, its `struct words`.  Hardware level is a network of processes of its own. */
+#ifndef STC_EVAL_LEVEL_H
+#define STC_EVAL_LEVEL_H
+#include "sim/eval_nest.h"
+
+struct evaluation {
+	struct module *module;
+	struct arena *arena;
+};
+
+typedef bool eval_function(struct evaluation *e, struct op *op);
+
+struct words {                /* a stream: all its elements, in order */
+	const struct type *type;  /* itensor */
+	int64_t elements, lanes;
+	char *data;               /* storage */
+};
+
+extern eval_function *const eval_tensor_functions[OP_COUNT];
+extern eval_function *const eval_stream_functions[OP_COUNT];
+eval_function eval_generic;
+eval_function eval_tensor_kernel;
+bool eval_stream_kernel(struct evaluation *e, struct op *op);
+bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input, struct tensor *result);
+
+bool eval_block(struct evaluation *e, struct block *block);        /* up to its terminator */
+struct tensor *eval_tensor_of(const struct value *value);
+struct tensor *eval_new(struct evaluation *e, const struct type *type);          /* zeros */
+struct tensor *eval_result(struct evaluation *e, struct op *op);                 /* a new tensor, already bound to result 0 */
+int64_t eval_integer(const struct value *value);                                 /* of an index or integer value */
+struct nest eval_kernel_nest(struct evaluation *e, const struct op *op);         /* loops, and ports without data */
+bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nest);
+#endif
