@@ -100,7 +100,7 @@ class RandomWeights:
 
     def tensor(self, name: str) -> torch.Tensor:
         shape = self._like[name].shape
-        generator = torch.Generator().manual_seed(self._seed << 32 | zlib.crc32(name.encode()))
+        generator = torch.Generator().manual_seed(zlib.crc32(f"{self._seed}:{name}".encode()))  # it reads 32 bits
         value = torch.randn(shape, generator=generator)
         if len(shape) < 2:
             return value.mul_(self.NORM).add_(1) if name.endswith("weight") else value.mul_(self.BIAS)

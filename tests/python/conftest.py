@@ -1,0 +1,182 @@
+"""What the Python tests share: tiny models, a design made of PyTorch, and the comparison with PyTorch's own decoding."""
+import json
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from streamtensor import core, models, reference  # noqa: E402
+from streamtensor.decoder import Shape, Step  # noqa: E402
+from streamtensor.errors import Error  # noqa: E402
+from streamtensor.generation import Decoder  # noqa: E402
+
+logging.getLogger("torch").setLevel(logging.WARNING)  # its traces would bury a failure's own report
+logging.getLogger("torch.__trace").setLevel(logging.WARNING)
+
+SMALL = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+             vocab_size=97, max_position_embeddings=64)
+FAMILIES = {
+    "gpt2": dict(model_type="gpt2", n_layer=2, n_embd=128, n_head=4, vocab_size=512, n_positions=64),
+    "llama": dict(model_type="llama", **SMALL),
+    "qwen2": dict(model_type="qwen2", **SMALL),
+    "gemma3": dict(model_type="gemma3_text", head_dim=16, sliding_window=64,
+                   layer_types=["sliding_attention", "full_attention"], **SMALL),
+    "mistral": dict(model_type="mistral", sliding_window=None, **SMALL),
+}
+TOLERANCE = 1e-4  # largest difference / largest reference value
+NEW_TOKENS = 16
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory):
+    """folder_of(family): a folder with the configuration of a tiny model, without weights."""
+    root = tmp_path_factory.mktemp("models")
+
+    def make(family: str) -> Path:
+        folder = root / family
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(FAMILIES[family]))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def core_built():
+    """Skips the test on a tree whose compiler is not built."""
+    try:
+        core.find(core.COMPILER), core.find(core.LIBRARY)
+    except Error as error:
+        pytest.skip(str(error))
+
+
+@dataclass
+class Case:
+    """One model with values, and prompts for it."""
+    model: models.Model
+    tensors: dict[str, torch.Tensor]
+    shape: Shape
+
+    @classmethod
+    def of(cls, folder: Path, context: int = 40) -> "Case":
+        model = models.load(str(folder))
+        tensors = {name: model.tensor(name) for name in model.tensors()}
+        return cls(model, tensors, Shape.of(model.config, "decode", context, 1))
+
+    def prompt(self, seed: int) -> list[int]:
+        return torch.randint(self.model.config.vocab_size, (16,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+class TorchDesign:
+    """Behaves as a compiled decode design, and is the exported step run by PyTorch."""
+
+    def __init__(self, case: Case):
+        self.step, self.shape = Step(case.model.module), case.shape
+        self.weights = {f"model.{name}": value for name, value in case.tensors.items()}
+        self.reset()
+
+    def reset(self):
+        self.values = {name: torch.zeros(self.shape.cache_shape()) for name in self.shape.cache_names()}
+
+    def write(self, name, value):
+        self.values[name] = value.clone()
+
+    def read(self, name):
+        return self.values[name].clone()
+
+    def launch(self):
+        names = self.shape.cache_names()
+        past = [self.values[name] for name in names]
+        inputs = [self.values[name] for name in ("ids", "positions", "mask")]
+        with torch.no_grad():
+            logits, *rows = torch.func.functional_call(
+                self.step, self.weights, (*inputs, past[:self.shape.layers], past[self.shape.layers:]))
+        self.values["logits"] = logits
+        for name, row in zip(names, rows):
+            self.values[name][:, :, int(self.values["positions"])] = row[:, :, 0]
+
+
+@dataclass
+class Comparison:
+    ids_equal: bool
+    distinct: int
+    logits: float  # largest difference / largest reference value
+    rows: float    # the same over all new rows of K and V
+
+    def good(self) -> bool:
+        return self.ids_equal and self.logits <= TOLERANCE and self.rows <= TOLERANCE
+
+
+def compare(design, case: Case, prompt: list[int], new: int = NEW_TOKENS) -> Comparison:
+    """Decodes on `design` and holds every step's logits and new rows against PyTorch's own greedy decoding."""
+    expected = reference.greedy(case.model, case.tensors, prompt, new)
+    decoder, ids, logits, rows = Decoder(design, case.shape), [], 0.0, 0.0
+    for step in decoder.steps(prompt, new):
+        logits = max(logits, _difference(step.logits, expected.logits[step.position], expected.logits))
+        for name in case.shape.cache_names():
+            kind, layer = name.split(".")
+            reference_rows = getattr(expected, kind)[int(layer)]
+            got = decoder.row(name, step.position)
+            rows = max(rows, _difference(got, reference_rows[:, step.position], reference_rows))
+        if step.position >= len(prompt) - 1:
+            ids.append(int(step.logits.argmax()))
+    return Comparison(ids == expected.ids, len(set(ids)), logits, rows)
+
+
+def _difference(got, expected, scale) -> float:
+    difference = float((got - expected).abs().max() / scale.abs().max())
+    return difference if difference == difference else float("inf")
+
+
+class Mutant:
+    """A design with one fault; every other request goes through."""
+
+    def __init__(self, design):
+        self.design = design
+
+    def __getattr__(self, name):
+        return getattr(self.design, name)
+
+
+class DroppedAppend(Mutant):
+    def launch(self):
+        before = {name: self.design.read(name) for name in ("k.0", "v.0")}
+        self.design.launch()
+        for name, value in before.items():
+            self.design.write(name, value)
+
+
+class FrozenPosition(Mutant):
+    def write(self, name, value):
+        self.design.write(name, torch.zeros_like(value) if name == "positions" else value)
+
+
+class SwappedHeads(Mutant):
+    def launch(self):
+        self.design.launch()
+        value = self.design.read("k.1")
+        value[:, [0, 1]] = value[:, [1, 0]]
+        self.design.write("k.1", value)
+
+
+MUTANTS = (DroppedAppend, FrozenPosition, SwappedHeads)
+
+
+def skip_layer(case: Case) -> None:
+    """Zeroes what layer 1 of a GPT-2 adds to the residual, in the model that is compiled."""
+    source, muted = case.model.source, ("h.1.attn.c_proj.weight", "h.1.mlp.c_proj.weight")
+
+    class Muted:
+        def tensor(self, name):
+            value = source.tensor(name)
+            return torch.zeros_like(value) if name.endswith(muted) else value
+
+    case.model.source = Muted()

@@ -1,0 +1,146 @@
+"""The command line: what it writes, what it refuses, and how it says so."""
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from streamtensor import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def run(capsys):
+    """run(*arguments) -> (status, standard output, standard error)."""
+    def call(*arguments):
+        try:
+            status = cli.main(list(map(str, arguments)))
+        except SystemExit as stop:
+            status = stop.code
+        return (status, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def fake_core(tmp_path, monkeypatch):
+    """fake_core(script): `stc` is this shell script."""
+    def make(script: str) -> None:
+        folder = tmp_path / "core"
+        folder.mkdir(exist_ok=True)
+        (folder / "stc").write_text("#!/bin/sh\n" + script)
+        (folder / "stc").chmod(stat.S_IRWXU)
+        monkeypatch.setenv("STREAMTENSOR_CORE", str(folder))
+
+    return make
+
+
+def test_export_writes_three_files(run, tmp_path, folder_of):
+    status, out, err = run("export", folder_of("llama"), "--context", 16, "-o", tmp_path / "x")
+    assert status == 0 and out == ""
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == ["config.json", "model.mlir", "weights.safetensors"]
+    assert "streamtensor: note: no weights found" in err and "streamtensor: export\n" in err
+    text = (tmp_path / "x" / "model.mlir").read_text()
+    assert all(f'"{name}"' in text for name in load_file(tmp_path / "x" / "weights.safetensors"))
+    assert json.loads((tmp_path / "x" / "config.json").read_text())["streamtensor"]["past"] == 15
+
+
+def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_of):
+    first = run("export", folder_of("gpt2"), "--context", 16, "--seed", 1, "-o", tmp_path / "x")
+    before = (tmp_path / "x" / "weights.safetensors").read_bytes()
+    second = run("export", folder_of("gpt2"), "--context", 16, "--seed", 2, "-o", tmp_path / "x")
+    assert (first[0], second[0]) == (0, 0)
+    assert before != (tmp_path / "x" / "weights.safetensors").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("arguments, message, note", [
+    (["export", "no/such-model", "-o", "{out}"], "unknown model 'no/such-model'", "gpt2-medium"),
+    (["export", "{empty}", "-o", "{out}"], "the folder has no config.json", "config.json and *.safetensors"),
+    (["export", "{gpt2}", "-o", "{taken}"], "the folder is not ours: it has 'mine.txt'", "a new folder"),
+    (["export", "{gpt2}", "-o", "{taken}/mine.txt"], "not a folder", "a new folder"),
+    (["export", "{gpt2}", "--context", "65", "-o", "{out}"], "--context 65", "2 to 64"),
+    (["export", "{gpt2}", "--context", "1", "-o", "{out}"], "--context 1", "2 to 64"),
+    (["export", "{gpt2}", "--phase", "prefill", "--tokens", "0", "-o", "{out}"], "--tokens 0", "1 to 64"),
+    (["export", "{gpt2}"], "the following arguments are required: -o", "export --help"),
+    (["export", "{gpt2}", "--phase", "both", "-o", "{out}"], "invalid choice: 'both'", "--help"),
+    (["import"], "invalid choice: 'import'", "streamtensor --help"),
+    (["generate", "{gpt2}", "--prompt", "hello"], "no tokenizer", "--prompt-ids"),
+    (["generate", "{gpt2}"], "--prompt --prompt-ids is required", "--help"),
+    (["generate", "{gpt2}", "--prompt-ids", "1,two"], "'1,two' is not a list of token ids", "464,3290"),
+    (["generate", "{gpt2}", "--prompt-ids", "1,512"], "the id 512", "0 to 511"),
+    (["generate", "{gpt2}", "--prompt-ids", "1,2", "--max-new-tokens", "63"], "context of 64", "larger --context"),
+])
+def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments, message, note):
+    places = {"out": tmp_path / "out", "empty": tmp_path / "empty", "taken": tmp_path / "taken", "gpt2": folder_of("gpt2")}
+    places["empty"].mkdir(), places["taken"].mkdir()
+    (places["taken"] / "mine.txt").write_text("mine")
+    status, out, err = run(*(text.format(**places) for text in arguments))
+    errors = [line for line in err.splitlines() if line.startswith("streamtensor: error: ")]
+    assert status == 1 and out == "" and len(errors) == 1 and message in errors[0]
+    assert any(line.startswith("note: ") and note in line for line in err.splitlines())
+    assert "Traceback" not in err and not places["out"].exists()
+    assert [path.name for path in places["taken"].iterdir()] == ["mine.txt"]
+
+
+def test_broken_configuration_is_refused(run, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text("{")
+    status, _, err = run("export", tmp_path / "m", "-o", tmp_path / "out")
+    assert status == 1 and "config.json: not a model configuration" in err
+
+
+def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, folder_of, fake_core):
+    fake_core('test -s "$2" && test -s "$9" && echo "stage import" >&2 && mkdir "$6" && echo "$@" > "$6/manifest.json"\n')
+    status, out, err = run("compile", folder_of("gpt2"), "--context", 16, "--platform", "u280", "-o", tmp_path / "d")
+    assert status == 0 and out == "" and "streamtensor: import\n" in err
+    words = (tmp_path / "d" / "manifest.json").read_text().split()
+    assert words[0] == "compile" and words[2:4] == ["--platform", "u280"] and words[6:8] == ["--progress", "--weights"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["core", "d"]
+
+
+def test_compile_passes_on_what_stc_says(run, tmp_path, folder_of, fake_core):
+    fake_core('echo "model.mlir:3:5: error: no such op" >&2; echo "note: accepted are others" >&2; exit 1\n')
+    status, out, err = run("compile", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "d")
+    assert status == 1 and err.endswith("model.mlir:3:5: error: no such op\nnote: accepted are others\n")
+    assert "streamtensor: note: platform u55c (default)" in err and not (tmp_path / "d").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["core"]
+
+
+def test_missing_core_is_named(run, tmp_path, folder_of, monkeypatch):
+    from streamtensor import core
+    monkeypatch.setattr(core, "folders", lambda: [tmp_path / "nowhere"])
+    status, _, err = run("compile", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "d")
+    assert status == 1 and "stc is not there" in err and "nowhere" in err and "STREAMTENSOR_CORE" in err
+
+
+def test_internal_error_shows_a_traceback_only_when_asked(run, monkeypatch, tmp_path):
+    from streamtensor import models
+
+    def broken(*_):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(models, "load", broken)
+    quiet = run("export", "gpt2", "-o", tmp_path / "x")
+    loud = run("export", "gpt2", "-o", tmp_path / "x", "--debug")
+    assert quiet[0] == loud[0] == 1 and "internal: ZeroDivisionError: oops" in quiet[2]
+    assert "Traceback" not in quiet[2] and "Traceback" in loud[2]
+
+
+def test_help_lists_the_commands_quickly_and_without_pytorch():
+    code = "import sys; from streamtensor import cli\ntry: cli.main(['--help'])\nfinally: assert 'torch' not in sys.modules"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert all(command in ran.stdout for command in ("export", "compile", "generate", "demo"))
+
+
+def test_module_is_the_command():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    ran = subprocess.run([sys.executable, "-m", "streamtensor", "--version"], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0 and ran.stdout.startswith("streamtensor ")

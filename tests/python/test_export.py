@@ -1,0 +1,165 @@
+"""Export: arguments, results and their attributes for each model family, and for any module."""
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import torch
+from conftest import FAMILIES
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import streamtensor
+from streamtensor import models, weights
+from streamtensor.decoder import Shape
+
+ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{stream.name = "([^"]*)", stream.role = "(\w+)"\}')
+RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
+
+
+def signature(text: str):
+    line = next(line for line in text.splitlines() if "func.func" in line)
+    arguments, results = line.split(" -> ")
+    return ARGUMENT.findall(arguments), RESULT.findall(results)
+
+
+def parses(text: str) -> bool:
+    tool = shutil.which("mlir-opt-19")
+    return not tool or subprocess.run([tool], input=text, capture_output=True, text=True).returncode == 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_decode_step(family, folder_of):
+    model = models.load(str(folder_of(family)))
+    shape = Shape.of(model.config, "decode", 16, 1)
+    lowered = model.lower(shape)
+    arguments, results = signature(lowered.text)
+    heads, width, vocabulary = shape.heads, shape.width, model.config.vocab_size
+    past, row = f"tensor<1x{heads}x15x{width}xf32>", f"tensor<1x{heads}x1x{width}xf32>"
+    states = ["k.0", "k.1", "v.0", "v.1"]
+    assert arguments[:3] == [("tensor<1x1xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input"),
+                             ("tensor<1x1x1x16xf32>", "mask", "input")]
+    assert arguments[3:7] == [(past, name, "state") for name in states]
+    assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "", "logits", "output")
+    assert results[1:] == [(row, "positions", "2", name, "state") for name in states]
+    assert [name for _, name, role in arguments[7:] if role == "weight"] == lowered.weights
+    assert set(lowered.weights) <= set(model.tensors()) and len(arguments) == 7 + len(lowered.weights)
+    assert parses(lowered.text)
+
+
+def test_prefill_step(folder_of):
+    model = models.load(str(folder_of("gpt2")))
+    arguments, results = signature(model.lower(Shape.of(model.config, "prefill", 64, 8)).text)
+    assert arguments[:3] == [("tensor<1x8xi64>", "ids", "input"), ("tensor<1x8xi64>", "positions", "input"),
+                             ("tensor<1x1x8x8xf32>", "mask", "input")]
+    assert {role for _, _, role in arguments[3:]} == {"weight"}
+    assert [result[3:] for result in results] == [(name, "output") for name in ("logits", "k.0", "k.1", "v.0", "v.1")]
+    assert results[0][0] == "tensor<1x8x512xf32>" and results[1][0] == "tensor<1x4x8x32xf32>"
+
+
+def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
+    model = models.load(str(folder_of("gpt2")))
+    shape = Shape.of(model.config, "decode", 16, 1)
+    text, bare = model.lower(shape).text, model.lower(shape, attributes=False).text
+    assert "stream." not in bare
+    assert re.sub(r" \{stream\.[^}]*\}", "", text).replace("-> (", "-> ") == bare.replace("-> (", "-> ")
+
+
+def test_export_is_reproducible(folder_of):
+    texts = {models.load(str(folder_of("llama"))).lower(Shape.of(models.load(str(folder_of("llama"))).config,
+                                                                  "decode", 16, 1)).text for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_any_module():
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(),
+                                 torch.nn.Linear(144, 5)).eval()
+    exported = streamtensor.export(module, (torch.zeros(1, 3, 8, 8),), names=["image"])
+    arguments, results = signature(exported.text)
+    assert arguments[0] == ("tensor<1x3x8x8xf32>", "image", "input")
+    assert [name for _, name, _ in arguments[1:]] == list(exported.weights)
+    assert "1.num_batches_tracked" not in exported.weights and "1.running_var" in exported.weights
+    assert all(exported.weights[name] is dict(module.state_dict(keep_vars=True))[name] for name in exported.weights)
+    assert results == [("tensor<1x5xf32>", "", "", "result0", "output")]
+
+
+def test_module_is_left_as_it_was():
+    module = torch.nn.Linear(3, 2)
+    before = module.weight
+    streamtensor.export(module, torch.zeros(1, 3))
+    assert module.weight is before and not before.is_meta
+
+
+@pytest.mark.parametrize("inputs, names, message", [
+    ((3,), None, "not a tensor"),
+    ((torch.zeros(1, 3),), ["a", "b"], "2 names for 1"),
+])
+def test_bad_inputs_are_refused(inputs, names, message):
+    with pytest.raises(streamtensor.Error, match=message):
+        streamtensor.export(torch.nn.Linear(3, 2), inputs, names)
+
+
+def test_untraceable_module_is_refused():
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(streamtensor.Error, match="cannot be lowered"):
+        streamtensor.export(Loop(), torch.zeros(3))
+
+
+def test_weights_file_holds_the_values(tmp_path, folder_of):
+    model = models.load(str(folder_of("llama")))
+    names = model.lower(Shape.of(model.config, "decode", 16, 1)).weights
+    model.write_weights(tmp_path / "w.safetensors", names)
+    with safe_open(tmp_path / "w.safetensors", "pt") as file:
+        assert set(file.keys()) == set(names)
+        for name in names:
+            assert torch.equal(file.get_tensor(name), model.tensor(name))
+
+
+def test_weights_file_appears_whole_or_not_at_all(tmp_path):
+    like = {"a": torch.zeros(2, 3), "b": torch.zeros(4)}
+
+    def tensor(name):
+        if name == "b":
+            raise streamtensor.Error("lost")
+        return like[name]
+
+    with pytest.raises(streamtensor.Error, match="lost"):
+        weights.write(tmp_path / "w.safetensors", like, like, tensor)
+    assert not list(tmp_path.iterdir())
+
+
+def test_checkpoint_of_the_bare_model_in_shards_and_half_precision(tmp_path, folder_of):
+    made = models.load(str(folder_of("gpt2")))
+    values = {name.removeprefix("transformer."): made.tensor(name).bfloat16() for name in made.tensors()}
+    (tmp_path / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
+    shards = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(values)}
+    for file in set(shards.values()):
+        save_file({name: value for name, value in values.items() if shards[name] == file}, tmp_path / file)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    read = models.load(str(tmp_path))
+    assert read.notice is None
+    read.write_weights(tmp_path / "out.safetensors", list(read.tensors()))
+    for name, value in load_file(tmp_path / "out.safetensors").items():
+        assert torch.equal(value, values[name.removeprefix("transformer.")].float())
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 64, (1 << 40).to_bytes(8, "little") + b"{}"])
+def test_broken_checkpoint_is_refused(tmp_path, folder_of, content):
+    (tmp_path / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(streamtensor.Error, match="model.safetensors: not a safetensors file"):
+        models.load(str(tmp_path))
+
+
+def test_checkpoint_of_another_shape_is_refused(tmp_path, folder_of):
+    (tmp_path / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
+    save_file({"transformer.wte.weight": torch.zeros(3, 3)}, tmp_path / "model.safetensors")
+    model = models.load(str(tmp_path))
+    with pytest.raises(streamtensor.Error, match=r"'transformer.wte.weight' has the shape \(3, 3\)"):
+        model.write_weights(tmp_path / "w.safetensors", ["transformer.wte.weight"])
+    with pytest.raises(streamtensor.Error, match="no tensor 'transformer.wpe.weight'"):
+        model.tensor("transformer.wpe.weight")

@@ -1,0 +1,123 @@
+"""Greedy decoding against PyTorch: on the exported step run by PyTorch itself, and on the compiled design.
+
+The mutants show that the comparison can fail: each has one fault that random weights would hide if only ids were
+compared.
+"""
+import pytest
+import torch
+from conftest import MUTANTS, Case, TorchDesign, compare, skip_layer
+
+import streamtensor
+from streamtensor import generation, workflow
+from streamtensor.errors import Error
+from streamtensor.progress import Progress
+
+PROMPTS = range(4)
+
+
+@pytest.fixture(scope="module")
+def gpt2(folder_of):
+    return Case.of(folder_of("gpt2"))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2", "gemma3", "mistral"])
+def test_exported_step_decodes_as_pytorch_does(family, folder_of):
+    case = Case.of(folder_of(family))
+    comparison = compare(TorchDesign(case), case, case.prompt(0))
+    assert comparison.good(), comparison
+
+
+@pytest.mark.parametrize("seed", PROMPTS)
+def test_random_weights_make_the_ids_vary(gpt2, seed):
+    comparison = compare(TorchDesign(gpt2), gpt2, gpt2.prompt(seed))
+    assert comparison.good() and comparison.distinct >= 12, comparison
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_comparison_sees_a_fault_in_the_step(gpt2, mutant):
+    comparison = compare(mutant(TorchDesign(gpt2)), gpt2, gpt2.prompt(0))
+    assert comparison.logits > 1e-2 and not comparison.good(), comparison
+
+
+def test_mask_shows_the_past_and_the_new_token():
+    assert torch.equal(generation.mask(4, 2), torch.tensor([[[[0, 0, float("-inf"), float("-inf"), 0]]]]))
+
+
+@pytest.mark.parametrize("prompt, new, message", [
+    ([], 4, "empty"), ([7], 4, "the id 7"), ([-1], 4, "the id -1"), ([1], 0, "too few"), ([1, 2], 7, "context of 8"),
+])
+def test_bad_prompt_is_refused(prompt, new, message):
+    with pytest.raises(Error, match=message):
+        generation.check_prompt(prompt, new, vocabulary=7, context=8)
+
+
+def test_the_whole_context_can_be_used():
+    generation.check_prompt([1, 2], 6, vocabulary=7, context=8)
+
+
+@pytest.fixture(scope="module")
+def compiled(gpt2, core_built, tmp_path_factory):
+    """compiled(case): its decode design, opened on the CPU."""
+    designs = []
+
+    def make(case):
+        folder = tmp_path_factory.mktemp("design") / "design"
+        with Progress() as progress:
+            lowered = workflow.compile_files(case.model, case.shape, "u55c", folder, progress)
+            designs.append(workflow.open_design(folder, lowered, progress))
+        return designs[-1]
+
+    yield make
+    for design in designs:
+        design.close()
+
+
+@pytest.fixture(scope="module")
+def gpt2_design(compiled, gpt2):
+    return compiled(gpt2)
+
+
+@pytest.mark.parametrize("seed", PROMPTS)
+def test_design_decodes_as_pytorch_does(gpt2, gpt2_design, seed):
+    comparison = compare(gpt2_design, gpt2, gpt2.prompt(seed))
+    assert comparison.good() and comparison.distinct >= 12, comparison
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_comparison_sees_a_fault_in_the_design(gpt2, gpt2_design, mutant):
+    comparison = compare(mutant(gpt2_design), gpt2, gpt2.prompt(0))
+    assert comparison.logits > 1e-2 and not comparison.good(), comparison
+
+
+def test_comparison_sees_a_skipped_layer(compiled, folder_of):
+    case = Case.of(folder_of("gpt2"))
+    skip_layer(case)
+    comparison = compare(compiled(case), case, case.prompt(0))
+    assert comparison.logits > 1e-2 and not comparison.good(), comparison
+
+
+def test_reset_forgets(gpt2, gpt2_design):
+    decoder = generation.Decoder(gpt2_design, gpt2.shape)
+    first = [step.logits for step in decoder.steps(gpt2.prompt(1), 2)]
+    again = [step.logits for step in decoder.steps(gpt2.prompt(1), 2)]
+    assert all(torch.equal(one, other) for one, other in zip(first, again))
+
+
+def test_any_module_compiles_and_runs(core_built):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(24, 48), torch.nn.GELU(), torch.nn.Linear(48, 10)).eval()
+    x = torch.randn(4, 24)
+    with streamtensor.compile(module, (x,)) as design:
+        got, expected = design(x), module(x).detach()
+    assert (got - expected).abs().max() <= 1e-4 * expected.abs().max()
+
+
+def test_wrong_input_of_a_design_is_refused(core_built):
+    module = torch.nn.Linear(8, 4)
+    with streamtensor.compile(module, torch.zeros(1, 8)) as design:
+        with pytest.raises(Error, match="takes 1"):
+            design()
+        with pytest.raises(Error, match=r"design takes \(1, 8\)"):
+            design(torch.zeros(1, 9))
+        with pytest.raises(Error, match="no 'other'"):
+            design.read("other")
