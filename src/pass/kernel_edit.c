@@ -1,0 +1,403 @@
+/* Small exact changes to one kernel, shared by the tensor passes. */
+#include "pass/kernel_edit.h"
+#include <string.h>
+
+int body_arguments(const struct node *node)
+{
+	return node->kind == NODE_OP ? op_info[node->code].operands : 0;
+}
+
+static int replacement(const struct node *node, struct body_map map)
+{
+	if (node->kind == NODE_ACCUMULATOR)
+		return map.accumulator;
+	if (node->kind == NODE_OPERAND && map.operand)
+		return map.operand[node->integer];
+	if (node->kind == NODE_OP && node->code == OP_ACTIVE && map.active)
+		return map.active[node->integer];
+	if (node->kind == NODE_OP && node->code == OP_INDEX && map.index)
+		return map.index[node->integer];
+	return -1;
+}
+
+int body_rewrite(struct module *module, struct body *into, const struct body *from, struct body_map map)
+{
+	int *place = ARENA_ARRAY(module->arena, int, from->count);
+	for (int i = 0; i < from->count; i++) {
+		struct node node = from->node[i];
+		place[i] = replacement(&node, map);
+		if (place[i] >= 0)
+			continue;
+		for (int k = 0; k < body_arguments(&node); k++)
+			node.argument[k] = place[node.argument[k]];
+		place[i] = body_add(module, into, node);
+	}
+	return place[from->result];
+}
+
+int body_operand(struct module *module, struct body *body, const struct type *type, int operand)
+{
+	return body_add(module, body, (struct node){.kind = NODE_OPERAND, .type = type, .integer = operand});
+}
+
+int body_active(struct module *module, struct body *body, int operand)
+{
+	return body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_ACTIVE, .type = type_integer(module, 1), .integer = operand});
+}
+
+int body_index(struct module *module, struct body *body, int loop)
+{
+	return body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_INDEX, .type = type_index(module), .integer = loop});
+}
+
+int body_integer(struct module *module, struct body *body, const struct type *type, int64_t value)
+{
+	return body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .integer = value});
+}
+
+int body_op(struct module *module, struct body *body, enum op_code code, const struct type *type, int a, int b, int c)
+{
+	return body_add(module, body, (struct node){.kind = NODE_OP, .code = code, .type = type, .argument = {a, b, c}});
+}
+
+int body_affine(struct module *module, struct body *body, int loops, const int64_t *factor, int64_t constant)
+{
+	const struct type *index = type_index(module);
+	int sum = -1;
+	for (int l = 0; l < loops; l++) {
+		if (!factor[l])
+			continue;
+		int term = body_index(module, body, l);
+		if (factor[l] != 1)
+			term = body_op(module, body, OP_MULI, index, term, body_integer(module, body, index, factor[l]), 0);
+		sum = sum < 0 ? term : body_op(module, body, OP_ADDI, index, sum, term, 0);
+	}
+	if (sum >= 0 && !constant)
+		return sum;
+	int last = body_integer(module, body, index, constant);
+	return sum < 0 ? last : body_op(module, body, OP_ADDI, index, sum, last, 0);
+}
+
+const struct guard_range *access_guard(const struct access *access, int loop)
+{
+	for (int i = 0; i < access->guards; i++)
+		if (access->guard[i].loop == loop)
+			return &access->guard[i];
+	return NULL;
+}
+
+/* Guards stay sorted by loop, so that equal accesses look equal. */
+void access_add_guard(struct module *module, struct access *access, struct guard_range guard)
+{
+	struct guard_range *more = ARENA_ARRAY(module->arena, struct guard_range, access->guards + 1);
+	int at = 0;
+	while (at < access->guards && access->guard[at].loop < guard.loop)
+		at++;
+	bool there = at < access->guards && access->guard[at].loop == guard.loop;
+	if (access->guards)
+		memcpy(more, access->guard, sizeof *more * (size_t)at);
+	if (there) {
+		guard.low = guard.low > access->guard[at].low ? guard.low : access->guard[at].low;
+		guard.high = guard.high < access->guard[at].high ? guard.high : access->guard[at].high;
+	}
+	more[at] = guard;
+	for (int i = at + there; i < access->guards; i++)
+		more[i + !there] = access->guard[i];
+	access->guards += !there;
+	access->guard = more;
+}
+
+bool access_same(const struct access *left, const struct access *right, int loops)
+{
+	if (left->offset != right->offset || left->guards != right->guards || left->index_operand != right->index_operand)
+		return false;
+	if (left->index_operand >= 0 && (left->index_stride != right->index_stride || left->index_limit != right->index_limit))
+		return false;
+	for (int i = 0; i < left->guards; i++) {
+		struct guard_range a = left->guard[i], b = right->guard[i];
+		if (a.loop != b.loop || a.low != b.low || a.high != b.high)
+			return false;
+	}
+	return !loops || !memcmp(left->stride, right->stride, sizeof *left->stride * (size_t)loops);
+}
+
+struct access access_empty(struct module *module, int loops)
+{
+	return (struct access){.stride = ARENA_ARRAY(module->arena, int64_t, loops), .index_operand = -1};
+}
+
+struct access access_copy(struct module *module, const struct access *access, int loops)
+{
+	struct access copy = *access;
+	copy.stride = ARENA_ARRAY(module->arena, int64_t, loops);
+	copy.guard = ARENA_ARRAY(module->arena, struct guard_range, access->guards);
+	for (int l = 0; l < loops; l++)
+		copy.stride[l] = access->stride[l];
+	for (int i = 0; i < access->guards; i++)
+		copy.guard[i] = access->guard[i];
+	return copy;
+}
+
+/* [low, high) of a loop as ranges of its quotient and remainder by `inner`. */
+static bool split_range(struct guard_range guard, int64_t inner, struct guard_range *outer, struct guard_range *rest)
+{
+	*outer = (struct guard_range){guard.loop, guard.low / inner, (guard.high + inner - 1) / inner};
+	*rest = (struct guard_range){guard.loop + 1, 0, inner};
+	if (guard.low % inner == 0 && guard.high % inner == 0)
+		return true;
+	if (outer->high - outer->low != 1)
+		return false;
+	rest->low = guard.low - outer->low * inner;
+	rest->high = guard.high - outer->low * inner;
+	return true;
+}
+
+static bool guards_split(const struct op *op, int loop, int64_t inner)
+{
+	for (int i = 0; i < op->operands; i++) {
+		const struct guard_range *guard = access_guard(&op->kernel->operand[i], loop);
+		struct guard_range outer, rest;
+		if (guard && !split_range(*guard, inner, &outer, &rest))
+			return false;
+	}
+	return true;
+}
+
+static void split_access(struct module *module, struct access *access, int loops, int loop, int64_t extent, int64_t inner)
+{
+	struct access old = *access;
+	access->stride = ARENA_ARRAY(module->arena, int64_t, loops + 1);
+	for (int l = 0; l < loops; l++)
+		access->stride[l + (l > loop)] = old.stride[l];
+	access->stride[loop] = old.stride[loop] * inner;
+	access->stride[loop + 1] = old.stride[loop];
+	access->guards = 0;
+	access->guard = NULL;
+	for (int i = 0; i < old.guards; i++) {
+		struct guard_range guard = old.guard[i], outer, rest;
+		if (guard.loop != loop) {
+			guard.loop += guard.loop > loop;
+			access_add_guard(module, access, guard);
+			continue;
+		}
+		split_range(guard, inner, &outer, &rest);
+		if (outer.low > 0 || outer.high < extent / inner)
+			access_add_guard(module, access, outer);
+		if (rest.low > 0 || rest.high < inner)
+			access_add_guard(module, access, rest);
+	}
+}
+
+static void split_body(struct module *module, struct body *body, int loops, int loop, int64_t inner)
+{
+	if (!body->count)
+		return;
+	struct body result = {0};
+	int *index = ARENA_ARRAY(module->arena, int, loops);
+	for (int l = 0; l < loops; l++) {
+		int64_t *factor = ARENA_ARRAY(module->arena, int64_t, loops + 1);
+		factor[l + (l > loop)] = 1;
+		if (l == loop) {
+			factor[loop] = inner;
+			factor[loop + 1] = 1;
+		}
+		index[l] = body_affine(module, &result, loops + 1, factor, 0);
+	}
+	result.result = body_rewrite(module, &result, body, (struct body_map){.index = index, .accumulator = -1});
+	body_remove_dead(module, &result);
+	*body = result;
+}
+
+bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t inner)
+{
+	struct kernel *kernel = op->kernel;
+	int64_t extent = kernel->loop[loop].extent;
+	if (inner <= 1 || inner >= extent || extent % inner || !guards_split(op, loop, inner))
+		return false;
+	for (int i = 0; i < op->operands; i++)
+		split_access(module, &kernel->operand[i], kernel->loops, loop, extent, inner);
+	split_access(module, &kernel->result, kernel->loops, loop, extent, inner);
+	split_body(module, &kernel->update, kernel->loops, loop, inner);
+	split_body(module, &kernel->post, kernel->loops, loop, inner);
+	struct loop *loops = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
+	for (int l = 0; l < kernel->loops; l++)
+		loops[l + (l > loop)] = kernel->loop[l];
+	loops[loop] = (struct loop){extent / inner, kernel->loop[loop].reduction};
+	loops[loop + 1] = (struct loop){inner, kernel->loop[loop].reduction};
+	kernel->loop = loops;
+	kernel->loops++;
+	return true;
+}
+
+/* Loops that stay: place[l] is the new number, -1 for a loop of one point. */
+static int place_loops(const struct kernel *kernel, int *place)
+{
+	int count = 0;
+	for (int l = 0; l < kernel->loops; l++)
+		place[l] = kernel->loop[l].extent == 1 ? -1 : count++;
+	return count;
+}
+
+static struct access access_on(struct module *module, const struct access *old, int loops, const int *place, const struct loop *loop, int count)
+{
+	struct access access = access_empty(module, count);
+	access.offset = old->offset;
+	access.index_operand = old->index_operand;
+	access.index_stride = old->index_stride;
+	access.index_limit = old->index_limit;
+	for (int l = 0; l < loops; l++)
+		if (place[l] >= 0)
+			access.stride[place[l]] = old->stride[l];
+	for (int i = 0; i < old->guards; i++) {
+		struct guard_range guard = old->guard[i];
+		if (place[guard.loop] < 0 || (guard.low <= 0 && guard.high >= loop[guard.loop].extent))
+			continue;
+		guard.loop = place[guard.loop];
+		access_add_guard(module, &access, guard);
+	}
+	return access;
+}
+
+/* An operand that no point reads: its guard is empty. */
+static bool never_active(const struct access *access, const struct loop *loop)
+{
+	for (int i = 0; i < access->guards; i++) {
+		struct guard_range guard = access->guard[i];
+		int64_t high = guard.high < loop[guard.loop].extent ? guard.high : loop[guard.loop].extent;
+		if (guard.low >= high)
+			return true;
+	}
+	return false;
+}
+
+static struct body body_on(struct module *module, const struct op *op, const struct body *old, const int *place, const struct access *access)
+{
+	struct kernel *kernel = op->kernel;
+	struct body body = {0};
+	if (!old->count)
+		return body;
+	int *index = ARENA_ARRAY(module->arena, int, kernel->loops);
+	int *operand = ARENA_ARRAY(module->arena, int, op->operands);
+	int *active = ARENA_ARRAY(module->arena, int, op->operands);
+	for (int l = 0; l < kernel->loops; l++)
+		index[l] = place[l] < 0 ? body_integer(module, &body, type_index(module), 0) : body_index(module, &body, place[l]);
+	for (int i = 0; i < op->operands; i++) {
+		bool never = never_active(&kernel->operand[i], kernel->loop);
+		const struct type *type = type_scalar(op->operand[i]->type);
+		operand[i] = never ? body_integer(module, &body, type, 0) : -1;
+		active[i] = -1;
+		if (never || !access[i].guards)
+			active[i] = body_integer(module, &body, type_integer(module, 1), !never);
+	}
+	body.result = body_rewrite(module, &body, old, (struct body_map){.operand = operand, .active = active, .index = index, .accumulator = -1});
+	body_remove_dead(module, &body);
+	return body;
+}
+
+static void drop_unit_loops(struct module *module, struct op *op)
+{
+	struct kernel *kernel = op->kernel;
+	int *place = ARENA_ARRAY(module->arena, int, kernel->loops);
+	int count = place_loops(kernel, place);
+	struct access *access = ARENA_ARRAY(module->arena, struct access, op->operands);
+	for (int i = 0; i < op->operands; i++)
+		access[i] = access_on(module, &kernel->operand[i], kernel->loops, place, kernel->loop, count);
+	bool reduced = kernel_has_reduction(kernel);
+	kernel->update = body_on(module, op, &kernel->update, place, access);
+	kernel->post = body_on(module, op, &kernel->post, place, access);
+	kernel->result = access_on(module, &kernel->result, kernel->loops, place, kernel->loop, count);
+	kernel->operand = access;
+	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, count);
+	for (int l = 0; l < kernel->loops; l++)
+		if (place[l] >= 0)
+			loop[place[l]] = kernel->loop[l];
+	kernel->loop = loop;
+	kernel->loops = count;
+	if (!reduced || kernel_has_reduction(kernel))
+		return;
+	struct node init = {.kind = NODE_CONSTANT, .type = kernel->type, .integer = (int64_t)0, .real = kernel->init};
+	if (!type_is_real(kernel->type))
+		init.integer = (int64_t)kernel->init;
+	struct body body = {0};
+	int start = body_add(module, &body, init);
+	int value = body_rewrite(module, &body, &kernel->update, (struct body_map){.accumulator = start});
+	if (kernel->post.count)
+		value = body_rewrite(module, &body, &kernel->post, (struct body_map){.accumulator = value});
+	body.result = value;
+	body_remove_dead(module, &body);
+	kernel->update = body;
+	kernel->post = (struct body){0};
+	kernel->init = 0;
+}
+
+static void mark_used(const struct op *op, bool *used)
+{
+	const struct body *bodies[] = {&op->kernel->update, &op->kernel->post};
+	for (int b = 0; b < 2; b++)
+		for (int i = 0; i < bodies[b]->count; i++) {
+			const struct node *node = &bodies[b]->node[i];
+			if (node->kind == NODE_OPERAND || (node->kind == NODE_OP && node->code == OP_ACTIVE))
+				used[node->integer] = true;
+		}
+	for (int i = op->operands - 1; i >= 0; i--)
+		for (int j = 0; j < op->operands; j++)
+			if (used[j] && op->kernel->operand[j].index_operand >= 0)
+				used[op->kernel->operand[j].index_operand] = true;
+}
+
+/* First pass of operand j among those before it with the same access, after index operands were renamed. */
+static int same_operand(const struct op *op, const int *place, const bool *used, int j)
+{
+	for (int i = 0; i < j; i++)
+		if (used[i] && op->operand[i] == op->operand[j] &&
+		    access_same(&op->kernel->operand[i], &op->kernel->operand[j], op->kernel->loops))
+			return place[i];
+	return -1;
+}
+
+static void merge_operands(struct module *module, struct op *op)
+{
+	struct kernel *kernel = op->kernel;
+	bool *used = ARENA_ARRAY(module->arena, bool, op->operands);
+	int *place = ARENA_ARRAY(module->arena, int, op->operands);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, op->operands);
+	struct access *access = ARENA_ARRAY(module->arena, struct access, op->operands);
+	mark_used(op, used);
+	int count = 0;
+	for (int j = 0; j < op->operands; j++) {
+		if (!used[j])
+			continue;
+		place[j] = same_operand(op, place, used, j);
+		if (place[j] >= 0)
+			continue;
+		operand[count] = op->operand[j];
+		access[count] = kernel->operand[j];
+		place[j] = count++;
+	}
+	for (int i = 0; i < count; i++)
+		if (access[i].index_operand >= 0)
+			access[i].index_operand = place[access[i].index_operand];
+	struct body *bodies[] = {&kernel->update, &kernel->post};
+	for (int b = 0; b < 2; b++) {
+		struct body body = {0};
+		if (!bodies[b]->count)
+			continue;
+		body.result = body_import(module, &body, bodies[b], place, -1);
+		*bodies[b] = body;
+	}
+	op_set_operands(module, op, count, operand);
+	kernel->operand = access;
+}
+
+void kernel_tidy(struct module *module, struct op *op)
+{
+	body_remove_dead(module, &op->kernel->update);
+	body_remove_dead(module, &op->kernel->post);
+	drop_unit_loops(module, op);
+	merge_operands(module, op);
+}
+
+bool operand_in_update(const struct kernel *kernel, int operand)
+{
+	return body_uses_operand(&kernel->update, operand);
+}

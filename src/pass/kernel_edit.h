@@ -1,0 +1,38 @@
+/* Small exact changes to one kernel, shared by the tensor passes. */
+#ifndef STC_KERNEL_EDIT_H
+#define STC_KERNEL_EDIT_H
+#include "ir/kernel.h"
+
+/* What replaces the leaves of a body: nodes of the body that is written to.  A NULL table, or a negative entry, keeps the leaf as it is. */
+struct body_map {
+	const int *operand;       /* by operand */
+	const int *active;        /* by operand: its ACTIVE */
+	const int *index;         /* by loop: its INDEX */
+	int accumulator;
+};
+
+int body_rewrite(struct module *module, struct body *into, const struct body *from, struct body_map map);   /* returns the result's node */
+int body_arguments(const struct node *node);
+int body_operand(struct module *module, struct body *body, const struct type *type, int operand);
+int body_active(struct module *module, struct body *body, int operand);
+int body_index(struct module *module, struct body *body, int loop);
+int body_integer(struct module *module, struct body *body, const struct type *type, int64_t value);
+int body_op(struct module *module, struct body *body, enum op_code code, const struct type *type, int a, int b, int c);
+/* Σ factor[l] * counter l + constant, on index. */
+int body_affine(struct module *module, struct body *body, int loops, const int64_t *factor, int64_t constant);
+
+const struct guard_range *access_guard(const struct access *access, int loop);        /* NULL: unguarded in that loop */
+void access_add_guard(struct module *module, struct access *access, struct guard_range guard);   /* intersects with what is there */
+bool access_same(const struct access *left, const struct access *right, int loops);
+struct access access_copy(struct module *module, const struct access *access, int loops);
+struct access access_empty(struct module *module, int loops);
+
+/* Loop l of extent e becomes l of e / inner and l + 1 of inner.  False, and nothing is changed, if inner does not divide e or a guard
+ * cannot be written as ranges of the two loops. */
+bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t inner);
+
+/* Drops loops of extent 1, operands that nothing reads, second copies of operands, dead nodes. */
+void kernel_tidy(struct module *module, struct op *op);
+
+bool operand_in_update(const struct kernel *kernel, int operand);   /* read at every point, also as another operand's index */
+#endif
