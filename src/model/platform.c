@@ -1,0 +1,380 @@
+/* Reads platforms/NAME.json.  A figure is {"value": …, "source": …}; a row of `operators` is {latency, dsp, lut, ff, source}, or {parts, chain, source} for a
+ * function composed of other rows.  What a file with "like": NAME lacks is taken from that platform. */
+#include "model/platform.h"
+#include "base/data.h"
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIKE_MOST 4           /* files that refer to one another */
+
+struct file {
+	const char *path;
+	cJSON *json;
+};
+
+struct reader {
+	struct arena *arena;
+	struct diag *diag;
+	int files;
+	struct file file[LIKE_MOST];      /* the asked one, then those it is like */
+	bool failed;
+};
+
+enum figure_kind { FIGURE_INT, FIGURE_INT64, FIGURE_REAL };
+
+struct figure {
+	const char *group, *key;  /* group NULL: at the top */
+	enum figure_kind kind;
+	double low, high;         /* what is not absurd */
+	size_t offset;
+};
+
+#define FIGURE(group, key, kind, low, high, member) {group, key, kind, low, high, offsetof(struct platform, member)}
+static const struct figure figures[] = {
+	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
+	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
+	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
+	FIGURE(NULL, "watts", FIGURE_REAL, 0.1, 1e4, watts),
+	FIGURE(NULL, "fifo_lut", FIGURE_INT, 0, 1e5, fifo_word_lut),
+	FIGURE("memory", "die", FIGURE_INT, 0, PLATFORM_DIES - 1, memory_die),
+	FIGURE("memory", "channels", FIGURE_INT, 1, 1024, channels),
+	FIGURE("memory", "channel_bytes", FIGURE_INT64, 4096, 1e15, channel_bytes),
+	FIGURE("memory", "channel_gbps", FIGURE_REAL, 1e-3, 1e5, channel_gbps),
+	FIGURE("memory", "channel_efficiency", FIGURE_REAL, 0.01, 1, channel_efficiency),
+	FIGURE("memory", "latency_cycles", FIGURE_INT, 1, 1e5, memory_latency),
+	FIGURE("ports", "most", FIGURE_INT, 1, 1024, ports),
+	FIGURE("ports", "bits", FIGURE_INT, 8, 4096, port_bits),
+	FIGURE("ports", "lut", FIGURE_INT64, 0, 1e6, port_cost.lut),
+	FIGURE("ports", "ff", FIGURE_INT64, 0, 1e6, port_cost.ff),
+	FIGURE("ports", "bram18", FIGURE_INT64, 0, 1e4, port_cost.bram18),
+};
+
+struct resource_key {
+	const char *key;
+	double low, high;
+	size_t offset;
+};
+
+#define RESOURCE(key, low, high) {#key, low, high, offsetof(struct resources, key)}
+static const struct resource_key resource_keys[] = {
+	RESOURCE(lut, 1, 1e8), RESOURCE(ff, 1, 1e8), RESOURCE(dsp, 0, 1e6), RESOURCE(bram18, 0, 1e6), RESOURCE(uram, 0, 1e6),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void complain(struct reader *reader, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void complain(struct reader *reader, const char *path, const char *format, ...)
+{
+	struct text text = text_new(reader->arena);
+	va_list arguments;
+	va_start(arguments, format);
+	text_add_arguments(&text, format, arguments);
+	va_end(arguments);
+	diag_error(reader->diag, (struct location){.file = path}, "%s", text.data);
+	reader->failed = true;
+}
+
+/* The first file that has group.key. */
+static const cJSON *find(const struct reader *reader, const char *group, const char *key, const char **path)
+{
+	for (int i = 0; i < reader->files; i++) {
+		const cJSON *in = group ? cJSON_GetObjectItemCaseSensitive(reader->file[i].json, group) : reader->file[i].json;
+		const cJSON *item = in ? cJSON_GetObjectItemCaseSensitive(in, key) : NULL;
+		if (item) {
+			*path = reader->file[i].path;
+			return item;
+		}
+	}
+	*path = reader->file[0].path;
+	return NULL;
+}
+
+static const char *dotted(struct reader *reader, const char *group, const char *key)
+{
+	return group ? text_format(reader->arena, "%s.%s", group, key) : key;
+}
+
+static bool in_range(struct reader *reader, const char *path, const char *key, double value, double low, double high)
+{
+	if (value >= low && value <= high)
+		return true;
+	complain(reader, path, "'%s' is %.10g", key, value);
+	diag_note(reader->diag, "a number from %.10g to %.10g", low, high);
+	return false;
+}
+
+static double figure_read(struct reader *reader, const char *path, const char *key, const cJSON *item, double low, double high)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
+	const cJSON *source = cJSON_GetObjectItemCaseSensitive(item, "source");
+	if (!item) {
+		complain(reader, path, "the figure '%s' is missing", key);
+	} else if (!cJSON_IsNumber(value)) {
+		complain(reader, path, "'%s' has no number", key);
+	} else if (!cJSON_IsString(source) || !*source->valuestring) {
+		complain(reader, path, "'%s' names no source", key);
+	} else if (in_range(reader, path, key, value->valuedouble, low, high)) {
+		return value->valuedouble;
+	} else {
+		return low;
+	}
+	diag_note(reader->diag, "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}", low, high);
+	return low;
+}
+
+static void figure_store(struct platform *platform, const struct figure *figure, double value)
+{
+	char *at = (char *)platform + figure->offset;
+	if (figure->kind == FIGURE_REAL)
+		memcpy(at, &value, sizeof value);
+	else if (figure->kind == FIGURE_INT64)
+		memcpy(at, &(int64_t){(int64_t)value}, sizeof(int64_t));
+	else
+		memcpy(at, &(int){(int)value}, sizeof(int));
+}
+
+static void read_figures(struct reader *reader, struct platform *platform)
+{
+	for (size_t i = 0; i < COUNT(figures); i++) {
+		const struct figure *figure = &figures[i];
+		const char *path;
+		const cJSON *item = find(reader, figure->group, figure->key, &path);
+		figure_store(platform, figure, figure_read(reader, path, dotted(reader, figure->group, figure->key), item, figure->low, figure->high));
+	}
+}
+
+static void read_die(struct reader *reader, const char *path, int number, const cJSON *json, struct resources *die)
+{
+	for (size_t i = 0; i < COUNT(resource_keys); i++) {
+		const struct resource_key *key = &resource_keys[i];
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key->key);
+		int64_t value = (int64_t)figure_read(reader, path, text_format(reader->arena, "dies[%d].%s", number, key->key), item, key->low, key->high);
+		memcpy((char *)die + key->offset, &value, sizeof value);
+	}
+}
+
+static void read_dies(struct reader *reader, struct platform *platform)
+{
+	const char *path;
+	const cJSON *dies = find(reader, NULL, "dies", &path), *die;
+	int count = cJSON_GetArraySize(dies);
+	if (!cJSON_IsArray(dies) || count < 1 || count > PLATFORM_DIES) {
+		complain(reader, path, "'dies' lists %d dies", count);
+		diag_note(reader->diag, "a list of 1 to %d", PLATFORM_DIES);
+		return;
+	}
+	cJSON_ArrayForEach(die, dies)
+		read_die(reader, path, platform->dies, die, &platform->die[platform->dies]), platform->dies++;
+	if (platform->memory_die >= platform->dies)
+		in_range(reader, path, "memory.die", platform->memory_die, 0, platform->dies - 1);
+}
+
+static double row_number(struct reader *reader, const char *path, const char *name, const cJSON *row, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
+	const char *full = text_format(reader->arena, "operators.%s.%s", name, key);
+	if (cJSON_IsNumber(item))
+		return in_range(reader, path, full, item->valuedouble, 0, 1e6) ? item->valuedouble : 0;
+	complain(reader, path, "the figure '%s' is missing", full);
+	diag_note(reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
+	return 0;
+}
+
+static void add_parts(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *list, bool chain, struct operator_cost *cost)
+{
+	const cJSON *part;
+	cJSON_ArrayForEach(part, list) {
+		enum op_code code = op_code_of(part->string, strlen(part->string));
+		const struct operator_cost *unit = &platform->cost[code];
+		if (code == OP_NONE || !cJSON_IsNumber(part) || (!unit->latency && !unit->lut)) {
+			complain(reader, path, "'operators.%s' is composed of '%s', which has no row of its own above it", name, part->string);
+			continue;
+		}
+		int count = part->valueint;
+		if (chain) {
+			cost->latency += count * unit->latency;
+			continue;
+		}
+		cost->dsp += count * unit->dsp;
+		cost->lut += count * unit->lut;
+		cost->ff += count * unit->ff;
+	}
+}
+
+static struct operator_cost read_row(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *row)
+{
+	struct operator_cost cost = {0};
+	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row, "parts");
+	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row, "source")))
+		complain(reader, path, "'operators.%s' names no source", name);
+	if (!parts)
+		return (struct operator_cost){
+			.latency = (int)row_number(reader, path, name, row, "latency"), .dsp = (int)row_number(reader, path, name, row, "dsp"),
+			.lut = (int)row_number(reader, path, name, row, "lut"), .ff = (int)row_number(reader, path, name, row, "ff")};
+	add_parts(reader, path, platform, name, parts, false, &cost);
+	add_parts(reader, path, platform, name, cJSON_GetObjectItemCaseSensitive(row, "chain"), true, &cost);
+	return cost;
+}
+
+static bool has_cost(enum op_code code)
+{
+	return (op_info[code].levels & LEVEL_BODY) && (op_info[code].levels & LEVEL_HARDWARE) && code != OP_CONSTANT;
+}
+
+/* Rows first, compositions after them, so that a composition finds its parts. */
+static void read_operators(struct reader *reader, struct platform *platform)
+{
+	for (int composed = 0; composed < 2; composed++)
+		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
+			const char *path;
+			const cJSON *row = has_cost((enum op_code)code) ? find(reader, "operators", op_info[code].name, &path) : NULL;
+			if (row && !cJSON_GetObjectItemCaseSensitive(row, "parts") == !composed)
+				platform->cost[code] = read_row(reader, path, platform, op_info[code].name, row);
+			else if (!row && !composed && has_cost((enum op_code)code))
+				complain(reader, reader->file[0].path, "the figure 'operators.%s' is missing", op_info[code].name);
+		}
+}
+
+static const char *read_text(struct reader *reader, const char *key)
+{
+	const char *path;
+	const cJSON *item = find(reader, NULL, key, &path);
+	if (cJSON_IsString(item))
+		return text_copy(reader->arena, item->valuestring, strlen(item->valuestring));
+	complain(reader, path, "the text '%s' is missing", key);
+	return "";
+}
+
+static void unknown_platform(struct reader *reader, const char *name, const char *reason)
+{
+	const char *const *names;
+	int count = platform_names(reader->arena, &names);
+	struct text list = text_new(reader->arena);
+	for (int i = 0; i < count; i++)
+		text_add(&list, "%s%s", i ? ", " : "", names[i]);
+	diag_error(reader->diag, NOWHERE, "unknown platform '%s': %s", name, reason);
+	diag_note(reader->diag, "one of %s, or the path of a .json file", count ? list.data : "none (no platforms folder was found)");
+	reader->failed = true;
+}
+
+static const char *platform_path(struct arena *arena, const char *name)
+{
+	size_t size = strlen(name);
+	bool path = size > 5 && !strcmp(name + size - 5, ".json");
+	return path ? name : data_path(arena, text_format(arena, "platforms/%s.json", name));
+}
+
+static int line_of(const char *text, const char *at)
+{
+	int line = 1;
+	for (; text < at; text++)
+		line += *text == '\n';
+	return line;
+}
+
+/* Opens a file and those it is like; false after diagnostics. */
+static bool open_file(struct reader *reader, const char *name)
+{
+	size_t size;
+	const char *reason = "no such file";
+	const char *path = platform_path(reader->arena, name);
+	bool plain = path == name || !strchr(name, '/');
+	const char *text = plain ? file_read(reader->arena, path, &size, &reason) : NULL;
+	if (!text) {
+		unknown_platform(reader, name, reason);
+		return false;
+	}
+	const char *end = NULL;
+	cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
+	if (!cJSON_IsObject(json)) {
+		cJSON_Delete(json);
+		diag_error(reader->diag, (struct location){path, line_of(text, end), 1}, "this is not the JSON of a platform");
+		return !(reader->failed = true);
+	}
+	reader->file[reader->files++] = (struct file){path, json};
+	const cJSON *like = cJSON_GetObjectItemCaseSensitive(json, "like");
+	if (!cJSON_IsString(like))
+		return true;
+	if (reader->files < LIKE_MOST)
+		return open_file(reader, like->valuestring);
+	complain(reader, path, "'like' leads through more than %d files", LIKE_MOST);
+	return false;
+}
+
+const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name)
+{
+	struct reader reader = {.arena = arena, .diag = diag};
+	struct platform *platform = ARENA_NEW(arena, struct platform);
+	if (open_file(&reader, name)) {
+		platform->name = read_text(&reader, "name");
+		platform->part = read_text(&reader, "part");
+		platform->xpfm = read_text(&reader, "xpfm");
+		read_figures(&reader, platform);
+		read_dies(&reader, platform);
+		read_operators(&reader, platform);
+	}
+	for (int i = 0; i < reader.files; i++)
+		cJSON_Delete(reader.file[i].json);
+	return reader.failed ? NULL : platform;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+int platform_names(struct arena *arena, const char *const **names)
+{
+	VEC(const char *) found = {0};
+	DIR *folder = opendir(data_path(arena, "platforms"));
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		size_t size = strlen(entry->d_name);
+		if (size > 5 && !strcmp(entry->d_name + size - 5, ".json"))
+			VEC_PUSH(arena, &found, text_copy(arena, entry->d_name, size - 5));
+	}
+	if (folder)
+		closedir(folder);
+	if (found.count)
+		qsort(found.data, found.count, sizeof *found.data, compare_names);
+	*names = found.data;
+	return (int)found.count;
+}
+
+/* DSP slices of the low half of a product: 18-bit digits, only the pairs that reach the low half. */
+static int product_dsp(int bits)
+{
+	int digits = (bits + 17) / 18;
+	return digits * (digits + 1) / 2;
+}
+
+/* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats compute as f32. */
+struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar)
+{
+	struct operator_cost cost = platform->cost[code];
+	if (scalar->kind == TYPE_FLOAT && scalar->width == 64)
+		return (struct operator_cost){(cost.latency * 3 + 1) / 2, cost.dsp * 3, cost.lut * 3, cost.ff * 3};
+	if (scalar->kind != TYPE_INTEGER)
+		return cost;
+	cost.lut = (cost.lut * scalar->width + 31) / 32;
+	cost.ff = (cost.ff * scalar->width + 31) / 32;
+	if (code == OP_MULI)
+		cost.dsp = product_dsp(scalar->width);
+	return cost;
+}
+
+struct resources resources_add(struct resources left, struct resources right)
+{
+	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
+}
+
+struct resources platform_total(const struct platform *platform)
+{
+	struct resources total = {0};
+	for (int i = 0; i < platform->dies; i++)
+		total = resources_add(total, platform->die[i]);
+	return total;
+}
