@@ -46,6 +46,7 @@ struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag
 	reader.refused = map_new(arena);
 	reader.bodies = map_new(arena);
 	reader.resources = map_new(arena);
+	reader.aliases = map_new(arena);
 	MlirModule module = import_parse(&reader);
 	bool good = !mlirModuleIsNull(module) && read_all(&reader, module, guard);
 	if (!mlirModuleIsNull(module))

@@ -41,6 +41,8 @@ struct reader {
 	struct map bodies;             /* our dumps: symbol -> struct kernel_body */
 	struct map resources;          /* key -> struct resource, filled on first use */
 	bool resources_scanned;
+	struct map aliases;            /* name -> text, filled on first use */
+	bool aliases_scanned;
 };
 
 struct resource {
@@ -62,6 +64,7 @@ const struct type *read_type(struct reader *reader, MlirType type);             
 const struct attr *read_attr(struct reader *reader, MlirAttribute attribute);           /* NULL: refused */
 bool read_map(struct reader *reader, MlirAffineMap map, struct affine_map *result);
 bool read_resource(struct reader *reader, const char *key, size_t bytes, struct attr *result);
+const char *resolve_aliases(struct reader *reader, const char *text);                   /* #NAME in text -> what the file says it is */
 void read_module(struct reader *reader, MlirOperation module);
 bool read_kernel(struct reader *reader, struct op *op);        /* op has its attributes; they become op->kernel */
 struct value *read_value(struct reader *reader, MlirValue value);

@@ -41,7 +41,7 @@ static void note_accepted(struct reader *reader)
 		diag_note(reader->diag, "docs/ir.md lists the operations of %s level", level_name(reader->module->level));
 		return;
 	}
-	text_add(&text, "accepted are linalg.* on tensors, tensor.");
+	text_add(&text, "accepted are linalg.generic, the named linalg operations that MLIR can generalise, tensor.");
 	list_family(&text, "tensor.", LEVEL_TENSOR);
 	text_add(&text, ", arith.");
 	list_family(&text, "arith.", LEVEL_TENSOR);

@@ -147,7 +147,7 @@ static const struct type *read_stream(struct reader *reader, const char *text)
 	const char *open = strchr(text, '<');
 	if (!open || text[strlen(text) - 1] != '>')
 		return NULL;
-	char *list = text_format(reader->arena, "[%s", open + 1);
+	char *list = text_format(reader->arena, "[%s", resolve_aliases(reader, open + 1));
 	list[strlen(list) - 1] = ']';
 	MlirAttribute parameters = mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
 	if (mlirAttributeIsNull(parameters) || !mlirAttributeIsAArray(parameters))
