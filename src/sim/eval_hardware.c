@@ -1,0 +1,232 @@
+/* Hardware level from outside: host tensors are packed into memory buffers, the processes run, results are unpacked. */
+#include "model/image.h"
+#include "sim/eval_network.h"
+#include <string.h>
+
+struct buffer {
+	const char *name;
+	const struct type *scalar;
+	int64_t lanes, words;
+	char *data;
+	const struct attr *segments;
+};
+
+struct host {                 /* a tensor that the host knows by name */
+	const char *name;
+	const struct type *type;
+	char *data;
+};
+
+struct machine {
+	struct evaluation *e;
+	struct op *main;
+	struct network network;
+	int buffers;
+	struct buffer *buffer;
+	const struct attr *inputs, *outputs;
+};
+
+static const char *item_text(const struct attr *dictionary, const char *name)
+{
+	const struct attr *item = attr_item(dictionary, name);
+	return item && item->text ? item->text : "";
+}
+
+static int64_t item_integer(const struct attr *dictionary, const char *name)
+{
+	const struct attr *item = attr_item(dictionary, name);
+	return item ? item->integer : 0;
+}
+
+static bool complain(const struct machine *m, const char *what, const char *name)
+{
+	return diag_error(m->e->module->diag, m->main->location, "%s \"%s\"", what, name);
+}
+
+static bool read_segment(const struct machine *m, const struct attr *attr, const struct buffer *buffer, const struct type *host, struct segment *segment)
+{
+	const struct attr *trips = attr_item(attr, "trips"), *strides = attr_item(attr, "strides"), *conditions = attr_item(attr, "conditions");
+	int count = conditions ? conditions->count : 0;
+	*segment = (struct segment){.name = item_text(attr, "name"), .role = item_text(attr, "role"), .offset = item_integer(attr, "offset"), .base = item_integer(attr, "base")};
+	if (!trips || !strides || trips->count != strides->count)
+		return complain(m, "not one trip and one stride a loop in segment", segment->name);
+	segment->dims = trips->count;
+	segment->trip = trips->integers;
+	segment->stride = strides->integers;
+	int64_t *rows = ARENA_ARRAY(m->e->arena, int64_t, count * (segment->dims + 1) + 1);
+	for (int c = 0; c < count; c++) {
+		const struct attr *row = conditions->items[c].value;
+		if (row->kind != ATTR_INTEGERS || row->count != segment->dims + 1)
+			return complain(m, "a condition that has not one number a loop and a limit, in segment", segment->name);
+		memcpy(rows + c * (segment->dims + 1), row->integers, sizeof *rows * (size_t)row->count);
+	}
+	segment->conditions = count;
+	segment->condition = rows;
+	segment->host_bytes = scalar_storage_bytes(type_scalar(host));
+	segment->image_bytes = scalar_storage_bytes(buffer->scalar);
+	if (segment->offset < 0 || segment->offset + segment_elements(segment) > buffer->words * buffer->lanes)
+		return complain(m, "a segment beyond the end of its buffer:", segment->name);
+	return true;
+}
+
+/* Every segment of the tensor `host`: into the image, or back out of it. */
+static bool move_segments(const struct machine *m, const struct host *host, bool pack, int *found)
+{
+	*found = 0;
+	for (int b = 0; b < m->buffers; b++) {
+		const struct buffer *buffer = &m->buffer[b];
+		for (int s = 0; s < buffer->segments->count; s++) {
+			const struct attr *attr = buffer->segments->items[s].value;
+			struct segment segment;
+			if (!text_same(item_text(attr, "name"), host->name))
+				continue;
+			if (!read_segment(m, attr, buffer, host->type, &segment))
+				return false;
+			++*found;
+			if (pack)
+				segment_pack(&segment, host->data, buffer->data, 0, 0, segment_elements(&segment));
+			else
+				segment_unpack(&segment, buffer->data, host->data);
+		}
+	}
+	return true;
+}
+
+static bool make_buffers(struct machine *m)
+{
+	const struct attr *list = attr_get(m->main, "stream.buffers");
+	m->buffers = list ? list->count : 0;
+	m->buffer = ARENA_ARRAY(m->e->arena, struct buffer, m->buffers + 1);
+	for (int b = 0; b < m->buffers; b++) {
+		const struct attr *attr = list->items[b].value, *word = attr_item(attr, "word");
+		struct buffer *buffer = &m->buffer[b];
+		buffer->name = item_text(attr, "name");
+		buffer->segments = attr_item(attr, "segments");
+		if (!word || word->kind != ATTR_TYPE || !buffer->segments)
+			return complain(m, "no word type or no segments in buffer", buffer->name);
+		buffer->scalar = type_scalar(word->type);
+		buffer->lanes = word->type->kind == TYPE_VECTOR ? type_elements(word->type) : 1;
+		buffer->words = item_integer(attr, "words");
+		buffer->data = arena_alloc(m->e->arena, (size_t)(buffer->words * buffer->lanes * scalar_storage_bytes(buffer->scalar)));
+	}
+	return true;
+}
+
+static bool bind_ports(struct machine *m)
+{
+	struct block *body = m->main->region[0];
+	for (int i = 0; i < body->arguments; i++) {
+		const struct attr *name = function_argument_attr(m->main, i, "stream.buffer"), *port = function_argument_attr(m->main, i, "stream.port");
+		const char *wanted = name && name->text ? name->text : "";
+		int b = 0;
+		while (b < m->buffers && !text_same(m->buffer[b].name, wanted))
+			b++;
+		if (b == m->buffers)
+			return complain(m, "a memory port on no buffer:", wanted);
+		struct buffer *buffer = &m->buffer[b];
+		const struct type *memref = body->argument[i]->type;
+		struct array *array = array_new(m->e->arena, port && port->text ? port->text : wanted, memref, 0, buffer->data);
+		if (scalar_storage_bytes(array->scalar) != scalar_storage_bytes(buffer->scalar))
+			return complain(m, "a memory port whose elements are not those of its buffer", wanted);
+		array->words = buffer->words * buffer->lanes / array->lanes;
+		body->argument[i]->data = array;
+	}
+	return true;
+}
+
+static bool build_network(struct machine *m)
+{
+	for (struct op *op = m->main->region[0]->first; op; op = op->next) {
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			op->result[0]->data = channel_new(&m->network, op);
+		else if (op->code == OP_CALL && !network_add_process(&m->network, op))
+			return false;
+	}
+	return true;
+}
+
+static struct host host_of(const struct attr *attr)
+{
+	const struct attr *type = attr_item(attr, "type");
+	return (struct host){.name = item_text(attr, "name"), .type = type ? type->type : NULL};
+}
+
+static bool pack_inputs(struct machine *m, const struct tensor *input)
+{
+	for (int i = 0; i < m->inputs->count; i++) {
+		struct host host = host_of(m->inputs->items[i].value);
+		int found;
+		if (!host.type || tensor_bytes(host.type) != tensor_bytes(input[i].type))
+			return diag_error(m->e->module->diag, m->main->location, "input \"%s\" is %s, not %s", host.name, input[i].type->text, host.type ? host.type->text : "typed");
+		host.data = input[i].data;
+		if (!move_segments(m, &host, true, &found))
+			return false;
+	}
+	return true;
+}
+
+static int input_named(const struct machine *m, const char *name)
+{
+	for (int i = 0; i < m->inputs->count; i++)
+		if (text_same(item_text(m->inputs->items[i].value, "name"), name))
+			return i;
+	return -1;
+}
+
+/* The row at `at` along `axis` of a state tensor. */
+static void take_row(const struct host *state, const struct host *row, int64_t axis, int64_t at)
+{
+	int64_t outer = 1, inner = scalar_storage_bytes(type_scalar(state->type)), extent = row->type->shape[axis];
+	for (int d = 0; d < state->type->rank; d++) {
+		outer *= d < axis ? state->type->shape[d] : 1;
+		inner *= d > axis ? state->type->shape[d] : 1;
+	}
+	for (int64_t o = 0; o < outer; o++)
+		memcpy(row->data + o * extent * inner, state->data + (o * state->type->shape[axis] + at) * inner, (size_t)(extent * inner));
+}
+
+static bool unpack_state(struct machine *m, const struct attr *attr, const struct tensor *input, struct host *row)
+{
+	int state_input = input_named(m, row->name), at_input = input_named(m, item_text(attr, "at")), found;
+	int64_t axis = item_integer(attr, "axis"), at = 0;
+	if (state_input < 0 || at_input < 0)
+		return complain(m, "no input that holds the state, or its position:", row->name);
+	struct host state = host_of(m->inputs->items[state_input].value);
+	scalar_read(type_scalar(input[at_input].type), &at, input[at_input].data, 0, 0, 1);
+	state.data = arena_alloc(m->e->arena, tensor_bytes(state.type));
+	if (!move_segments(m, &state, false, &found))
+		return false;
+	if (!found || axis < 0 || axis >= state.type->rank || row->type->rank != state.type->rank || at < 0 || at + row->type->shape[axis] > state.type->shape[axis])
+		return complain(m, "no such row in state", row->name);
+	take_row(&state, row, axis, at);
+	return true;
+}
+
+static bool unpack_outputs(struct machine *m, const struct tensor *input, struct tensor *result)
+{
+	for (int i = 0; i < m->outputs->count; i++) {
+		const struct attr *attr = m->outputs->items[i].value;
+		struct host host = host_of(attr);
+		int found = 1;
+		bool state = text_same(item_text(attr, "role"), "state");
+		if (!host.type)
+			return complain(m, "no type of output", host.name);
+		host.data = arena_alloc(m->e->arena, tensor_bytes(host.type));
+		if (state ? !unpack_state(m, attr, input, &host) : !move_segments(m, &host, false, &found))
+			return false;
+		if (!found)
+			return complain(m, "no segment of output", host.name);
+		result[i] = (struct tensor){.type = host.type, .data = host.data};
+	}
+	return true;
+}
+
+bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input, struct tensor *result)
+{
+	struct machine m = {.e = e, .main = module_main(e->module), .network = {.e = e}};
+	m.inputs = attr_get(m.main, "stream.inputs");
+	m.outputs = attr_get(m.main, "stream.outputs");
+	if (!m.inputs || !m.outputs || m.inputs->count != inputs)
+		return complain(&m, "stream.inputs or stream.outputs is missing on", attr_text_or(m.main, "sym_name", ""));
+	return make_buffers(&m) && pack_inputs(&m, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input, result);
+}

@@ -1,0 +1,76 @@
+/* Hardware level as a Kahn network: every process is translated to a flat program over its own registers and runs until a channel blocks it. */
+#ifndef STC_EVAL_NETWORK_H
+#define STC_EVAL_NETWORK_H
+#include "sim/eval_level.h"
+
+struct array {                /* a local array, a block that was acquired, or a memory port */
+	const char *name;
+	const struct type *scalar;
+	int64_t lanes;
+	int64_t words;
+	int rank;
+	const int64_t *shape;     /* [rank]; not used for rank 1 */
+	char *data;               /* storage */
+};
+
+enum side { SIDE_READ, SIDE_WRITE, SIDES };
+
+struct channel {
+	const char *name;
+	int64_t depth;            /* in words or blocks */
+	int64_t slot_bytes;       /* a word as registers, or a block as storage */
+	char *data;               /* [depth] slots */
+	int64_t head, count;      /* first full slot; full slots */
+	bool blocks;
+	struct process *process[SIDES];   /* who reads, who writes; NULL: nobody */
+	bool waiting[SIDES];
+};
+
+struct network;
+struct process;
+struct instruction;
+/* The instruction to go on with; NULL: the process waits, or the run has failed. */
+typedef const struct instruction *instruction_function(struct network *network, struct process *process, const struct instruction *at);
+
+struct instruction {
+	instruction_function *run;
+	struct scalar_op op;
+	void *out;                /* registers */
+	const void *in[3];
+	int64_t count;            /* lanes, or bytes to copy */
+	int parts;                /* entries of `part` */
+	const void **part;        /* addresses' indices; words to join; operands of an affine map */
+	const int64_t *factor;    /* of an affine map, the constant last; of joined words: lanes of each */
+	const struct type *type;  /* scalar that moves */
+	struct array *array;
+	struct channel *channel;
+	enum side side;
+	int target;               /* loops: instruction to go to */
+	const struct op *source;
+};
+
+struct process {
+	const char *name;
+	VEC(struct instruction) program;
+	const struct instruction *at;     /* NULL once it has ended */
+	const struct channel *waits_for;
+	enum side side;           /* of waits_for */
+};
+
+struct network {
+	struct evaluation *e;
+	VEC(struct process *) processes;
+	VEC(struct channel *) channels;
+	struct process **ready;   /* ring */
+	size_t first_ready, ready_count;
+	bool failed;
+};
+
+struct channel *channel_new(struct network *network, const struct op *op);
+struct array *array_new(struct arena *arena, const char *name, const struct type *memref, int64_t words, char *data);
+bool network_add_process(struct network *network, const struct op *call);      /* operands' value->data: their channels and arrays */
+bool network_run(struct network *network);
+
+/* What instructions do (eval_network.c); the translator (eval_translate.c) chooses among them. */
+instruction_function do_scalar, do_broadcast, do_tree, do_apply, do_join, do_split, do_set_lane, do_take, do_push, do_acquire, do_release, do_load, do_store, do_loop, do_next, do_end;
+#endif
