@@ -1,0 +1,293 @@
+"""The lint over emitted text: a good design passes, and breaking one rule in it is found as that rule."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GOOD = """\
+#include "hls_stream.h"
+#include "hls_vector.h"
+#ifndef ST_PROCESS
+#define ST_PROCESS(f, ...) f(__VA_ARGS__)
+#define ST_REGION_END()
+#endif
+
+typedef hls::vector<float, 16> f32x16;
+enum { words = 8, layers = 4 };
+static const int width = words * 16;
+
+static float st_twice(float x)
+{
+#pragma HLS inline
+    return x + x;
+}
+
+static void p_load(const f32x16 *m_w, hls::stream<f32x16> &out)
+{
+#pragma HLS inline off
+    for (int i = 0; i < words; ++i) {
+#pragma HLS pipeline II=1
+        out.write(m_w[i]);
+    }
+}
+
+static void p_split(hls::stream<f32x16> &in, hls::stream<float> &first, hls::stream<float> &side)
+{
+#pragma HLS inline off
+    for (int i = 0; i < words; ++i) {
+        f32x16 v = in.read();
+        for (int l = 0; l < 16; ++l) {
+#pragma HLS pipeline II=1
+            first.write(v[l]);
+            side.write(v[l]);
+        }
+    }
+}
+
+static void p_enter(hls::stream<float> &first, hls::stream<float> &again, hls::stream<float> &out)
+{
+#pragma HLS inline off
+    for (int layer = 0; layer < layers; ++layer) {
+        for (int i = 0; i < width; ++i) {
+#pragma HLS pipeline II=1
+            float v = 0.0f;
+            if (layer == 0)
+                v = first.read();
+            else
+                v = again.read();
+            out.write(v);
+        }
+    }
+}
+
+static void p_layer(hls::stream<float> &in, hls::stream<float> &out)
+{
+#pragma HLS inline off
+    float lane[16];
+#pragma HLS array_partition variable=lane type=complete
+    for (int layer = 0; layer < layers; ++layer) {
+        for (int i = 0; i < width; ++i) {
+#pragma HLS pipeline II=1 style=flp
+            float v = in.read();
+            for (int l = 0; l < 16; ++l) {
+#pragma HLS unroll
+                lane[l] = v;
+            }
+            out.write(st_twice(lane[3]));
+        }
+    }
+}
+
+static void p_leave(hls::stream<float> &in, hls::stream<float> &again, hls::stream<float> &out)
+{
+#pragma HLS inline off
+    for (int layer = 0; layer < layers; ++layer) {
+        for (int i = 0; i < width; ++i) {
+#pragma HLS pipeline II=1 style=flp
+            float v = in.read();
+            if (layer == layers - 1)
+                out.write(v);
+            else
+                again.write(v);
+        }
+    }
+}
+
+static void p_join(hls::stream<float> &side, hls::stream<float> &in, hls::stream<float, 2> (&out)[2])
+{
+#pragma HLS inline off
+    for (int i = 0; i < width; ++i) {
+#pragma HLS pipeline II=1
+        float a = in.read();
+        a += side.read();
+        out[0].write(a);
+        out[1].write(a);
+    }
+}
+
+static void p_store(hls::stream<float> &in, float *m_y, int pos)
+{
+#pragma HLS inline off
+    for (int i = 0; i < width; ++i) {
+#pragma HLS pipeline II=1
+        m_y[pos + i] = in.read();
+    }
+}
+
+extern "C" void top(const f32x16 *m_w, float *m_y, float *m_z, int pos)
+{
+#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave
+#pragma HLS interface m_axi port=m_y bundle=m_y offset=slave
+#pragma HLS interface m_axi port=m_z bundle=m_z offset=slave
+#pragma HLS interface s_axilite port=pos
+#pragma HLS interface s_axilite port=return
+#pragma HLS dataflow
+    hls::stream<f32x16, 16> s_w("s_w");
+    hls::stream<float, 2> s_first("s_first");
+    hls::stream<float, 600> s_side("s_side");
+    hls::stream<float, 2> s_in("s_in");
+    hls::stream<float, 2> s_out("s_out");
+    hls::stream<float, width> s_again("s_again");
+    hls::stream<float, 2> s_last("s_last");
+    hls::stream<float, 2> s_y[2];
+    ST_PROCESS(p_load, m_w, s_w);
+    ST_PROCESS(p_split, s_w, s_first, s_side);
+    ST_PROCESS(p_enter, s_first, s_again, s_in);
+    ST_PROCESS(p_layer, s_in, s_out);
+    ST_PROCESS(p_leave, s_out, s_again, s_last);
+    ST_PROCESS(p_join, s_side, s_last, s_y);
+    ST_PROCESS(p_store, s_y[0], m_y, pos);
+    ST_PROCESS(p_store, s_y[1], m_z, pos);
+    ST_REGION_END();
+}
+"""
+
+LINK = """\
+[connectivity]
+nk=top:1:top_1
+sp=top_1.m_w:HBM[0]
+sp=top_1.m_y:HBM[1]
+sp=top_1.m_z:HBM[2:3]
+slr=top_1:SLR0
+"""
+
+EXTRA_PORTS = "".join(f", float *m_x{i}" for i in range(30))
+PASS_THROUGH = "        out.write(m_w[i]);\n"
+
+MUTATIONS = [
+    ("A1", "    ST_REGION_END();", "    pos = pos + 1;\n    ST_REGION_END();"),
+    ("A1", "    ST_PROCESS(p_load, m_w, s_w);", "    if (pos > 0)\n        ST_PROCESS(p_load, m_w, s_w);"),
+    ("A1", "    ST_REGION_END();", "    int n;\n    ST_REGION_END();"),
+    ("A1", "    ST_REGION_END();", "    ST_PROCESS(p_nothing, pos);\n    ST_REGION_END();"),
+    ("A2", "p_store, s_y[0], m_y, pos", "p_store, s_y[0], m_y, pos + 1"),
+    ("A2", "p_store, s_y[0], m_y, pos", "p_store, s_y[0], m_y, 7"),
+    ("A2", "float *m_y, int pos)\n{\n#pragma HLS inline", "float *m_y, unsigned pos)\n{\n#pragma HLS inline"),
+    ("A2", "hls::stream<float, 2> s_in(", "hls::stream<int, 2> s_in("),
+    ("A2", "hls::stream<float, 2> s_y[2];", "hls::stream<float, 4> s_y[2];"),
+    ("A3", "ST_PROCESS(p_layer, s_in, s_out);", "ST_PROCESS(p_layer, s_in, s_out);\n    ST_PROCESS(p_layer, s_in, s_last);"),
+    ("A3", "ST_PROCESS(p_layer, s_in, s_out);", "ST_PROCESS(p_layer, s_in, s_in);"),
+    ("A4", "    ST_REGION_END();", '    hls::stream<float, 2> s_idle("s_idle");\n    ST_REGION_END();'),
+    ("A4", "    ST_PROCESS(p_store, s_y[1], m_z, pos);\n", ""),
+    ("A6", "    ST_REGION_END();", "    float row[64];\n    ST_REGION_END();"),
+    ("A8", "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS pipeline",
+     "#pragma HLS inline off\n    for (int i = 0; i < words; ++i) {\n#pragma HLS dataflow"),
+    ("A10", "        m_y[pos + i] = in.read();", "        m_y[pos + i] = in.read();\n        if (m_y[0] > 1.0f)\n            break;"),
+    ("A10", "    for (int i = 0; i < words; ++i) {\n#pragma", "    int i = 0;\n    while (i < words) {\n#pragma"),
+    ("A10", "for (int i = 0; i < words; ++i) {\n#pragma", "for (int i = 0; i < words && m_w; ++i) {\n#pragma"),
+    ("A10", PASS_THROUGH, PASS_THROUGH + "        i += 1;\n"),
+    ("A10", "for (int l = 0; l < 16; ++l) {\n#pragma HLS unroll", "for (int l = 0; l < layer; ++l) {\n#pragma HLS unroll"),
+    ("A11", "hls::stream<float> &side)\n{\n#pragma HLS inline off", "hls::stream<float> &side)\n{"),
+    ("A12", "p_layer(hls::stream<float> &in,", "p_layer(hls::stream<float> in,"),
+    ("A12", "    hls::stream<float, 2> s_in(", "    static hls::stream<float, 2> s_in("),
+    ("A12", 's_in("s_in")', "s_in"),
+    ("A12", "static float st_twice", "struct bad { hls::stream<float> s; };\nstatic float st_twice"),
+    ("A16", "            out.write(st_twice(lane[3]));", "            out.write(st_twice(1.0f));"),
+    ("A16", "            float v = in.read();\n            for (int l",
+     "            out.write(lane[3]);\n            float v = in.read();\n            for (int l"),
+    ("A17", "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read();",
+     "#pragma HLS pipeline II=1\n            float v = 0.0f;\n            if (layer == 0)\n                v = first.read() + 1.0f;"),
+    ("A17", "#pragma HLS pipeline II=1\n        out.write(m_w[i])", "#pragma HLS pipeline II=1 style=frp\n        out.write(m_w[i])"),
+    ("A22", "    float lane[16];", "    float lane[2048];"),
+    ("A22", "variable=lane type=complete", "variable=lame type=complete"),
+    ("A24", "    return x + x;", "    float *y = new float(x);\n    return *y;"),
+    ("A24", "    return x + x;", "    return x > 1.0f ? st_twice(x - 1.0f) : x;"),
+    ("A24", "    return x + x;", "    return std::exp(x);"),
+    ("A24", "static float st_twice(float x)", "static float st_twice(float (*x)(float))"),
+    ("B1", "hls::stream<float, 2> s_in(", "hls::stream<float> s_in("),
+    ("B1", "hls::stream<float, 2> s_in(", "hls::stream<float, 1> s_in("),
+    ("B1", "    ST_REGION_END();", "#pragma HLS stream variable=s_in depth=4\n    ST_REGION_END();"),
+    ("B3", "layer < layers; ++layer) {\n        for (int i = 0; i < width; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if",
+     "layer < layers; ++layer) {\n        for (int i = 0; i < width - 1; ++i) {\n#pragma HLS pipeline II=1 style=flp\n            float v = in.read();\n            if"),
+    ("B3", "if (layer == layers - 1)", "if (layer == layers)"),
+    ("B4", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 256> f32x16;"),
+    ("B9", "            float v = in.read();\n            if", "            float v = in.empty() ? 0.0f : in.read();\n            if"),
+    ("B10", "out[1].write(a);", "out[i & 1].write(a);"),
+    ("B10", "ST_PROCESS(p_store, s_y[1], m_z, pos);", "ST_PROCESS(p_store, s_y[pos], m_z, pos);"),
+    ("C1", "#pragma HLS interface s_axilite port=return\n", ""),
+    ("C1", "port=m_w bundle=m_w offset=slave", "port=m_w bundle=m_w"),
+    ("C1", "#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave\n", ""),
+    ("C2", "bundle=m_z", "bundle=m_y"),
+    ("C2", "p_store, s_y[1], m_z, pos", "p_store, s_y[1], m_y, pos"),
+    ("C3", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 32> f32x16;"),
+    ("C7", "float *m_z, int pos)", "float *m_z" + EXTRA_PORTS + ", int pos)"),
+    ("C9", "m_z", "buffer"),
+    ("C9", "m_z", "M_Y"),
+    ("C9", "p_layer", "p_" + "x" * 200),
+    ("C9", "s_last", "signal"),
+    ("F5", "float *m_z, int pos)", "float *m_z, int pos, float scale)"),
+]
+
+LINK_MUTATIONS = [
+    ("E4", "sp=top_1.m_w:HBM[0]\n", ""),
+    ("E4", "sp=top_1.m_w:HBM[0]", "sp=top_1.m_v:HBM[0]"),
+    ("E4", "sp=top_1.m_w:HBM[0]", "sp=top.m_w:HBM[0]"),
+    ("E4", "HBM[0]", "HBM[32]"),
+    ("E4", "HBM[2:3]", "HBM[3:2]"),
+    ("E4", "nk=top:1:top_1", "nk=top:2:top_1"),
+    ("E4", "nk=top:1:top_1", "nk=tap:1:top_1"),
+    ("E4", "sp=top_1.m_y:HBM[1]", "sp=top_1.m_y:HBM[1]\nsp=top_1.m_y:HBM[4]"),
+    ("E4", "slr=top_1:SLR0", "slr=top_1:SLR7"),
+]
+
+
+def lint(folder, code, link):
+    (folder / "hls").mkdir()
+    (folder / "hls" / "top.cpp").write_text(code)
+    if link is not None:
+        (folder / "link.cfg").write_text(link)
+    command = [sys.executable, ROOT / "tools" / "hls_lint.py", folder]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def rules(result):
+    assert result.stderr == ""
+    return {line.split(": ")[1] for line in result.stdout.splitlines()}
+
+
+def test_good_design_passes(tmp_path):
+    result = lint(tmp_path, GOOD, LINK)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_good_design_compiles(tmp_path):
+    (tmp_path / "top.cpp").write_text(GOOD)
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", f"-I{ROOT}/runtime/include"]
+    subprocess.run(["g++", *flags, "-fsyntax-only", tmp_path / "top.cpp"], check=True)
+
+
+@pytest.mark.parametrize("rule, old, new", MUTATIONS, ids=[f"{r}-{i}" for i, (r, _, _) in enumerate(MUTATIONS)])
+def test_broken_rule_is_found(tmp_path, rule, old, new):
+    assert old in GOOD
+    result = lint(tmp_path, GOOD.replace(old, new), LINK)
+    assert result.returncode == 1
+    assert rule in rules(result), result.stdout
+
+
+@pytest.mark.parametrize("rule, old, new", LINK_MUTATIONS)
+def test_broken_link_is_found(tmp_path, rule, old, new):
+    assert old in LINK
+    result = lint(tmp_path, GOOD, LINK.replace(old, new))
+    assert (result.returncode, rules(result)) == (1, {rule})
+
+
+def test_missing_link_is_found(tmp_path):
+    assert rules(lint(tmp_path, GOOD, None)) == {"E4"}
+
+
+def test_finding_names_the_line(tmp_path):
+    result = lint(tmp_path, GOOD.replace("offset=slave\n#pragma HLS interface m_axi port=m_y", "\n#pragma HLS interface m_axi port=m_y"), LINK)
+    line = GOOD.splitlines().index("#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave") + 1
+    assert result.stdout == f"{tmp_path}/hls/top.cpp:{line}: C1: m_w needs offset=slave\n"
+
+
+def test_flushing_pipelines_need_no_forwarder(tmp_path):
+    """A cycle whose fed-back process computes is accepted once all of its pipelines flush."""
+    code = GOOD.replace("v = again.read();", "v = again.read() + 1.0f;")
+    assert rules(lint(tmp_path, code, LINK)) == {"A17"}
+    flushed = code.replace("II=1\n            float v = 0.0f;", "II=1 style=flp\n            float v = 0.0f;")
+    (tmp_path / "again").mkdir()
+    assert lint(tmp_path / "again", flushed, LINK).stdout == ""
