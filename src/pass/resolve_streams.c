@@ -43,16 +43,14 @@ static struct value *cast_to(struct module *module, struct op *before, struct va
 /* How many outer loops producer and consumer share, so that the rest is a contiguous block; the block's elements. */
 static int shared_loops(struct sequence from, struct sequence to, int64_t *block, int64_t *base)
 {
-	int64_t total = 1;
-	for (int i = 0; i < from.dims; i++)
-		total *= from.trip[i];
+	int64_t total = sequence_words(from) * from.lanes;
 	int best = 0;
 	*base = 0;
 	for (int k = 1; k <= from.dims && k <= to.dims; k++) {
 		if (from.trip[k - 1] != to.trip[k - 1] || from.stride[k - 1] != to.stride[k - 1] || !from.stride[k - 1])
 			break;
 		total /= from.trip[k - 1];
-		int64_t span = 1, reach = 1;
+		int64_t span = 1 + (from.lanes - 1) * from.lane_stride, reach = 1 + (to.lanes - 1) * to.lane_stride;
 		for (int i = k; i < from.dims; i++)
 			span += (from.trip[i] - 1) * from.stride[i];
 		for (int i = k; i < to.dims; i++)
@@ -79,7 +77,7 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
 	int64_t block = type_elements(tensor), base = 0;
 	struct sequence fill = sequence_of_type(module->arena, tensor, in), drain = sequence_of_type(module->arena, tensor, out);
-	int shared = crossing || fill.conditions || drain.conditions ? 0 : shared_loops(sequence_flat(module->arena, fill), sequence_flat(module->arena, drain), &block, &base);
+	int shared = crossing || fill.conditions || drain.conditions ? 0 : shared_loops(sequence_merged(module->arena, fill), sequence_merged(module->arena, drain), &block, &base);
 	attr_set(module, convert, "buffer", attr_integer(module, block));
 	attr_set(module, convert, "base", attr_integer(module, base));
 	attr_set(module, convert, "shared", attr_integer(module, shared));

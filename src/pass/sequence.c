@@ -77,25 +77,40 @@ struct sequence sequence_of_type(struct arena *arena, const struct type *tensor,
 	return sequence;
 }
 
+static void merge_loop(struct sequence *into, int64_t trip, int64_t stride)
+{
+	int last = into->dims - 1;
+	if (trip == 1)
+		return;
+	if (last >= 0 && into->stride[last] == stride * trip) {
+		into->trip[last] *= trip;
+		into->stride[last] = stride;
+		return;
+	}
+	into->trip[into->dims] = trip;
+	into->stride[into->dims++] = stride;
+}
+
+struct sequence sequence_merged(struct arena *arena, struct sequence from)
+{
+	struct sequence merged = {.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride};
+	if (from.conditions)
+		return from;
+	merged.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
+	merged.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
+	for (int i = 0; i < from.dims; i++)
+		merge_loop(&merged, from.trip[i], from.stride[i]);
+	return merged;
+}
+
 struct sequence sequence_flat(struct arena *arena, struct sequence from)
 {
 	struct sequence flat = {.offset = from.offset, .lanes = 1, .conditions = from.conditions};
 	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
-	for (int i = 0; i <= from.dims; i++) {
-		int64_t trip = i < from.dims ? from.trip[i] : from.lanes;
-		int64_t stride = i < from.dims ? from.stride[i] : from.lane_stride;
-		int last = flat.dims - 1;
-		if (trip == 1)
-			continue;
-		if (last >= 0 && flat.stride[last] == stride * trip) {
-			flat.trip[last] *= trip;
-			flat.stride[last] = stride;
-			continue;
-		}
-		flat.trip[flat.dims] = trip;
-		flat.stride[flat.dims++] = stride;
-	}
+	for (int i = 0; i < from.dims; i++)
+		merge_loop(&flat, from.trip[i], from.stride[i]);
+	merge_loop(&flat, from.lanes, from.lane_stride);
 	return flat;
 }
 

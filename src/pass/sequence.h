@@ -16,6 +16,8 @@ struct sequence {
 struct sequence sequence_of_type(struct arena *arena, const struct type *tensor, const struct type *stream);
 /* Normal form: lanes become the innermost loop, loops of one trip vanish, neighbours merge.  Equal normal forms: the same elements in the same order. */
 struct sequence sequence_flat(struct arena *arena, struct sequence sequence);
+/* The same words with neighbouring loops merged; lanes stay. */
+struct sequence sequence_merged(struct arena *arena, struct sequence sequence);
 bool sequence_same(struct sequence left, struct sequence right);
 int64_t sequence_words(struct sequence sequence);
 /* The type whose words are `lanes` wide for the same elements; `type` must have another width, one dividing the other.  NULL if the type's innermost dim does not allow it. */

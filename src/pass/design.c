@@ -1,0 +1,72 @@
+/* Channels, memory ports and buffers of the design under construction. */
+#include "pass/process.h"
+
+static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type)
+{
+	struct op *op = op_new(design->module, code, NOWHERE, 0, NULL, 1, &type);
+	attr_set(design->module, op, "name", attr_string(design->module, text_format(design->module->arena, "%s_%d", name, design->serial++)));
+	if (design->last_channel && design->last_channel->next)
+		op_insert_before(design->last_channel->next, op);
+	else if (!design->last_channel && design->block->first)
+		op_insert_before(design->block->first, op);
+	else
+		op_append(design->block, op);
+	design->last_channel = op;
+	return op->result[0];
+}
+
+struct value *design_fifo(struct design *design, const char *name, const struct type *word, int64_t depth)
+{
+	return add_channel(design, OP_FIFO, name, type_channel(design->module, TYPE_FIFO, word, depth < 2 ? 2 : depth));
+}
+
+struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth)
+{
+	return add_channel(design, OP_BLOCKS, name, type_channel(design->module, TYPE_BLOCKS, block, depth));
+}
+
+struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write)
+{
+	struct module *module = design->module;
+	int64_t unknown = -1;
+	struct value *port = block_add_argument(module, design->block, type_shaped(module, TYPE_MEMREF, 1, &unknown, word));
+	struct named items[] = {
+		{"stream.port", attr_string(module, text_format(module->arena, "m_%s", name))},
+		{"stream.buffer", attr_string(module, buffer)},
+		{"stream.channel", attr_integer(module, 0)},
+		{"stream.direction", attr_string(module, write ? "write" : "read")},
+	};
+	VEC_PUSH(module->arena, &design->port_attrs, attr_dictionary(module, 4, items));
+	return port;
+}
+
+void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words, int segments, const struct attr *const *segment)
+{
+	struct module *module = design->module;
+	struct named items[] = {
+		{"name", attr_string(module, name)},
+		{"words", attr_integer(module, words)},
+		{"word", attr_type(module, word)},
+		{"segments", attr_array(module, segments, segment)},
+	};
+	VEC_PUSH(module->arena, &design->buffers, attr_dictionary(module, 4, items));
+}
+
+/* A stream becomes a FIFO that holds all words of one launch, or of one layer: then the processes can run one after the other, in the order of the
+ * stream-level ops and layer by layer, and no process ever finds a FIFO full.  A network of processes that only read and write FIFOs and
+ * that has one schedule that ends, ends under every schedule (Kahn), so nothing deadlocks.  size_fifos shortens those that need less. */
+struct value *stream_fifo(struct design *design, const struct value *stream)
+{
+	struct value *writable = (struct value *)(uintptr_t)stream;
+	if (!writable->data) {
+		const struct type *type = stream->type;
+		const char *name = stream->def && stream->def->code == OP_KERNEL ? stream->def->kernel->name : stream->def ? op_info[stream->def->code].name + 7 : "layer";
+		writable->data = design_fifo(design, text_format(design->module->arena, "s_%s", name), stream_word(design->module, type), itensor_tiles(type->itensor));
+	}
+	return writable->data;
+}
+
+const struct attr *signature_of(const struct design *design, bool output, int index)
+{
+	return attr_get(design->source, output ? "stream.outputs" : "stream.inputs")->items[index].value;
+}

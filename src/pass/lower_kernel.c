@@ -1,0 +1,224 @@
+/* A scheduled kernel as a process: one nest, one pipelined body.  Each iteration takes the words that are due, updates one accumulator word, and at the
+ * last reduction point pushes one result word. */
+#include "pass/process.h"
+
+struct lowering {
+	struct process p;
+	const struct op *op;
+	const struct kernel *kernel;
+	int nest;                 /* loops without the lane loop */
+	struct value **counter;   /* [nest]; NULL where the trip is 1 */
+	struct value **operand;   /* words taken */
+	struct value *accumulator;
+};
+
+static const struct type *word_type(struct lowering *l, const struct type *scalar, bool lanes)
+{
+	int64_t count = l->kernel->lanes;
+	return lanes && count > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &count, scalar) : scalar;
+}
+
+static bool lane_is_parallel(const struct kernel *kernel)
+{
+	return kernel->lanes > 1 && !kernel->loop[kernel->loops - 1].reduction;
+}
+
+/* All reduction counters at their first (or last) point; NULL: always. */
+static struct value *at_reduction_end(struct lowering *l, bool last)
+{
+	struct value *all = NULL;
+	for (int i = 0; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction && l->counter[i])
+			all = make_and(&l->p, all, make_equal(&l->p, l->counter[i], last ? l->kernel->loop[i].extent - 1 : 0));
+	return all;
+}
+
+static const struct guard_range *guard_on(const struct access *access, int loop)
+{
+	for (int g = 0; g < access->guards; g++)
+		if (access->guard[g].loop == loop)
+			return &access->guard[g];
+	return NULL;
+}
+
+/* Inside all guards; NULL: always. */
+static struct value *inside(struct lowering *l, const struct access *access)
+{
+	struct value *all = NULL;
+	for (int g = 0; g < access->guards; g++) {
+		const struct guard_range *range = &access->guard[g];
+		if (!l->counter[range->loop])
+			continue;
+		if (range->low > 0)
+			all = make_and(&l->p, all, make_compare(&l->p, 5, l->counter[range->loop], range->low));
+		if (range->high < l->kernel->loop[range->loop].extent)
+			all = make_and(&l->p, all, make_compare(&l->p, 2, l->counter[range->loop], range->high));
+	}
+	return all;
+}
+
+/* When operand j's next word is due: docs/ir.md, stream level. */
+static struct value *due(struct lowering *l, int j)
+{
+	const struct access *access = &l->kernel->operand[j];
+	bool post = kernel_is_post_operand(l->kernel, j);
+	struct value *when = inside(l, access);
+	int used = -1;
+	for (int i = 0; i < l->nest; i++)
+		if (access->stride[i] && l->kernel->loop[i].extent > 1 && !(post && l->kernel->loop[i].reduction))
+			used = i;
+	for (int i = 0; i < l->nest; i++) {
+		if (!l->counter[i])
+			continue;
+		if (post && l->kernel->loop[i].reduction) {
+			when = make_and(&l->p, when, make_equal(&l->p, l->counter[i], l->kernel->loop[i].extent - 1));
+		} else if (i > used) {
+			const struct guard_range *range = guard_on(access, i);
+			when = make_and(&l->p, when, make_equal(&l->p, l->counter[i], range ? range->low : 0));
+		}
+	}
+	return when;
+}
+
+static void take_operands(struct lowering *l)
+{
+	for (int j = 0; j < l->op->operands; j++) {
+		struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
+		struct value *word = make_take(&l->p, due(l, j), fifo);
+		struct value *active = inside(l, &l->kernel->operand[j]);
+		l->operand[j] = active ? make_select(&l->p, active, word, make_number(&l->p, 0, word->type)) : word;
+	}
+}
+
+static struct value *widen(struct lowering *l, struct value *value, const struct type *type)
+{
+	return value->type->kind == TYPE_VECTOR || type->kind != TYPE_VECTOR ? value : make_op(&l->p, OP_BROADCAST, word_type(l, value->type, true), 1, &value);
+}
+
+/* 0, 1, 2 … in the lanes. */
+static struct value *lane_numbers(struct lowering *l)
+{
+	struct process *p = &l->p;
+	const struct type *type = word_type(l, type_index(p->module), true);
+	struct value **number = ARENA_ARRAY(p->module->arena, struct value *, l->kernel->lanes);
+	for (int64_t i = 0; i < l->kernel->lanes; i++)
+		number[i] = make_index(p, i);
+	return make_op(p, OP_JOIN_LANES, type, (int)l->kernel->lanes, number);
+}
+
+static struct value *lower_node(struct lowering *l, const struct node *node, struct value *const *made)
+{
+	struct process *p = &l->p;
+	if (node->kind == NODE_OPERAND)
+		return l->operand[node->integer];
+	if (node->kind == NODE_ACCUMULATOR)
+		return l->accumulator;
+	if (node->kind == NODE_CONSTANT)
+		return type_is_real(node->type) ? make_number(p, node->real, node->type) : node->type->kind == TYPE_INDEX ? make_index(p, node->integer) :
+		       node->type->width == 1 ? make_bool(p, node->integer) : make_number(p, (double)node->integer, node->type);
+	if (node->code == OP_INDEX) {
+		if (node->integer == l->nest)
+			return lane_numbers(l);
+		return l->counter[node->integer] ? l->counter[node->integer] : make_index(p, 0);
+	}
+	if (node->code == OP_ACTIVE)
+		return make_when(p, inside(l, &l->kernel->operand[node->integer]));
+	int count = op_info[node->code].operands;
+	bool vector = false;
+	for (int a = 0; a < count; a++)
+		vector = vector || made[node->argument[a]]->type->kind == TYPE_VECTOR;
+	const struct type *type = word_type(l, node->type, vector);
+	struct value *argument[3];
+	for (int a = 0; a < count; a++)
+		argument[a] = vector ? widen(l, made[node->argument[a]], type) : made[node->argument[a]];
+	struct value *value = make_op(p, node->code, type, count, argument);
+	if (node->code == OP_CMPF || node->code == OP_CMPI)
+		attr_set(p->module, value->def, "predicate", attr_integer(p->module, node->integer));
+	return value;
+}
+
+static struct value *lower_body(struct lowering *l, const struct body *body, int result)
+{
+	struct value **made = ARENA_ARRAY(l->p.module->arena, struct value *, body->count + 1);
+	for (int n = 0; n <= result; n++)
+		made[n] = lower_node(l, &body->node[n], made);
+	return made[result];
+}
+
+/* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
+static struct value *updated(struct lowering *l)
+{
+	const struct kernel *kernel = l->kernel;
+	int term = -1;
+	if (kernel->lanes > 1 && !lane_is_parallel(kernel) && kernel_has_reduction(kernel)) {
+		kernel_combine(kernel, &term);
+		struct value *word = lower_body(l, &kernel->update, term);
+		if (word->type->kind != TYPE_VECTOR)
+			word = widen(l, word, word_type(l, word->type, true));
+		struct value *tree = make_op(&l->p, OP_TREE, kernel->type, 1, &word);
+		attr_set(l->p.module, tree->def, "kind", attr_string(l->p.module, op_info[kernel->combine].name));
+		struct value *operand[2] = {l->accumulator, tree};
+		return make_op(&l->p, kernel->combine, kernel->type, 2, operand);
+	}
+	return lower_body(l, &kernel->update, kernel->update.result);
+}
+
+/* The accumulators: one word per point of the parallel loops inside the outermost reduction loop. */
+static struct value *accumulator_address(struct lowering *l, int64_t *words)
+{
+	int64_t *stride = ARENA_ARRAY(l->p.module->arena, int64_t, l->nest + 1);
+	bool inside_reduction = false;
+	int outermost = l->nest;
+	for (int i = 0; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction && l->kernel->loop[i].extent > 1 && outermost == l->nest)
+			outermost = i;
+	*words = 1;
+	for (int i = l->nest - 1; i > outermost; i--) {
+		inside_reduction = !l->kernel->loop[i].reduction;
+		stride[i] = inside_reduction ? *words : 0;
+		*words *= inside_reduction ? l->kernel->loop[i].extent : 1;
+	}
+	return make_address(&l->p, l->nest, l->counter, stride, 0);
+}
+
+static struct value *reduce(struct lowering *l, struct value *last)
+{
+	struct process *p = &l->p;
+	const struct kernel *kernel = l->kernel;
+	const struct type *word = word_type(l, kernel->type, lane_is_parallel(kernel));
+	int64_t words;
+	struct value *start = make_number(p, kernel->init, word), *address = NULL, *array = NULL;
+	l->accumulator = start;
+	if (last) {                           /* several reduction points: the accumulator is kept between them */
+		address = accumulator_address(l, &words);
+		array = make_array(p, "acc", words, word, 1);
+		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	}
+	struct value *sum = widen(l, updated(l), word);
+	if (last)
+		make_store(p, sum, array, address);
+	l->accumulator = sum;
+	return kernel->post.count ? lower_body(l, &kernel->post, kernel->post.result) : sum;
+}
+
+void lower_kernel(struct design *design, const struct op *op)
+{
+	struct arena *arena = design->module->arena;
+	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel};
+	l.nest = l.kernel->loops - (l.kernel->lanes > 1);
+	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
+	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
+	for (int i = 0; i < l.nest; i++)
+		trip[i] = l.kernel->loop[i].extent;
+	process_layers(&l.p);
+	int opened = process_nest(&l.p, l.nest, trip, l.kernel->interval, l.counter);
+	take_operands(&l);
+	struct value *last = at_reduction_end(&l, true);
+	struct value *result = kernel_has_reduction(l.kernel) ? reduce(&l, last) : lower_body(&l, &l.kernel->update, l.kernel->update.result);
+	const struct type *word = stream_word(design->module, op->result[0]->type);
+	struct value *out = process_argument(&l.p, stream_fifo(design, op->result[0]), "y");
+	make_push(&l.p, last, widen(&l, result, word), out);
+	process_close(&l.p, opened + (design->layers > 0));
+	process_finish(&l.p);
+}

@@ -1,0 +1,286 @@
+/* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
+ * loader, which serves them in program order.  Tensors lie in memory in the order in which they are read. */
+#include "pass/memory.h"
+
+struct source {               /* what a load reads: one tensor, or one a layer */
+	int count;
+	int *input;               /* [count] entries of stream.inputs */
+};
+
+static struct source source_of(struct design *design, const struct op *load)
+{
+	struct source source = {0};
+	source.input = ARENA_ARRAY(design->module->arena, int, load->operands + 1);
+	for (int j = 0; j < load->operands; j++)
+		if (load->operand[j]->type->kind == TYPE_TENSOR)
+			source.input[source.count++] = load->operand[j]->index;
+	return source;
+}
+
+static struct image load_image(struct design *design, const struct op *load)
+{
+	struct arena *arena = design->module->arena;
+	return image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, load->result[0]->type)));
+}
+
+static const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
+{
+	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
+}
+
+/* Address of the word of this iteration; layers lie one after the other. */
+static struct value *image_address(struct process *p, const struct image *image, struct value *const *counter, const struct source *source, int64_t scale, int64_t offset)
+{
+	int dims = image->order.dims;
+	struct value **all = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
+	int64_t *pitch = ARENA_ARRAY(p->module->arena, int64_t, dims + 1);
+	for (int i = 0; i < dims; i++) {
+		all[i] = counter[i];
+		pitch[i] = image->pitch[i] * scale;
+	}
+	all[dims] = source->count > 1 ? p->layer : NULL;
+	pitch[dims] = image->words * scale;
+	return make_address(p, dims + 1, all, pitch, offset);
+}
+
+/* Says after each layer's last read of a state that its row may now be written. */
+static void push_token(struct process *p, const char *state, int dims, const int64_t *trip, struct value *const *counter)
+{
+	struct value *last = NULL;
+	for (int i = 0; i < dims; i++)
+		if (counter[i])
+			last = make_and(p, last, make_equal(p, counter[i], trip[i] - 1));
+	struct value *token = design_fifo(p->design, "s_read_done", type_integer(p->module, 1), p->design->layers ? p->design->layers : 2);
+	make_push(p, last, make_bool(p, true), process_argument(p, token, "read_done"));
+	map_set(&p->design->tokens, state, token);
+}
+
+static void add_loader(struct design *design, struct value *port, struct value *fifo, const struct image *image, const struct source *source)
+{
+	struct process p = process_new(design, "load");
+	struct value *memory = process_argument(&p, port, "m"), *out = process_argument(&p, fifo, "y");
+	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, image->order.dims + 1);
+	process_layers(&p);
+	int opened = process_nest(&p, image->order.dims, image->order.trip, 1, counter);
+	make_push(&p, NULL, make_load(&p, memory, image_address(&p, image, counter, source, 1, 0)), out);
+	if (is_state(design, source->input[0]))
+		push_token(&p, signature_name(design, false, source->input[0]), image->order.dims, image->order.trip, counter);
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}
+
+static void join_ports(struct design *design, struct value *const *part, int parts, struct value *out, int64_t words)
+{
+	struct process p = process_new(design, "join");
+	struct value **word = ARENA_ARRAY(p.module->arena, struct value *, parts), *counter;
+	process_layers(&p);
+	int opened = process_nest(&p, 1, &words, 1, &counter);
+	for (int i = 0; i < parts; i++)
+		word[i] = make_take(&p, NULL, process_argument(&p, part[i], text_format(p.module->arena, "x%d", i)));
+	make_push(&p, NULL, make_op(&p, OP_JOIN_LANES, out->type->element, parts, word), process_argument(&p, out, "y"));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}
+
+static void remember_state(struct design *design, const struct source *source, const char *buffer, int64_t elements)
+{
+	for (int i = 0; i < source->count; i++) {
+		struct state *state = ARENA_NEW(design->module->arena, struct state);
+		*state = (struct state){.buffer = buffer, .offset = i * elements};
+		map_set(&design->states, signature_name(design, false, source->input[i]), state);
+	}
+}
+
+static void lower_bulk(struct design *design, const struct op *load)
+{
+	struct module *module = design->module;
+	struct source source = source_of(design, load);
+	struct image image = load_image(design, load);
+	int parts = (int)attr_integer_or(load, "ports", 1);
+	int64_t lanes = image.order.lanes / parts;
+	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), lanes);
+	struct value *out = stream_fifo(design, load->result[0]), **part = ARENA_ARRAY(module->arena, struct value *, parts);
+	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
+	for (int i = 0; i < parts; i++) {
+		const char *name = text_format(module->arena, "w%d", design->serial++);
+		for (int s = 0; s < source.count; s++)
+			segment[s] = image_segment(design, false, source.input[s], &image, i * lanes, lanes, s * image.words * lanes);
+		design_buffer(design, name, word, image.words * source.count, source.count, segment);
+		if (is_state(design, source.input[0]))
+			remember_state(design, &source, name, image.words * lanes);
+		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
+		add_loader(design, design_port(design, name, word, name, false), part[i], &image, &source);
+	}
+	if (parts > 1)
+		join_ports(design, part, parts, out, sequence_words(image.order));
+}
+
+/* A shared loader: element by element, so that any tensor can stand beside any other. */
+struct shared {
+	const struct type *scalar;
+	struct process process;
+	struct value *port;
+	const char *buffer;
+	int64_t elements;         /* of the image so far */
+	VEC(const struct attr *) segments;
+	VEC(struct value *) narrow, wide;          /* casts to add: from, to */
+	VEC(int64_t) words;
+	VEC(int64_t) layers;
+};
+
+static void serve(struct shared *shared, const struct op *load)
+{
+	struct process *p = &shared->process;
+	struct design *design = p->design;
+	struct module *module = design->module;
+	struct source source = source_of(design, load);
+	struct image image = load_image(design, load);
+	int64_t lanes = image.order.lanes, words = sequence_words(image.order);
+	for (int s = 0; s < source.count; s++) {
+		const struct attr *segment = image_segment(design, false, source.input[s], &image, 0, lanes, shared->elements + s * image.words * lanes);
+		VEC_PUSH(module->arena, &shared->segments, segment);
+	}
+	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
+	if (lanes > 1) {
+		target = design_fifo(design, "s_elements", shared->scalar, words * lanes);
+		VEC_PUSH(module->arena, &shared->narrow, target);
+		VEC_PUSH(module->arena, &shared->wide, fifo);
+		VEC_PUSH(module->arena, &shared->words, words);
+		VEC_PUSH(module->arena, &shared->layers, design->layers);
+	}
+	int dims = image.order.dims + 1;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims);
+	struct value **counter = ARENA_ARRAY(module->arena, struct value *, dims);
+	for (int i = 0; i < image.order.dims; i++)
+		trip[i] = image.order.trip[i];
+	trip[dims - 1] = lanes;
+	int opened = process_nest(p, dims, trip, 1, counter);
+	const int64_t one = 1;
+	struct value *address[2] = {image_address(p, &image, counter, &source, lanes, shared->elements), counter[dims - 1]};
+	const int64_t pitch[2] = {1, one};
+	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)), process_argument(p, target, "y"));
+	process_close(p, opened);
+	shared->elements += image.words * lanes * source.count;
+}
+
+static bool is_shared(const struct op *op, const struct type *scalar)
+{
+	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar;
+}
+
+static bool any_shared(const struct block *block, const struct type *scalar)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (is_shared(op, scalar))
+			return true;
+	return false;
+}
+
+static void serve_block(struct shared *shared, const struct block *body)
+{
+	struct process *p = &shared->process;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (is_shared(op, shared->scalar))
+			serve(shared, op);
+		if (op->code != OP_FOR || !any_shared(op->region[0], shared->scalar))
+			continue;
+		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
+		process_layers(p);
+		serve_block(shared, op->region[0]);
+		process_close(p, 1);
+		p->layer = NULL;
+		p->design->layers = 0;
+	}
+}
+
+static void lower_shared(struct design *design, const struct block *body, const struct type *scalar)
+{
+	struct module *module = design->module;
+	const char *name = text_format(module->arena, "shared_%s", scalar->text);
+	struct shared shared = {.scalar = scalar, .buffer = name, .process = process_new(design, text_format(module->arena, "load_%s", name))};
+	struct value *port = design_port(design, name, scalar, name, false);
+	shared.port = process_argument(&shared.process, port, "m");
+	serve_block(&shared, body);
+	process_finish(&shared.process);
+	design_buffer(design, name, scalar, shared.elements, (int)shared.segments.count, shared.segments.data);
+	for (size_t i = 0; i < shared.narrow.count; i++) {
+		design->layers = shared.layers.data[i];
+		add_cast(design, "cast", shared.narrow.data[i], shared.wide.data[i], shared.words.data[i]);
+	}
+	design->layers = 0;
+}
+
+struct scalars {
+	struct arena *arena;
+	VEC(const struct type *) list;
+};
+
+static void collect_shared(struct scalars *scalars, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			collect_shared(scalars, op->region[0]);
+		if (op->code != OP_LOAD || attr_get(op, "ports"))
+			continue;
+		const struct type *scalar = type_scalar(op->result[0]->type);
+		size_t i = 0;
+		while (i < scalars->list.count && scalars->list.data[i] != scalar)
+			i++;
+		if (i == scalars->list.count)
+			VEC_PUSH(scalars->arena, &scalars->list, scalar);
+	}
+}
+
+static void lower_bulk_block(struct design *design, const struct block *body)
+{
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op->code == OP_LOAD && attr_get(op, "ports"))
+			lower_bulk(design, op);
+		if (op->code != OP_FOR)
+			continue;
+		design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		lower_bulk_block(design, op->region[0]);
+		design->layers = 0;
+	}
+}
+
+bool lower_loads(struct design *design, struct block *body)
+{
+	struct scalars scalars = {.arena = design->module->arena};
+	collect_shared(&scalars, body);
+	for (size_t i = 0; i < scalars.list.count; i++)
+		lower_shared(design, body, scalars.list.data[i]);
+	lower_bulk_block(design, body);
+	return true;
+}
+
+void lower_gather(struct design *design, const struct op *op)
+{
+	struct module *module = design->module;
+	const struct type *word = stream_word(module, op->result[0]->type), *index = type_index(module);
+	int64_t lanes = stream_lanes(op->result[0]->type), elements = type_elements(op->operand[0]->type);
+	int64_t row_words = attr_integer_or(op, "length", 1) / lanes;
+	int64_t trip[2] = {itensor_tiles(op->result[0]->type->itensor) / row_words, row_words};
+	const char *name = text_format(module->arena, "table%d", design->serial++);
+	const struct attr *segment = plain_segment(design, false, op->operand[0]->index, elements, 0);
+	design_buffer(design, name, word, (elements + lanes - 1) / lanes, 1, &segment);
+	struct value *port = design_port(design, name, word, name, false), *counter[2];
+	struct process p = process_new(design, "gather");
+	struct value *memory = process_argument(&p, port, "m"), *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
+	process_layers(&p);
+	int opened = process_nest(&p, 2, trip, 1, counter);
+	struct value *row = make_take(&p, counter[1] ? make_equal(&p, counter[1], 0) : NULL, rows);
+	if (row->type != index)
+		row = make_op(&p, OP_INDEX_CAST, index, 1, &row);
+	struct value *low[2] = {row, make_index(&p, 0)};
+	row = make_op(&p, OP_MAXSI, index, 2, low);
+	struct value *high[2] = {row, make_index(&p, attr_integer_or(op, "limit", 1) - 1)};
+	row = make_op(&p, OP_MINSI, index, 2, high);
+	struct value *address[2] = {row, counter[1]};
+	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
+	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
+	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}

@@ -1,0 +1,262 @@
+/* Stores as processes.  Large results and states have a memory port each; small results of one element type share a collector. */
+#include "pass/memory.h"
+#include "pass/streams.h"
+
+#define PORT_BITS 512
+#define BULK_ELEMENTS 1024
+
+static int first_result(const struct op *store)
+{
+	return (int)attr_get(store, "result")->integers[0];
+}
+
+static const struct type *tensor_of(const struct op *store)
+{
+	return attr_get(store, "tensor")->type;
+}
+
+static bool is_shared_store(const struct op *op, const struct type *scalar)
+{
+	return op->code == OP_STORE && op->operands == 1 && type_scalar(op->operand[0]->type) == scalar && type_elements(tensor_of(op)) < BULK_ELEMENTS;
+}
+
+/* The stored words, at most as wide as a memory port. */
+static struct image store_image(struct design *design, const struct op *store, struct value **fifo)
+{
+	struct module *module = design->module;
+	const struct type *type = store->operand[0]->type;
+	int64_t most = PORT_BITS / type_bits(type_scalar(type));
+	*fifo = stream_fifo(design, store->operand[0]);
+	if (stream_lanes(type) > most) {
+		const struct type *narrow = type_regroup(module, type, most);
+		struct value *wide = *fifo;
+		*fifo = design_fifo(design, "s_result", stream_word(module, narrow), itensor_tiles(narrow->itensor));
+		add_cast(design, "cast", wide, *fifo, itensor_tiles(type->itensor));
+		type = narrow;
+	}
+	return image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
+}
+
+/* Segments of all layers, one after the other from image element `offset`. */
+static int store_segments(struct design *design, const struct op *store, const struct image *image, int64_t offset, const struct attr **segment)
+{
+	const struct attr *results = attr_get(store, "result");
+	int64_t elements = image->words * image->order.lanes;
+	int count = 0;
+	for (int l = 0; l < results->count; l++)
+		if (results->integers[l] >= 0)
+			segment[count++] = image_segment(design, true, (int)results->integers[l], image, 0, image->order.lanes, offset + l * elements);
+	return count;
+}
+
+static void lower_own(struct design *design, const struct op *store)
+{
+	struct module *module = design->module;
+	struct value *fifo;
+	struct image image = store_image(design, store, &fifo);
+	int layers = attr_get(store, "result")->count;
+	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
+	const char *name = text_format(module->arena, "r%d", design->serial++);
+	int count = store_segments(design, store, &image, 0, segment);
+	design_buffer(design, name, fifo->type->element, image.words * layers, count, segment);
+	struct value *port = design_port(design, name, fifo->type->element, name, true);
+	struct process p = process_new(design, "store");
+	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x"), *counter[2];
+	process_layers(&p);
+	int opened = process_nest(&p, 1, &image.words, 1, counter);
+	counter[1] = p.layer;
+	const int64_t pitch[2] = {1, image.words};
+	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}
+
+/* A row's linear address becomes the state's: the part above the axis is spread, the position is added. */
+static void spread(struct sequence *order, int64_t inner, int64_t extent)
+{
+	for (int i = 0; i < order->dims; i++)
+		if (order->stride[i] >= inner)
+			order->stride[i] *= extent;
+}
+
+static const struct type *state_type(const struct design *design, const char *name)
+{
+	const struct attr *inputs = attr_get(design->source, "stream.inputs");
+	for (int i = 0; i < inputs->count; i++)
+		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+			return attr_item(inputs->items[i].value, "type")->type;
+	return NULL;
+}
+
+static bool lower_append(struct design *design, const struct op *store)
+{
+	struct module *module = design->module;
+	const struct attr *output = signature_of(design, true, first_result(store));
+	const char *name = attr_item(output, "name")->text;
+	const struct state *state = map_get(&design->states, name);
+	const struct type *whole = state_type(design, name);
+	if (!state || !whole)
+		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
+	int axis = (int)attr_item(output, "axis")->integer;
+	int64_t inner = 1;
+	for (int d = axis + 1; d < whole->rank; d++)
+		inner *= whole->shape[d];
+	struct value *fifo;
+	struct image image = store_image(design, store, &fifo);
+	int64_t lanes = image.order.lanes;
+	if (inner % lanes || type_elements(whole) / whole->shape[axis] != type_elements(tensor_of(store)) || (lanes > 1 && image.order.lane_stride != 1))
+		return diag_error(module->diag, store->location, "the row written to the state \"%s\" does not have the state's shape without axis %d", name, axis);
+	spread(&image.order, inner, whole->shape[axis]);
+	struct value *port = design_port(design, text_format(module->arena, "append%d", design->serial++), fifo->type->element, state->buffer, true);
+	struct process p = process_new(design, "append");
+	int dims = image.order.dims;
+	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x");
+	struct value *at = process_argument(&p, stream_fifo(design, store->operand[1]), "position"), *token = map_get(&design->tokens, name);
+	struct value **counter = ARENA_ARRAY(module->arena, struct value *, dims + 2), *first = NULL;
+	int64_t *pitch = ARENA_ARRAY(module->arena, int64_t, dims + 2);
+	process_layers(&p);
+	int opened = process_nest(&p, dims, image.order.trip, 1, counter);
+	for (int i = 0; i < dims; i++) {
+		pitch[i] = image.order.stride[i] / lanes;
+		if (counter[i])
+			first = make_and(&p, first, make_equal(&p, counter[i], 0));
+	}
+	if (token)
+		make_take(&p, first, process_argument(&p, token, "read_done"));
+	const struct type *index = type_index(module);
+	struct value *position = make_take(&p, first, at);
+	counter[dims] = position->type == index ? position : make_op(&p, OP_INDEX_CAST, index, 1, &position);
+	pitch[dims] = inner / lanes;
+	counter[dims + 1] = p.layer;
+	pitch[dims + 1] = type_elements(whole) / lanes;
+	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, dims + 2, counter, pitch, (image.order.offset + state->offset) / lanes));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+	return true;
+}
+
+/* The collector of small results. */
+struct collector {
+	const struct type *scalar;
+	struct process process;
+	struct value *port;
+	int64_t elements;
+	VEC(const struct attr *) segments;
+	VEC(struct value *) wide, narrow;
+	VEC(int64_t) words;
+	VEC(int64_t) layers;
+};
+
+static void collect(struct collector *c, const struct op *store)
+{
+	struct process *p = &c->process;
+	struct design *design = p->design;
+	struct module *module = design->module;
+	const struct type *type = store->operand[0]->type;
+	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
+	int layers = attr_get(store, "result")->count;
+	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
+	int count = store_segments(design, store, &image, c->elements, segment);
+	for (int i = 0; i < count; i++)
+		VEC_PUSH(module->arena, &c->segments, segment[i]);
+	int64_t elements = image.words * image.order.lanes;
+	struct value *fifo = stream_fifo(design, store->operand[0]), *source = fifo, *counter[2];
+	if (image.order.lanes > 1) {
+		source = design_fifo(design, "s_elements", c->scalar, elements);
+		VEC_PUSH(module->arena, &c->wide, fifo);
+		VEC_PUSH(module->arena, &c->narrow, source);
+		VEC_PUSH(module->arena, &c->words, image.words);
+		VEC_PUSH(module->arena, &c->layers, design->layers);
+	}
+	int opened = process_nest(p, 1, &elements, 1, counter);
+	counter[1] = p->layer;
+	const int64_t pitch[2] = {1, elements};
+	make_store(p, make_take(p, NULL, process_argument(p, source, "x")), c->port, make_address(p, 2, counter, pitch, c->elements));
+	process_close(p, opened);
+	c->elements += elements * layers;
+}
+
+static bool any_shared(const struct block *block, const struct type *scalar)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (is_shared_store(op, scalar) || (op->code == OP_FOR && any_shared(op->region[0], scalar)))
+			return true;
+	return false;
+}
+
+static void collect_block(struct collector *c, const struct block *body)
+{
+	struct process *p = &c->process;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (is_shared_store(op, c->scalar))
+			collect(c, op);
+		if (op->code != OP_FOR || !any_shared(op->region[0], c->scalar))
+			continue;
+		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
+		process_layers(p);
+		collect_block(c, op->region[0]);
+		process_close(p, 1);
+		p->layer = NULL;
+		p->design->layers = 0;
+	}
+}
+
+static void lower_collector(struct design *design, const struct block *body, const struct type *scalar)
+{
+	struct module *module = design->module;
+	const char *name = text_format(module->arena, "results_%s", scalar->text);
+	struct collector c = {.scalar = scalar, .process = process_new(design, text_format(module->arena, "store_%s", name))};
+	struct value *port = design_port(design, name, scalar, name, true);
+	c.port = process_argument(&c.process, port, "m");
+	collect_block(&c, body);
+	process_finish(&c.process);
+	design_buffer(design, name, scalar, c.elements, (int)c.segments.count, c.segments.data);
+	for (size_t i = 0; i < c.wide.count; i++) {
+		design->layers = c.layers.data[i];
+		add_cast(design, "cast", c.wide.data[i], c.narrow.data[i], c.words.data[i]);
+	}
+	design->layers = 0;
+}
+
+/* Each element type that small results have, once, in program order. */
+static void lower_collectors(struct design *design, const struct block *all, const struct block *body, struct map *done)
+{
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			lower_collectors(design, all, op->region[0], done);
+		if (op->code != OP_STORE)
+			continue;
+		const struct type *scalar = type_scalar(op->operand[0]->type);
+		if (!is_shared_store(op, scalar) || map_get(done, scalar->text))
+			continue;
+		map_set(done, scalar->text, design);
+		lower_collector(design, all, scalar);
+	}
+}
+
+static bool lower_own_block(struct design *design, const struct block *body)
+{
+	bool good = true;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (op->code == OP_FOR) {
+			design->layers = attr_get(op->operand[1]->def, "value")->integer;
+			good = lower_own_block(design, op->region[0]) && good;
+			design->layers = 0;
+		}
+		if (op->code != OP_STORE || is_shared_store(op, type_scalar(op->operand[0]->type)))
+			continue;
+		if (op->operands == 2)
+			good = lower_append(design, op) && good;
+		else
+			lower_own(design, op);
+	}
+	return good;
+}
+
+bool lower_stores(struct design *design, struct block *body)
+{
+	struct map done = map_new(design->module->arena);
+	lower_collectors(design, body, body, &done);
+	return lower_own_block(design, body);
+}

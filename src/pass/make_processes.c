@@ -1,0 +1,114 @@
+/* Stream level to hardware level: every stream a FIFO, every op one or more processes, every load and store a memory port.
+ * Needs: streams with one reader each.  Guarantees: docs/ir.md, hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
+ * (the argument stands at stream_fifo).  Exact. */
+#include "pass/process.h"
+
+static bool from_outside(const struct op *op)
+{
+	const struct value *from = op->operand[0];
+	return (from->def ? from->def->parent : from->block) != op->parent;
+}
+
+static void lower_block(struct design *design, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_KERNEL)
+			lower_kernel(design, op);
+		else if (op->code == OP_CONVERT)
+			lower_convert(design, op, from_outside(op));
+		else if (op->code == OP_CAST)
+			lower_cast(design, op);
+		else if (op->code == OP_FORK)
+			lower_fork(design, op);
+		else if (op->code == OP_GATHER)
+			lower_gather(design, op);
+		else if (op->code == OP_FOR) {
+			design->layers = attr_get(op->operand[1]->def, "value")->integer;
+			lower_ring(design, op);
+			lower_block(design, op->region[0]);
+			design->layers = 0;
+		}
+	}
+}
+
+static void clear_scratch(struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int r = 0; r < op->results; r++)
+			op->result[r]->data = NULL;
+		if (op->code == OP_FOR)
+			clear_scratch(op->region[0]);
+	}
+}
+
+/* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels. */
+static void assign_channels(struct design *design)
+{
+	struct module *module = design->module;
+	struct map channel = map_new(module->arena);
+	for (size_t i = 0; i < design->port_attrs.count; i++) {
+		const char *buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
+		int64_t *number = map_get(&channel, buffer);
+		if (!number) {
+			number = ARENA_NEW(module->arena, int64_t);
+			*number = (int64_t)channel.entries.count % design->context->platform->channels;
+			map_set(&channel, buffer, number);
+		}
+		struct named items[4];
+		for (int k = 0; k < 4; k++) {
+			items[k] = design->port_attrs.data[i]->items[k];
+			if (text_same(items[k].name, "stream.channel"))
+				items[k].value = attr_integer(module, *number);
+		}
+		design->port_attrs.data[i] = attr_dictionary(module, 4, items);
+	}
+}
+
+static void finish(struct design *design)
+{
+	struct module *module = design->module;
+	int ports = design->block->arguments;
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, ports + 1);
+	for (int i = 0; i < ports; i++)
+		types[i] = design->block->argument[i]->type;
+	op_append(design->block, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
+	assign_channels(design);
+	attr_set(module, design->function, "sym_name", attr_get(design->source, "sym_name"));
+	attr_set(module, design->function, "function_type", attr_type(module, type_function(module, ports, types, 0, NULL)));
+	attr_set(module, design->function, "arg_attrs", attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
+	attr_set(module, design->function, "stream.inputs", attr_get(design->source, "stream.inputs"));
+	attr_set(module, design->function, "stream.outputs", attr_get(design->source, "stream.outputs"));
+	attr_set(module, design->function, "stream.buffers", attr_array(module, (int)design->buffers.count, design->buffers.data));
+}
+
+static bool too_many_ports(struct design *design)
+{
+	int ports = design->block->arguments, most = design->context->platform->ports;
+	if (ports <= most)
+		return false;
+	diag_error(design->module->diag, NOWHERE, "the design needs %d memory ports, %d more than the %d that %s has", ports, ports - most, most, design->context->platform->name);
+	diag_note(design->module->diag, "results smaller than 1024 elements share a port; larger ones take one each");
+	return true;
+}
+
+bool make_processes(struct pass_context *context, struct module *module)
+{
+	struct op *source = module_main(module);
+	struct block *body = source->region[0];
+	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena)};
+	clear_scratch(body);
+	ir_count_uses(body);
+	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
+	design.block = block_new(module, design.function, 0);
+	op_insert_before(source, design.function);
+	op_remove(source);
+	lower_loads(&design, body);
+	lower_block(&design, body);
+	if (!lower_stores(&design, body) || too_many_ports(&design))
+		return false;
+	finish(&design);
+	module->level = LEVEL_HARDWARE;
+	return true;
+}

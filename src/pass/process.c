@@ -1,0 +1,215 @@
+#include "pass/process.h"
+
+static const struct type *bool_type(struct process *p)
+{
+	return type_integer(p->module, 1);
+}
+
+struct process process_new(struct design *design, const char *name)
+{
+	struct module *module = design->module;
+	struct process p = {.design = design, .module = module, .constants = map_new(module->arena)};
+	p.function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
+	p.entry = p.block = block_new(module, p.function, 0);
+	attr_set(module, p.function, "sym_name", attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
+	attr_set(module, p.function, "sym_visibility", attr_string(module, "private"));
+	attr_set(module, p.function, "stream.process", attr_unit(module));
+	attr_set(module, p.function, "stream.style", attr_string(module, design->layers ? "flp" : "stp"));
+	attr_set(module, p.function, "stream.die", attr_integer(module, 0));
+	return p;
+}
+
+struct value *process_argument(struct process *p, struct value *channel, const char *name)
+{
+	struct module *module = p->module;
+	struct named item = {"stream.name", attr_string(module, name)};
+	VEC_PUSH(module->arena, &p->channel, channel);
+	VEC_PUSH(module->arena, &p->argument_attrs, attr_dictionary(module, 1, &item));
+	return block_add_argument(module, p->entry, channel->type);
+}
+
+void process_finish(struct process *p)
+{
+	struct module *module = p->module;
+	p->block = p->entry;
+	op_append(p->entry, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, p->channel.count + 1);
+	for (size_t i = 0; i < p->channel.count; i++)
+		types[i] = p->channel.data[i]->type;
+	attr_set(module, p->function, "function_type", attr_type(module, type_function(module, (int)p->channel.count, types, 0, NULL)));
+	attr_set(module, p->function, "arg_attrs", attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
+	op_append(module_body(module), p->function);
+	struct op *call = op_new(module, OP_CALL, NOWHERE, (int)p->channel.count, p->channel.data, 0, NULL);
+	attr_set(module, call, "callee", attr_symbol(module, attr_text_or(p->function, "sym_name", "")));
+	op_append(p->design->block, call);
+}
+
+struct value *process_loop(struct process *p, int64_t trips)
+{
+	struct value *bounds[3] = {make_index(p, 0), make_index(p, trips), make_index(p, 1)};
+	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
+	op_append(p->block, loop);
+	p->block = block_new(p->module, loop, 0);
+	return block_add_argument(p->module, p->block, type_index(p->module));
+}
+
+void process_pipeline(struct process *p, int interval)
+{
+	attr_set(p->module, p->block->parent, "stream.pipeline", attr_integer(p->module, interval));
+}
+
+void process_close(struct process *p, int loops)
+{
+	for (int i = 0; i < loops; i++) {
+		op_append(p->block, op_new(p->module, OP_YIELD, NOWHERE, 0, NULL, 0, NULL));
+		p->block = p->block->parent->parent;
+	}
+}
+
+void process_layers(struct process *p)
+{
+	if (p->design->layers)
+		p->layer = process_loop(p, p->design->layers);
+}
+
+int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
+{
+	int opened = 0;
+	for (int i = 0; i < dims; i++) {
+		counter[i] = trip[i] > 1 ? process_loop(p, trip[i]) : NULL;
+		opened += trip[i] > 1;
+	}
+	if (!opened) {
+		process_loop(p, 1);
+		opened = 1;
+	}
+	process_pipeline(p, interval);
+	return opened;
+}
+
+struct value *make_op(struct process *p, enum op_code code, const struct type *type, int operands, struct value *const *operand)
+{
+	return build(p->module, p->block, code, type, operands, operand);
+}
+
+/* Constants stand once, at the head of the process. */
+static struct value *make_constant(struct process *p, const char *key, const struct type *type, const struct attr *value)
+{
+	struct value *known = map_get(&p->constants, key);
+	if (known)
+		return known;
+	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
+	attr_set(p->module, op, "value", value);
+	if (p->entry->first)
+		op_insert_before(p->entry->first, op);
+	else
+		op_append(p->entry, op);
+	map_set(&p->constants, key, op->result[0]);
+	return op->result[0];
+}
+
+struct value *make_index(struct process *p, int64_t number)
+{
+	const struct type *index = type_index(p->module);
+	return make_constant(p, text_format(p->module->arena, "%lld", (long long)number), index, attr_typed_integer(p->module, number, index));
+}
+
+struct value *make_bool(struct process *p, bool value)
+{
+	return make_constant(p, value ? "true" : "false", bool_type(p), attr_bool(p->module, value));
+}
+
+struct value *make_number(struct process *p, double number, const struct type *type)
+{
+	const struct type *scalar = type_scalar(type);
+	const struct attr *value = type_is_real(scalar) ? attr_float(p->module, number, scalar) : attr_typed_integer(p->module, (int64_t)number, scalar);
+	struct value *constant = make_constant(p, text_format(p->module->arena, "%a:%s", number, scalar->text), scalar, value);
+	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
+}
+
+struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number)
+{
+	struct value *operand[2] = {index, make_index(p, number)};
+	struct value *result = make_op(p, OP_CMPI, bool_type(p), 2, operand);
+	attr_set(p->module, result->def, "predicate", attr_integer(p->module, predicate));
+	return result;
+}
+
+struct value *make_equal(struct process *p, struct value *index, int64_t number)
+{
+	return make_compare(p, 0, index, number);
+}
+
+struct value *make_and(struct process *p, struct value *left, struct value *right)
+{
+	if (!left || !right)
+		return left ? left : right;
+	struct value *operand[2] = {left, right};
+	return make_op(p, OP_ANDI, bool_type(p), 2, operand);
+}
+
+struct value *make_when(struct process *p, struct value *condition)
+{
+	return condition ? condition : make_bool(p, true);
+}
+
+struct value *make_select(struct process *p, struct value *when, struct value *yes, struct value *no)
+{
+	struct value *operand[3] = {when, yes, no};
+	return make_op(p, OP_SELECT, yes->type, 3, operand);
+}
+
+struct value *make_address(struct process *p, int dims, struct value *const *counter, const int64_t *stride, int64_t offset)
+{
+	struct value **used = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
+	int64_t *row = affine_rows(p->module->arena, dims, 1);
+	int count = 0;
+	for (int i = 0; i < dims; i++) {
+		if (!counter[i] || !stride[i])
+			continue;
+		row[count] = stride[i];
+		used[count++] = counter[i];
+	}
+	row[count] = offset;
+	if (!count)
+		return make_index(p, offset);
+	if (count == 1 && row[0] == 1 && !offset)
+		return used[0];
+	struct value *address = make_op(p, OP_APPLY, type_index(p->module), count, used);
+	attr_set(p->module, address->def, "map", attr_map(p->module, (struct affine_map){.dims = count, .results = 1, .coefficient = row}));
+	return address;
+}
+
+struct value *make_take(struct process *p, struct value *when, struct value *fifo)
+{
+	struct value *operand[2] = {make_when(p, when), fifo};
+	return make_op(p, OP_TAKE, fifo->type->element, 2, operand);
+}
+
+void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo)
+{
+	struct value *operand[3] = {make_when(p, when), word, fifo};
+	op_append(p->block, op_new(p->module, OP_PUSH, NOWHERE, 3, operand, 0, NULL));
+}
+
+struct value *make_array(struct process *p, const char *name, int64_t size, const struct type *element, int64_t partition)
+{
+	const struct type *type = type_shaped(p->module, TYPE_MEMREF, 1, &size, element);
+	struct value *array = build(p->module, p->entry, OP_ALLOCA, type, 0, NULL);
+	attr_set(p->module, array->def, "stream.name", attr_string(p->module, name));
+	if (partition > 1)
+		attr_set(p->module, array->def, "stream.partition", attr_integer(p->module, partition));
+	return array;
+}
+
+struct value *make_load(struct process *p, struct value *array, struct value *index)
+{
+	struct value *operand[2] = {array, index};
+	return make_op(p, OP_MEMREF_LOAD, array->type->element, 2, operand);
+}
+
+void make_store(struct process *p, struct value *word, struct value *array, struct value *index)
+{
+	struct value *operand[3] = {word, array, index};
+	op_append(p->block, op_new(p->module, OP_MEMREF_STORE, NOWHERE, 3, operand, 0, NULL));
+}

@@ -1,0 +1,87 @@
+/* Building hardware-level processes: a function with channels and memory ports as arguments, constants first, then nests of counted loops. */
+#ifndef STC_PROCESS_H
+#define STC_PROCESS_H
+#include "pass/pass.h"
+#include "pass/sequence.h"
+
+struct design {               /* the hardware-level main being made */
+	struct pass_context *context;
+	struct module *module;
+	struct op *function;
+	struct block *block;      /* its body: channels, then calls */
+	const struct op *source;  /* the stream-level main */
+	int64_t layers;           /* trips of the rolled layer around the op being lowered; 0 outside */
+	struct op *last_channel;  /* channels stand before calls */
+	int serial;               /* for names */
+	VEC(const struct attr *) port_attrs;      /* one dictionary per argument of main */
+	VEC(const struct attr *) buffers;         /* stream.buffers */
+	struct map tokens;        /* state name -> struct value * (fifo that says its reads are done) */
+	struct map states;        /* state name -> struct state * */
+};
+
+struct state {                /* where a state lies */
+	const char *buffer;
+	int64_t offset;           /* first element in the buffer */
+};
+
+struct process {
+	struct design *design;
+	struct module *module;
+	struct op *function;
+	struct block *entry, *block;              /* block: innermost open */
+	VEC(struct value *) channel;              /* main's values, in argument order */
+	VEC(const struct attr *) argument_attrs;
+	struct value *layer;      /* counter of the layer loop, or NULL */
+	struct map constants;
+};
+
+struct process process_new(struct design *design, const char *name);
+/* Main's channel or port as this process sees it; the same value again gives a new argument. */
+struct value *process_argument(struct process *process, struct value *channel, const char *name);
+void process_finish(struct process *process);             /* closes all loops, adds the function and its call */
+
+struct value *process_loop(struct process *process, int64_t trips);               /* opens; returns the counter */
+void process_pipeline(struct process *process, int interval);                     /* the innermost open loop is pipelined */
+void process_close(struct process *process, int loops);
+void process_layers(struct process *process);             /* opens the layer loop where there is one */
+/* Opens one loop per trip > 1 (at least one loop in all), the innermost pipelined; counter[i] is NULL where trip is 1.  Returns the loops opened. */
+int process_nest(struct process *process, int dims, const int64_t *trip, int interval, struct value **counter);
+
+struct value *make_op(struct process *p, enum op_code code, const struct type *type, int operands, struct value *const *operand);
+struct value *make_index(struct process *p, int64_t number);
+struct value *make_bool(struct process *p, bool value);
+struct value *make_number(struct process *p, double number, const struct type *type);     /* scalar or word */
+struct value *make_equal(struct process *p, struct value *index, int64_t number);
+struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number);
+struct value *make_and(struct process *p, struct value *left, struct value *right);        /* NULL: true */
+struct value *make_when(struct process *p, struct value *condition);      /* NULL: the constant true */
+struct value *make_select(struct process *p, struct value *when, struct value *yes, struct value *no);
+/* offset + Σ stride[i] counter[i]; NULL counters count 0 */
+struct value *make_address(struct process *p, int dims, struct value *const *counter, const int64_t *stride, int64_t offset);
+struct value *make_take(struct process *p, struct value *when, struct value *fifo);       /* when NULL: always */
+void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo);
+struct value *make_array(struct process *p, const char *name, int64_t size, const struct type *element, int64_t partition);
+struct value *make_load(struct process *p, struct value *array, struct value *index);
+void make_store(struct process *p, struct value *word, struct value *array, struct value *index);
+
+/* Channels and ports of the design. */
+struct value *design_fifo(struct design *design, const char *name, const struct type *word, int64_t depth);
+struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth);
+struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write);
+void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words, int segments, const struct attr *const *segment);
+struct value *stream_fifo(struct design *design, const struct value *stream);             /* the FIFO of a stream-level value */
+/* name and role of the signature entry, from stream.inputs / stream.outputs of the source */
+const struct attr *signature_of(const struct design *design, bool output, int index);
+
+/* One per kind of stream-level op. */
+bool lower_loads(struct design *design, struct block *body);
+void lower_kernel(struct design *design, const struct op *op);
+void lower_convert(struct design *design, const struct op *op, bool crossing);
+void lower_cast(struct design *design, const struct op *op);
+void lower_fork(struct design *design, const struct op *op);
+void lower_gather(struct design *design, const struct op *op);
+bool lower_stores(struct design *design, struct block *body);
+void lower_ring(struct design *design, const struct op *loop);
+/* A process between two FIFOs of other word widths: `words` words of the wider one. */
+void add_cast(struct design *design, const char *name, struct value *from, struct value *to, int64_t words);
+#endif
