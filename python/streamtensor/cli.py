@@ -179,7 +179,8 @@ def _generate(options, progress: Progress) -> int:
         lowered = workflow.compile_files(model, shape, platform, folder, progress)
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
-            ids = generation.Decoder(design, shape).generate(prompt, options.max_new_tokens, progress.update)
+            ids = generation.Decoder(design, shape).generate(prompt, options.max_new_tokens, progress.update,
+                                                             model.end_tokens() if tokenizer else ())
         report = folder / "report.txt"
         print(tokenizer.decode(prompt + ids) if tokenizer else ",".join(map(str, ids)))
         if report.is_file():

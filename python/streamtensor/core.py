@@ -7,6 +7,7 @@ from pathlib import Path
 from .errors import Error
 
 LIBRARY, COMPILER = "libstreamtensor.so", "stc"
+_PLACES = (".", "bin", "lib")  # in a core's folder: a build tree is flat, an installed core is not
 
 
 class CompileError(Error):
@@ -26,8 +27,9 @@ def folders() -> list[Path]:
 
 def find(file: str) -> Path:
     for folder in folders():
-        if (folder / file).is_file():
-            return folder / file
+        for place in _PLACES:
+            if (folder / place / file).is_file():
+                return folder / place / file
     raise Error(f"{file} is not there", "looked in " + ", ".join(map(str, folders())),
                 "build it with make, or name its folder in STREAMTENSOR_CORE")
 

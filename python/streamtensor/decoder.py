@@ -84,6 +84,10 @@ class Shape:
             option = "--context" if phase == "decode" else "--tokens"
             raise Error(f"{option} {wanted} is outside what the model can do",
                         f"accepted are {2 if phase == 'decode' else 1} to {limit or 'any'}")
+        window = _window(config)
+        if window and wanted > window:
+            raise Error(f"the model has layers that see the last {window} tokens only, and all layers share one mask here",
+                        f"accepted are --context and --tokens up to {window}")
         if phase == "decode":
             return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1)
         return cls(phase, config.num_hidden_layers, heads, width, tokens, 0)
@@ -114,3 +118,11 @@ class Shape:
 
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]
+
+
+def _window(config) -> int | None:
+    """How many tokens a layer with sliding attention sees; None where there is no such layer."""
+    kinds = getattr(config, "layer_types", None)
+    if kinds and "sliding_attention" not in kinds:
+        return None
+    return getattr(config, "sliding_window", None)

@@ -1,5 +1,5 @@
 """Greedy decoding on a decode design: one launch for each text token, prompt included."""
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import torch
@@ -40,12 +40,16 @@ class Decoder:
             following = position + 1
             token = prompt[following] if following < len(prompt) else int(step.logits.argmax())
 
-    def generate(self, prompt: list[int], new: int, progress: Callable[[float], None] = lambda _: None) -> list[int]:
+    def generate(self, prompt: list[int], new: int, progress: Callable[[float], None] = lambda _: None,
+                 end: Collection[int] = ()) -> list[int]:
+        """At most `new` ids; one of `end` is the last."""
         ids, count = [], len(prompt) + new - 1
         for step in self.steps(prompt, new):
             progress((step.position + 1) / count)
             if step.position >= len(prompt) - 1:
                 ids.append(int(step.logits.argmax()))
+                if ids[-1] in end:
+                    break
         return ids
 
 

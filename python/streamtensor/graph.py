@@ -72,7 +72,7 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
             program = torch.export.export(_Functional(module, list(weights)), (list(inputs), list(weights.values())))
             lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main")
     except Exception as error:
-        raise Error(f"the module cannot be lowered to linalg: {_first_line(error)}",
+        raise Error(f"the module cannot be lowered to linalg: {first_line(error)}",
                     "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
     public = [name.removeprefix(prefix) for name in weights]
     function = next(iter(lowered.body.operations))
@@ -130,6 +130,6 @@ def _dictionary(port: Port):
     return ir.DictAttr.get(values)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

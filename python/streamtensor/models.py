@@ -50,6 +50,11 @@ class Model:
         tensors = self.tensors()
         weights.write(path, names, tensors, self.tensor, progress)
 
+    def end_tokens(self) -> set[int]:
+        """The ids that end an answer."""
+        end = getattr(self.config, "eos_token_id", None)
+        return set(end) if isinstance(end, (list, tuple)) else {end} - {None}
+
     def tokenizer(self):
         """The model's tokenizer, or None where its files are not there."""
         from transformers import AutoTokenizer
@@ -59,7 +64,7 @@ class Model:
         try:
             return AutoTokenizer.from_pretrained(self.folder, local_files_only=True)
         except Exception as error:
-            raise Error(f"{self.folder}: the tokenizer cannot be read: {graph._first_line(error)}") from error
+            raise Error(f"{self.folder}: the tokenizer cannot be read: {graph.first_line(error)}") from error
 
 
 def load(name: str, seed: int = 0, search: bool = True) -> Model:
@@ -85,15 +90,19 @@ def _find(name: str) -> Path | None:
             raise Error(f"{path}: the folder has no config.json",
                         "accepted is a folder with config.json and *.safetensors")
         return path
-    for search in (_from_cache, _from_hub):
-        folder = search(name)
-        if folder:
-            return folder
-    if name in BUILT_IN:
-        return None
+    cached = _from_cache(name)
+    if cached and _has_weights(cached):
+        return cached
+    folder = _from_hub(name) or cached
+    if folder or name in BUILT_IN:
+        return folder
     raise Error(f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
                 "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
                 + ", ".join(BUILT_IN))
+
+
+def _has_weights(folder: Path) -> bool:
+    return any(folder.glob("*.safetensors"))
 
 
 def _from_cache(name: str) -> Path | None:
@@ -121,7 +130,7 @@ def _config(name: str, folder: Path | None):
     try:
         config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**BUILT_IN[name])
     except Exception as error:
-        raise Error(f"{folder / 'config.json'}: not a model configuration: {graph._first_line(error)}") from error
+        raise Error(f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}") from error
     return config.get_text_config(decoder=True)
 
 
@@ -131,7 +140,7 @@ def _build(name: str, config) -> torch.nn.Module:
         return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
     except Exception as error:
         raise Error(f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
-                    f"{graph._first_line(error)}") from error
+                    f"{graph.first_line(error)}") from error
 
 
 @contextlib.contextmanager

@@ -88,6 +88,19 @@ def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments,
     assert [path.name for path in places["taken"].iterdir()] == ["mine.txt"]
 
 
+def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
+    tokenizer = Tokenizer(models.WordLevel({"the": 3, "dog": 600, "?": 0}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    status, _, err = run("generate", folder, "--prompt", "the dog")
+    assert status == 1 and "the prompt has the id 600" in err
+
+
 def test_broken_configuration_is_refused(run, tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "config.json").write_text("{")

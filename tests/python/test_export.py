@@ -48,6 +48,14 @@ def test_decode_step(family, folder_of):
     assert parses(lowered.text)
 
 
+def test_context_beyond_a_sliding_window_is_refused(folder_of):
+    config = models.load(str(folder_of("gemma3"))).config
+    config.sliding_window = 8
+    with pytest.raises(streamtensor.Error, match="the last 8 tokens"):
+        Shape.of(config, "decode", 9, 1)
+    assert Shape.of(config, "decode", 8, 1).past == 7
+
+
 def test_prefill_step(folder_of):
     model = models.load(str(folder_of("gpt2")))
     arguments, results = signature(model.lower(Shape.of(model.config, "prefill", 64, 8)).text)

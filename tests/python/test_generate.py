@@ -39,6 +39,12 @@ def test_comparison_sees_a_fault_in_the_step(gpt2, mutant):
     assert comparison.logits > 1e-2 and not comparison.good(), comparison
 
 
+def test_generation_ends_at_an_end_token(gpt2):
+    decoder, prompt = generation.Decoder(TorchDesign(gpt2), gpt2.shape), gpt2.prompt(0)
+    ids = decoder.generate(prompt, 8)
+    assert len(ids) == 8 and decoder.generate(prompt, 8, end={ids[2]}) == ids[:ids.index(ids[2]) + 1]
+
+
 def test_mask_shows_the_past_and_the_new_token():
     assert torch.equal(generation.mask(4, 2), torch.tensor([[[[0, 0, float("-inf"), float("-inf"), 0]]]]))
 
