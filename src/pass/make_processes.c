@@ -1,6 +1,7 @@
 /* Stream level to hardware level: every stream a FIFO, every op one or more processes, every load and store a memory port.
  * Needs: streams with one reader each.  Guarantees: docs/ir.md, hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
  * (the argument stands at stream_fifo).  Exact. */
+#include "model/platform.h"
 #include "pass/process.h"
 
 static bool from_outside(const struct op *op)
