@@ -1,0 +1,346 @@
+/* Types of values, and of operands against results. */
+#include "ir/verify.h"
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_scalar(const struct type *type)
+{
+	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER || type_is_real(type);
+}
+
+static bool is_word(const struct type *type)
+{
+	return is_scalar(type) || (type->kind == TYPE_VECTOR && is_scalar(type->element) && type_elements(type) > 0);
+}
+
+/* NULL: nothing is wrong. */
+static const char *itensor_error(const struct type *type)
+{
+	const struct itensor *itensor = type->itensor;
+	if (!is_word(type->element))
+		return "the tile is neither a scalar nor a vector";
+	if (itensor->map.dims != itensor->dims)
+		return "the map has not one dim for each trip count";
+	for (int i = 0; i < itensor->dims; i++)
+		if (itensor->trip[i] <= 0)
+			return "a trip count is not positive";
+	int64_t tiles = itensor_tiles(itensor), bits;
+	if (tiles == INT64_MAX || __builtin_mul_overflow(tiles, type_bits(type->element), &bits))
+		return "its size overflows";
+	return NULL;
+}
+
+static const char *channel_error(const struct type *type)
+{
+	if (type->depth <= 0)
+		return "the depth is not positive";
+	if (type->kind == TYPE_FIFO)
+		return is_word(type->element) ? NULL : "the word is neither a scalar nor a vector";
+	bool block = type->element->kind == TYPE_MEMREF && is_word(type->element->element) && type_elements(type->element) > 0;
+	return block ? NULL : "the block is not a memref of known extents";
+}
+
+static const char *type_error(const struct type *type)
+{
+	if (type->kind == TYPE_ITENSOR)
+		return itensor_error(type);
+	if (type->kind == TYPE_FIFO || type->kind == TYPE_BLOCKS)
+		return channel_error(type);
+	if (type->element && type_bits(type) == INT64_MAX)
+		return "its size overflows";
+	return NULL;
+}
+
+static void check_type(struct verifier *verifier, const struct op *op, const struct value *value)
+{
+	const char *error = type_error(value->type);
+	if (error)
+		verify_fail(verifier, op, "%s: %s", value->type->text, error);
+}
+
+void verify_types(struct verifier *verifier, const struct op *op)
+{
+	for (int i = 0; i < op->results; i++)
+		check_type(verifier, op, op->result[i]);
+	for (int r = 0; r < 2; r++)
+		for (int i = 0; op->region[r] && i < op->region[r]->arguments; i++)
+			check_type(verifier, op, op->region[r]->argument[i]);
+}
+
+static const struct type *operand_type(const struct op *op, int index)
+{
+	return op->operand[index]->type;
+}
+
+static void wrong_types(struct verifier *verifier, const struct op *op, const char *expected)
+{
+	verify_fail(verifier, op, "expected are %s", expected);
+}
+
+static void check_scalar(struct verifier *verifier, const struct op *op)
+{
+	const struct type *operand[3];
+	for (int i = 0; i < op->operands && i < 3; i++)
+		operand[i] = operand_type(op, i);
+	const char *error = scalar_type_error(op->code, operand, op->result[0]->type);
+	if (error)
+		verify_fail(verifier, op, "%s", error);
+	int64_t most = op->code == OP_CMPF ? 15 : 9, predicate = attr_integer_or(op, "predicate", -1);
+	if ((op->code == OP_CMPF || op->code == OP_CMPI) && (predicate < 0 || predicate > most))
+		verify_fail(verifier, op, "the predicate is not one of 0 to %" PRId64, most);
+}
+
+static void check_constant(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *value = attr_get(op, "value");
+	bool number = value && (value->kind == ATTR_BOOL || value->kind == ATTR_INTEGER || value->kind == ATTR_FLOAT || value->kind == ATTR_DENSE);
+	if (!number || value->type != op->result[0]->type)
+		verify_fail(verifier, op, "the value is not of the result's type");
+}
+
+static bool has_types(const struct type *function, bool inputs, int count, struct value *const *value)
+{
+	const struct type *const *type = inputs ? function->input : function->output;
+	if (count != (inputs ? function->inputs : function->outputs))
+		return false;
+	for (int i = 0; i < count; i++)
+		if (value[i]->type != type[i])
+			return false;
+	return true;
+}
+
+static void check_return(struct verifier *verifier, const struct op *op)
+{
+	const struct op *function = op->parent->parent;
+	const struct attr *type = function->code == OP_FUNC ? attr_get(function, "function_type") : NULL;
+	if (!type || !has_types(type->type, false, op->operands, op->operand))
+		verify_fail(verifier, op, "the types are not those of the function's results");
+}
+
+static void check_call(struct verifier *verifier, const struct op *op)
+{
+	const char *name = attr_text_or(op, "callee", "");
+	const struct op *callee = module_find(verifier->module, name);
+	if (!callee)
+		verify_fail(verifier, op, "there is no function '%s'", name);
+	else if (!has_types(attr_get(callee, "function_type")->type, true, op->operands, op->operand))
+		verify_fail(verifier, op, "the types are not those of the arguments of '%s': %s", name, attr_get(callee, "function_type")->type->text);
+}
+
+/* Carried values: operands from the fourth on, results, block arguments from the second on and what the body yields. */
+static void check_for(struct verifier *verifier, const struct op *op)
+{
+	const struct block *body = op->region[0];
+	const struct op *yield = body->last;
+	int carried = op->results;
+	if (op->operands != 3 + carried || body->arguments != 1 + carried || yield->operands != carried) {
+		verify_fail(verifier, op, "the carried values differ in number");
+		return;
+	}
+	const struct type *counter = body->argument[0]->type;
+	bool same = counter->kind == TYPE_INDEX || counter->kind == TYPE_INTEGER;
+	for (int i = 0; i < 3; i++)
+		same = same && operand_type(op, i) == counter;
+	for (int i = 0; i < carried; i++) {
+		const struct type *type = op->result[i]->type;
+		same = same && operand_type(op, 3 + i) == type && body->argument[1 + i]->type == type && yield->operand[i]->type == type;
+	}
+	if (!same)
+		verify_fail(verifier, op, "the counter's types or the carried values' types differ");
+}
+
+static void check_generic(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *maps = attr_get(op, "indexing_maps");
+	const struct block *body = op->region[0];
+	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands || body->arguments != op->operands) {
+		verify_fail(verifier, op, "there is not one map and one argument for each operand");
+		return;
+	}
+	for (int i = 0; i < op->operands; i++)
+		if (maps->items[i].value->kind != ATTR_MAP || body->argument[i]->type != type_scalar(operand_type(op, i)))
+			verify_fail(verifier, op, "operand %d does not fit its map or its argument", i);
+}
+
+static void check_pick(struct verifier *verifier, const struct op *op)
+{
+	bool same = op->operands > 1 && operand_type(op, 0)->kind == TYPE_INDEX;
+	for (int i = 1; i < op->operands; i++)
+		same = same && operand_type(op, i) == op->result[0]->type;
+	if (!same)
+		wrong_types(verifier, op, "a layer number and tensors of the result's type");
+}
+
+static bool is_stack(const struct type *stack, const struct type *row)
+{
+	if (stack->kind != TYPE_TENSOR || row->kind != TYPE_TENSOR || stack->rank != row->rank + 1 || stack->element != row->element)
+		return false;
+	for (int i = 0; i < row->rank; i++)
+		if (stack->shape[i + 1] != row->shape[i])
+			return false;
+	return true;
+}
+
+static void check_insert_layer(struct verifier *verifier, const struct op *op)
+{
+	const struct type *stack = op->result[0]->type;
+	if (operand_type(op, 1) != stack || operand_type(op, 2)->kind != TYPE_INDEX || !is_stack(stack, operand_type(op, 0)))
+		wrong_types(verifier, op, "a row, a stack of such rows and a layer number");
+}
+
+static void check_part(struct verifier *verifier, const struct op *op)
+{
+	const struct type *stack = operand_type(op, 0);
+	int64_t index = attr_integer_or(op, "index", -1);
+	if (!is_stack(stack, op->result[0]->type))
+		wrong_types(verifier, op, "a stack and its row");
+	else if (index < 0 || index >= stack->shape[0])
+		verify_fail(verifier, op, "the index is not one of 0 to %" PRId64, stack->shape[0] - 1);
+}
+
+static void check_take(struct verifier *verifier, const struct op *op)
+{
+	const struct type *when = operand_type(op, 0), *fifo = operand_type(op, 1);
+	if (fifo->kind != TYPE_FIFO || fifo->element != op->result[0]->type || when->kind != TYPE_INTEGER || when->width != 1)
+		wrong_types(verifier, op, "a flag, a FIFO and its word");
+}
+
+static void check_push(struct verifier *verifier, const struct op *op)
+{
+	const struct type *when = operand_type(op, 0), *fifo = operand_type(op, 2);
+	if (fifo->kind != TYPE_FIFO || fifo->element != operand_type(op, 1) || when->kind != TYPE_INTEGER || when->width != 1)
+		wrong_types(verifier, op, "a flag, a word and a FIFO of such words");
+}
+
+static void check_acquire(struct verifier *verifier, const struct op *op)
+{
+	const struct type *blocks = operand_type(op, 0);
+	const char *side = attr_text_or(op, "side", "");
+	if (blocks->kind != TYPE_BLOCKS || blocks->element != op->result[0]->type)
+		wrong_types(verifier, op, "a channel of blocks and its block");
+	if (!text_same(side, "read") && !text_same(side, "write"))
+		verify_fail(verifier, op, "the side '%s' is neither 'read' nor 'write'", side);
+}
+
+static void check_release(struct verifier *verifier, const struct op *op)
+{
+	const struct type *blocks = operand_type(op, 1);
+	if (blocks->kind != TYPE_BLOCKS || blocks->element != operand_type(op, 0))
+		wrong_types(verifier, op, "a block and the channel it belongs to");
+}
+
+static void check_tree(struct verifier *verifier, const struct op *op)
+{
+	const struct type *word = operand_type(op, 0);
+	const char *kind = attr_text_or(op, "kind", "");
+	enum op_code code = op_code_of(kind, strlen(kind));
+	if (word->kind != TYPE_VECTOR || word->element != op->result[0]->type)
+		wrong_types(verifier, op, "a word and its element");
+	else if (!(op_info[code].levels & LEVEL_BODY) || op_info[code].operands != 2)
+		verify_fail(verifier, op, "'%s' is not an operation of two numbers", kind);
+}
+
+static int64_t lanes(const struct type *type)
+{
+	return is_word(type) ? type_elements(type) : 0;
+}
+
+static void check_join(struct verifier *verifier, const struct op *op)
+{
+	const struct type *result = op->result[0]->type;
+	int64_t total = 0;
+	bool same = op->operands > 0;
+	for (int i = 0; i < op->operands; i++) {
+		same = same && lanes(operand_type(op, i)) && operand_type(op, i) == operand_type(op, 0) && type_scalar(operand_type(op, i)) == type_scalar(result);
+		total += lanes(operand_type(op, i));
+	}
+	if (!same || total != lanes(result))
+		wrong_types(verifier, op, "words of one type that fill the result");
+}
+
+static void check_split(struct verifier *verifier, const struct op *op)
+{
+	const struct type *word = operand_type(op, 0), *result = op->result[0]->type;
+	bool divides = lanes(result) && lanes(word) % lanes(result) == 0;
+	if (!lanes(word) || !divides || type_scalar(word) != type_scalar(result) || operand_type(op, 1)->kind != TYPE_INDEX)
+		wrong_types(verifier, op, "a word and a part number; the result's lanes divide the word's");
+}
+
+static bool indexes(const struct op *op, int first, const struct type *array)
+{
+	if (array->kind != TYPE_MEMREF || op->operands != first + array->rank)
+		return false;
+	for (int i = first; i < op->operands; i++)
+		if (operand_type(op, i)->kind != TYPE_INDEX)
+			return false;
+	return true;
+}
+
+static void check_load(struct verifier *verifier, const struct op *op)
+{
+	if (op->operands < 1 || !indexes(op, 1, operand_type(op, 0)) || operand_type(op, 0)->element != op->result[0]->type)
+		wrong_types(verifier, op, "an array, an index for each of its dims, and its element");
+}
+
+static void check_store(struct verifier *verifier, const struct op *op)
+{
+	if (op->operands < 2 || !indexes(op, 2, operand_type(op, 1)) || operand_type(op, 1)->element != operand_type(op, 0))
+		wrong_types(verifier, op, "a value, an array of such values and an index for each of its dims");
+}
+
+static void check_alloca(struct verifier *verifier, const struct op *op)
+{
+	const struct type *type = op->result[0]->type;
+	if (type->kind != TYPE_MEMREF || type_elements(type) <= 0)
+		wrong_types(verifier, op, "an array of known extents");
+}
+
+static void check_apply(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *map = attr_get(op, "map");
+	bool right = map && map->kind == ATTR_MAP && map->map.results == 1 && map->map.dims == op->operands && op->result[0]->type->kind == TYPE_INDEX;
+	for (int i = 0; i < op->operands; i++)
+		right = right && operand_type(op, i)->kind == TYPE_INDEX;
+	if (!right)
+		wrong_types(verifier, op, "a map with one result and one index for each of its dims");
+}
+
+static void check_broadcast(struct verifier *verifier, const struct op *op)
+{
+	const struct type *word = op->result[0]->type;
+	if (word->kind != TYPE_VECTOR || word->element != operand_type(op, 0))
+		wrong_types(verifier, op, "a scalar and a word of such scalars");
+}
+
+static bool is_lane(const struct type *word, const struct type *element, const struct type *number)
+{
+	return word->kind == TYPE_VECTOR && word->element == element && (number->kind == TYPE_INDEX || number->kind == TYPE_INTEGER);
+}
+
+static void check_lane(struct verifier *verifier, const struct op *op)
+{
+	if (!is_lane(operand_type(op, 0), op->result[0]->type, operand_type(op, 1)))
+		wrong_types(verifier, op, "a word, a lane number and the word's element");
+}
+
+static void check_set_lane(struct verifier *verifier, const struct op *op)
+{
+	if (operand_type(op, 1) != op->result[0]->type || !is_lane(operand_type(op, 1), operand_type(op, 0), operand_type(op, 2)))
+		wrong_types(verifier, op, "an element, a word of such elements and a lane number");
+}
+
+void verify_op_types(struct verifier *verifier, const struct op *op)
+{
+	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
+		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
+		[OP_GENERIC] = check_generic, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
+		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
+		[OP_TREE] = check_tree, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
+		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_APPLY] = check_apply,
+		[OP_BROADCAST] = check_broadcast, [OP_LANE] = check_lane, [OP_SET_LANE] = check_set_lane,
+	};
+	if (check[op->code])
+		check[op->code](verifier, op);
+	else if (op_info[op->code].levels & LEVEL_BODY)
+		check_scalar(verifier, op);
+}
