@@ -3,12 +3,15 @@
 The mutants show that the comparison can fail: each has one fault that random weights would hide if only ids were
 compared.
 """
+import contextlib
+import json
+
 import pytest
 import torch
-from conftest import MUTANTS, Case, TorchDesign, compare, skip_layer
+from conftest import FAMILIES, MUTANTS, Case, FrozenPosition, TorchDesign, compare, skip_layer
 
 import streamtensor
-from streamtensor import generation, workflow
+from streamtensor import cli, demo, generation, models, workflow
 from streamtensor.errors import Error
 from streamtensor.progress import Progress
 
@@ -59,6 +62,38 @@ def test_bad_prompt_is_refused(prompt, new, message):
 
 def test_the_whole_context_can_be_used():
     generation.check_prompt([1, 2], 6, vocabulary=7, context=8)
+
+
+@pytest.fixture
+def small_demo(gpt2, folder_of, monkeypatch):
+    """small_demo(design): the demo on a small GPT-2, with `design` where its compiled one would be."""
+    def compile_files(model, shape, platform, output, progress):
+        output.mkdir(parents=True)
+        (output / "report.txt").write_text("what the accelerator would do\n")
+
+    monkeypatch.setitem(models.BUILT_IN, demo.MODEL, FAMILIES["gpt2"])
+    monkeypatch.setattr(demo, "PROMPT", gpt2.prompt(0))
+    monkeypatch.setattr(workflow, "compile_files", compile_files)
+    return lambda design: monkeypatch.setattr(workflow, "open_design", lambda *_: contextlib.nullcontext(design))
+
+
+def test_demo_leaves_the_design_and_the_tokens(small_demo, folder_of, tmp_path, capsys):
+    case = Case.of(folder_of("gpt2"), context=64)
+    small_demo(TorchDesign(case))
+    assert cli.main(["demo", "-o", str(tmp_path / "demo"), "--platform", "u55c"]) == 0
+    tokens = json.loads((tmp_path / "demo" / "tokens.json").read_text())
+    assert tokens["equal"] and tokens["streamtensor"] == tokens["pytorch"] and len(tokens["pytorch"]) == demo.NEW_TOKENS
+    assert tokens["max_logit_error"] <= 1e-4 and tokens["prompt"] == case.prompt(0)
+    assert (tmp_path / "demo" / "design" / "report.txt").is_file()
+    out = capsys.readouterr().out
+    assert out.startswith("what the accelerator would do\n") and "equal          yes" in out
+
+
+def test_demo_fails_where_the_tokens_differ(small_demo, folder_of, tmp_path, capsys):
+    small_demo(FrozenPosition(TorchDesign(Case.of(folder_of("gpt2"), context=64))))
+    assert cli.main(["demo", "-o", str(tmp_path / "demo")]) == 1
+    assert json.loads((tmp_path / "demo" / "tokens.json").read_text())["equal"] is False
+    assert "equal          NO" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")
