@@ -200,14 +200,17 @@ class Region:
             if node in seen or node in without:
                 continue
             seen.add(node)
-            todo += [reader for writer, _, reader, _ in self.links if writer == node]
+            todo += self.followers.get(node, ())
         return seen
 
     def on_cycle(self, index, without=frozenset()):
-        return any(index in self.reachable(reader, without) for writer, _, reader, _ in self.links if writer == index)
+        return any(index in self.reachable(reader, without) for reader in self.followers.get(index, ()))
 
     def check_cycles(self):
         self.links = sorted(set(self.edges()))
+        self.followers = {}
+        for writer, _, reader, _ in self.links:
+            self.followers.setdefault(writer, set()).add(reader)
         cyclic = [i for i in range(len(self.calls)) if self.on_cycle(i)]
         fed_back = {reader for writer, _, reader, _ in self.links if reader <= writer and writer in cyclic and reader in cyclic}
         forwarders = {i for i in fed_back if only_forwards(self.calls[i][1])}
@@ -223,12 +226,13 @@ class Region:
                 self.source.report(pragma.line, "A17", f"{process.name} lies on a cycle: its pipelines need style=flp")
 
     def check_same_cycle(self, index, process):
+        taking = [(source, taken) for source, _, target, taken in self.links if target == index]
         for writer, sent, reader, _ in self.links:
             if writer != index:
                 continue
             behind = self.reachable(reader, {index})
-            for source, _, target, taken in self.links:
-                if target == index and (source in behind or source == index):
+            for source, taken in taking:
+                if source in behind or source == index:
                     self.check_dependence(process, sent, taken)
 
     def check_dependence(self, process, sent, taken):

@@ -196,8 +196,11 @@ Statement = namedtuple("Statement", "kind line tokens body other")  # kind: prag
 Variable = namedtuple("Variable", "kind type name line dims depth")  # kind: stream pointer scalar; type: element tokens
 
 
-def variable(source, tokens):
-    """Reads `type name`, `type &name`, `type (&name)[N]`, `type name[N](...)`; None if it is no declaration."""
+def variable(source, tokens, known=True):
+    """Reads `type name`, `type &name`, `type (&name)[N]`, `type name[N](...)`; None if it is no declaration.
+
+    With `known` the type must be a known one, so that expressions are not taken for declarations.
+    """
     texts = [t.text for t in tokens]
     cut = len(texts)
     for stop in ("=", "{"):
@@ -231,7 +234,7 @@ def variable(source, tokens):
         kind = "pointer" if "*" in texts[:name_at] else "scalar"
         if not type_ or any(t.kind not in ("name", "number") and t.text not in ("::", "<", ">", ",") for t in type_):
             return None
-        if not (type_[0].text in TYPE_WORDS or type_[0].text in source.types or type_[0].text in ("hls", "ap_int", "ap_uint")):
+        if known and not (type_[0].text in TYPE_WORDS or type_[0].text in source.types or type_[0].text in ("hls", "ap_int", "ap_uint")):
             return None
     dims, i = [], square
     while i < len(texts) and texts[i] == "[":
@@ -253,7 +256,7 @@ class Function:
         self.name, self.line = texts[at - 1], head[at - 1].line
         self.parameters = []
         for part in split(head[at + 1 : -1]):
-            parameter = variable(source, part)
+            parameter = variable(source, part, known=False)
             if parameter is None:
                 source.report(self.line, "A12", f"parameter of {self.name} cannot be read")
                 continue

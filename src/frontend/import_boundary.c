@@ -4,13 +4,14 @@
 
 struct side {
 	const char *list;             /* arg_attrs or res_attrs */
+	const char *noun;
 	const char *name;             /* argN or resultN */
 	const char *role;             /* where none is given */
 	const char *roles[4];         /* accepted */
 };
 
-static const struct side arguments = {"arg_attrs", "arg", "input", {"weight", "input", "state"}};
-static const struct side results = {"res_attrs", "result", "output", {"output", "state"}};
+static const struct side arguments = {"arg_attrs", "argument", "arg", "input", {"weight", "input", "state"}};
+static const struct side results = {"res_attrs", "result", "result", "output", {"output", "state"}};
 
 static bool is_role(const struct side *side, const char *role)
 {
@@ -69,7 +70,7 @@ static bool check_side(struct module *module, const struct op *function, const s
 	for (int i = 0; i < count; i++) {
 		const char *name = item(list, i, "stream.name")->text, *role = item(list, i, "stream.role")->text;
 		if (map_get(&seen, name)) {
-			good = diag_error(module->diag, function->location, "two %ss are named \"%s\"", side->name, name);
+			good = diag_error(module->diag, function->location, "two %ss are named \"%s\"", side->noun, name);
 			diag_note(module->diag, "accepted is a name of its own for each (attribute stream.name)");
 		}
 		map_set(&seen, name, module);

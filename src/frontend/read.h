@@ -57,6 +57,8 @@ struct kernel_body {
 
 __attribute__((format(printf, 2, 3))) void read_error(struct reader *reader, const char *format, ...);   /* at reader->at */
 
+void note_accepted(struct reader *reader);                                              /* a note on the operations that are */
+
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size);
 struct location read_location(struct reader *reader, MlirLocation location);
 struct location parse_location(struct arena *arena, const char *file, const char *printed);

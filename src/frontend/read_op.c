@@ -34,7 +34,7 @@ static void list_family(struct text *text, const char *family, int level)
 	text_add(text, "}");
 }
 
-static void note_accepted(struct reader *reader)
+void note_accepted(struct reader *reader)
 {
 	struct text text = text_new(reader->arena);
 	if (reader->own) {
@@ -69,7 +69,9 @@ static enum op_code refuse_op(struct reader *reader, const char *name)
 		diag_note(reader->diag, "accepted are straight-line models: unroll loops, inline calls and resolve branches before the export");
 		return OP_NONE;
 	}
-	if (op_code_of(name, strlen(name)) == OP_NONE)
+	if (!reader->own && !strncmp(name, "stream.", 7))
+		read_error(reader, "operation %s in a module without the attribute stream.level", name);
+	else if (op_code_of(name, strlen(name)) == OP_NONE)
 		read_error(reader, "operation %s is not supported", name);
 	else
 		read_error(reader, "operation %s does not belong to %s level", name, level_name(reader->module->level));
@@ -176,6 +178,9 @@ static void read_region(struct reader *reader, MlirRegion region, struct op *op,
 		return;
 	}
 	if (!mlirBlockIsNull(mlirBlockGetNextInRegion(block))) {
+		MlirOperation last = mlirBlockGetTerminator(block);
+		if (!mlirOperationIsNull(last))
+			reader->at = read_location(reader, mlirOperationGetLocation(last));
 		read_error(reader, "control flow is not supported: %s has several blocks", op_info[op->code].name);
 		diag_note(reader->diag, "accepted are straight-line models: unroll loops, inline calls and resolve branches before the export");
 		return;

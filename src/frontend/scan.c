@@ -1,6 +1,8 @@
 /* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and overflows its stack at a few thousand;
- * here brackets outside strings and comments are counted, in their kinds, and 256 open ones are the most. */
+ * here brackets outside strings and comments are counted, all kinds together, and 256 open ones are the most.
+ * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers. */
 #include "frontend/read.h"
+#include <ctype.h>
 #include <string.h>
 
 #define OPERATORS_MOST 4096   /* without a bracket or comma in between, where the parser recurses too */
@@ -82,6 +84,60 @@ static void count(struct scanner *scanner)
 	}
 }
 
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("_$.%#@!", c));
+}
+
+static size_t spaces(const char *text)
+{
+	return strspn(text, " \t\r\n");
+}
+
+/* `WORD = [`: what follows the bracket; NULL if it is something else. */
+static const char *list_after(const char *text, const char *word)
+{
+	if (strncmp(text, word, strlen(word)) != 0)
+		return NULL;
+	text += strlen(word);
+	text += spaces(text);
+	if (*text++ != '=')
+		return NULL;
+	text += spaces(text);
+	return *text == '[' ? text + 1 : NULL;
+}
+
+/* `1, 0]` */
+static bool is_integer_list(const char *text)
+{
+	text += spaces(text);
+	while (*text != ']') {
+		text += *text == '-';
+		size_t digits = strspn(text, "0123456789");
+		text += digits;
+		text += spaces(text);
+		if (digits == 0 || digits > 18 || (*text != ',' && *text != ']'))
+			return false;
+		text += *text == ',';
+		text += spaces(text);
+	}
+	return text[-1] != ',';
+}
+
+static bool is_bad_list(const struct scanner *scanner)
+{
+	static const char *const words[] = {"permutation", "dimensions"};
+	const char *text = scanner->text + scanner->at;
+	if ((*text != 'p' && *text != 'd') || (scanner->at > 0 && is_word(text[-1])))
+		return false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const char *list = list_after(text, words[i]);
+		if (list && !is_integer_list(list))
+			return true;
+	}
+	return false;
+}
+
 static void step_over(struct scanner *scanner)
 {
 	char c = scanner->text[scanner->at];
@@ -104,6 +160,8 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 	for (; scanner.at < size; scanner.at++) {
 		if (text[scanner.at] == 0)
 			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
+		if (is_bad_list(&scanner))
+			return diag_error(diag, here(&scanner, file), "a list that holds more than integers"), diag_note(diag, "accepted is [N, …]"), false;
 		step_over(&scanner);
 		if (scanner.depth > SCAN_DEPTH_MOST)
 			return diag_error(diag, here(&scanner, file), "brackets are nested deeper than %d", SCAN_DEPTH_MOST),

@@ -196,29 +196,13 @@ static int *add_operands(struct module *module, const struct nest *nest, const s
 	return number;
 }
 
-static int condition_range(struct module *module, struct body *body, int loop, int64_t low, int64_t high)
-{
-	enum { SLT = 2, SGE = 5 };
-	const struct type *bit = type_integer(module, 1), *index = type_index(module);
-	int counter = body_index(module, body, loop);
-	struct node above = {.kind = NODE_OP, .code = OP_CMPI, .type = bit, .argument = {counter, body_integer(module, body, index, low)}, .integer = SGE};
-	struct node below = {.kind = NODE_OP, .code = OP_CMPI, .type = bit, .argument = {counter, body_integer(module, body, index, high)}, .integer = SLT};
-	int first = body_add(module, body, above);
-	return body_op(module, body, OP_ANDI, bit, first, body_add(module, body, below), 0);
-}
-
 /* Whether a piece holds: its operand's ACTIVE, or for a constant the ranges themselves. */
 static int condition(struct module *module, struct body *body, const struct nest *nest, const struct split *split, const struct input *input, int p, const int *number)
 {
 	if (number[p] >= 0)
 		return body_active(module, body, number[p]);
 	struct access access = access_of(module, nest, split, input, &input->view.piece[p]);
-	int all = body_integer(module, body, type_integer(module, 1), 1);
-	for (int g = 0; g < access.guards; g++) {
-		int one = condition_range(module, body, access.guard[g].loop, access.guard[g].low, access.guard[g].high);
-		all = g ? body_op(module, body, OP_ANDI, type_integer(module, 1), all, one, 0) : one;
-	}
-	return all;
+	return body_inside(module, body, &access);
 }
 
 static bool is_zero(const struct body *body, int node)

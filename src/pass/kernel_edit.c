@@ -78,6 +78,28 @@ int body_affine(struct module *module, struct body *body, int loops, const int64
 	return sum < 0 ? last : body_op(module, body, OP_ADDI, index, sum, last, 0);
 }
 
+static int inside_range(struct module *module, struct body *body, int loop, int64_t low, int64_t high)
+{
+	enum { SLT = 2, SGE = 5 };
+	const struct type *bit = type_integer(module, 1), *index = type_index(module);
+	int counter = body_index(module, body, loop);
+	struct node above = {.kind = NODE_OP, .code = OP_CMPI, .type = bit, .argument = {counter, body_integer(module, body, index, low)}, .integer = SGE};
+	struct node below = {.kind = NODE_OP, .code = OP_CMPI, .type = bit, .argument = {counter, body_integer(module, body, index, high)}, .integer = SLT};
+	int first = body_add(module, body, above);
+	return body_op(module, body, OP_ANDI, bit, first, body_add(module, body, below), 0);
+}
+
+int body_inside(struct module *module, struct body *body, const struct access *access)
+{
+	const struct type *bit = type_integer(module, 1);
+	int all = -1;
+	for (int g = 0; g < access->guards; g++) {
+		int one = inside_range(module, body, access->guard[g].loop, access->guard[g].low, access->guard[g].high);
+		all = all < 0 ? one : body_op(module, body, OP_ANDI, bit, all, one, 0);
+	}
+	return all < 0 ? body_integer(module, body, bit, 1) : all;
+}
+
 const struct guard_range *access_guard(const struct access *access, int loop)
 {
 	for (int i = 0; i < access->guards; i++)

@@ -171,6 +171,8 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 				trip = port.access->guard[g].high - low;
 			}
 		port.offset += low * stride;
+		if (trip == 1)
+			continue;
 		port.dim[port.dims++] = (struct port_dim){.trip = trip, .step = part->step, .source = part->source};
 		if (stride)
 			used = port.dims;

@@ -98,7 +98,7 @@ static int choose_lane(struct planner *p)
 	int64_t best_score = 0;
 	bool best_padded = false;
 	for (int l = 0; l < p->kernel->loops; l++) {
-		bool padded;
+		bool padded = false;
 		int fit = fitness(p, l);
 		int64_t lanes = fit ? lanes_of(p, l, &padded) : 1;
 		int64_t score = lanes > 1 ? ((int64_t)fit << 40) + ((int64_t)!p->kernel->loop[l].reduction << 32) + lanes : 0;

@@ -1,5 +1,5 @@
 /* The last step of make_streams: each wish (a stream wanted in some type) becomes
- *     nothing      where the types are the same,
+ *     nothing      where the types denote the same words,
  *     a cast       where the elements come in the same order in words of another width,
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
@@ -99,7 +99,7 @@ static struct value *satisfy(struct module *module, struct value *from, struct o
 	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
 	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
 	if (!crossing && sequence_same(have, want))
-		return cast_to(module, wish, from, tensor, type);
+		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, wish, from, tensor, type);
 	return convert_to(module, wish, from, tensor, type, crossing);
 }
 

@@ -22,11 +22,10 @@ def run(program):
     return subprocess.run([program], capture_output=True, text=True, timeout=60)
 
 
-@pytest.fixture(params=[["-O2"], ["-O2", "-DST_FIBRE_UCONTEXT"], SANITIZE], ids=["asm", "ucontext", "asan"])
-def flags(request):
-    return request.param
+every_build = pytest.mark.parametrize("flags", [["-O2"], ["-O1", "-DST_FIBRE_UCONTEXT"], SANITIZE], ids=["asm", "ucontext", "asan"])
 
 
+@every_build
 def test_pipeline_is_repeatable_and_reports_marks(tmp_path, flags):
     result = run(build(tmp_path, "pipeline", *flags))
     assert result.returncode == 0, result.stderr
@@ -34,11 +33,12 @@ def test_pipeline_is_repeatable_and_reports_marks(tmp_path, flags):
 
 
 @pytest.mark.parametrize("name", ["ring", "blocks", "vector", "reconverge"])
-def test_region_gives_the_right_values(tmp_path, flags, name):
-    result = run(build(tmp_path, name, *flags))
+def test_region_gives_the_right_values(tmp_path, name):
+    result = run(build(tmp_path, name, *SANITIZE))
     assert (result.returncode, result.stdout[:2]) == (0, "ok"), result.stdout + result.stderr
 
 
+@every_build
 def test_shallow_residual_deadlocks_and_names_the_cycle(tmp_path, flags):
     result = run(build(tmp_path, "reconverge", *flags, "-DSHORT_DEPTH=2"))
     assert result.returncode == 1
@@ -59,8 +59,8 @@ def test_shallow_ring_deadlocks(tmp_path):
     assert "p_leave waits for room in s_again (full, depth 4) -> p_enter" in result.stdout
 
 
-def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path, flags):
-    result = run(build(tmp_path, "leftover", *flags))
+def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path):
+    result = run(build(tmp_path, "leftover", *SANITIZE))
     assert result.stdout == (
         "46 data left in channels at the end of the region:\n  stream holds 1\n"
         "46 ok\nlonely is read while empty outside any process\n"
@@ -75,3 +75,11 @@ def test_throughput(tmp_path, capsys):
         print("\n" + result.stdout, end="")
     rates = dict(re.findall(r"depth (\d+): (\d+) M", result.stdout))
     assert int(rates["64"]) >= 10
+
+
+@pytest.mark.parametrize("standard", ["c++14", "c++17"])
+def test_math_header_is_clean_cpp(tmp_path, standard):
+    source = tmp_path / "math.cpp"
+    source.write_text('#include "st_math.h"\nfloat f(float x) { return st_exp(x) + st_pow(x, x) + st_sin(x); }\n')
+    flags = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
+    subprocess.run(["g++", f"-std={standard}", *flags, f"-I{ROOT}/runtime/include", source], check=True)
