@@ -95,7 +95,7 @@ static void check_addresses(struct verifier *verifier, const struct op *op, cons
 	bool empty;
 	if (!address_range(op->kernel, access, &low, &high, &empty))
 		verify_fail(verifier, op, "the addresses of %s overflow", who);
-	else if (!empty && (low < 0 || high > elements + 100))
+	else if (!empty && (low < 0 || high >= elements))
 		verify_fail(verifier, op, "%s is addressed from %" PRId64 " to %" PRId64 ", but has %" PRId64 " elements", who, low, high, elements);
 }
 

@@ -330,7 +330,8 @@ static void number_text(void **state)
 	};
 	for (size_t i = 0; i < sizeof dense / sizeof *dense; i++) {
 		const struct type *type = type_shaped(module, TYPE_TENSOR, 1, &dense[i].count, dense[i].element);
-		struct attr attr = {.kind = ATTR_DENSE, .type = type, .data = dense[i].data, .bytes = dense[i].bytes};
+		struct attr attr = {.kind = ATTR_DENSE, .type = type, .bytes = dense[i].bytes};
+		attr.data = arena_copy(fixture.arena, dense[i].data, dense[i].bytes);
 		constant(&fixture, body, arena_copy(fixture.arena, &attr, sizeof attr));
 	}
 	add(&fixture, body, OP_RETURN, 0, NULL, NULL);
