@@ -1,0 +1,23 @@
+/* Inside fuse_elementwise and split_sliced: two kernels made one, and how the loops of one are seen by the other. */
+#ifndef STC_FUSE_H
+#define STC_FUSE_H
+#include "pass/kernel_edit.h"
+
+struct composed {             /* counter t of the producer = constant[t] + Σ factor[t * loops + l] * counter l of the consumer */
+	int loops;                /* of the consumer */
+	int64_t *factor, *constant;
+	bool once;                /* no element is read twice (inside the guards) */
+};
+
+/* How consumer's operand `operand` walks the producer's loops; may split loops of the consumer.  False if it is not affine.
+ * The producer has no reduction loops and writes every address once. */
+bool fuse_compose(struct module *module, const struct op *producer, struct op *consumer, int operand, struct composed *composed);
+
+/* The producer's body is put in the place of the operand; false, and nothing is lost, if it does not fit. */
+bool fuse_inline(struct module *module, struct op *producer, struct op *consumer, int operand);
+/* The elementwise consumer becomes the post body of the producer, which has a reduction. */
+bool fuse_epilogue(struct module *module, struct op *producer, struct op *consumer);
+
+/* Result address = Σ stride * counter reaches each address once: digits by falling stride. */
+bool fuse_digits(struct module *module, const struct op *op, int *order, int *count);
+#endif

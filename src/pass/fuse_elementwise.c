@@ -1,0 +1,170 @@
+/* Elementwise kernels join their neighbours, where that repeats no work.
+ *
+ *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
+ *              copies are inlined however often they are read;
+ *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
+ * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
+ * Exact: every element is computed by the same operations in the same order.
+ * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and their operands. */
+#include "pass/fuse.h"
+#include "pass/kernel_signature.h"
+#include "pass/pass.h"
+
+struct users {
+	VEC(struct op *) ops;     /* each once */
+};
+
+static struct users *users_of(const struct value *value)
+{
+	return value->data;
+}
+
+static void add_user(struct module *module, struct op *op)
+{
+	for (int i = 0; i < op->operands; i++) {
+		struct users *users = users_of(op->operand[i]);
+		bool there = !users;
+		for (size_t u = users ? users->ops.count : 0; u > 0 && !there; u--)
+			there = users->ops.data[u - 1] == op;
+		if (!there)
+			VEC_PUSH(module->arena, &users->ops, op);
+	}
+}
+
+static void remove_user(const struct op *op)
+{
+	for (int i = 0; i < op->operands; i++) {
+		struct users *users = users_of(op->operand[i]);
+		size_t kept = 0;
+		for (size_t u = 0; users && u < users->ops.count; u++)
+			if (users->ops.data[u] != op)
+				users->ops.data[kept++] = users->ops.data[u];
+		if (users)
+			users->ops.count = kept;
+	}
+}
+
+static int reads(const struct op *op, const struct value *value, int *operand)
+{
+	int count = 0;
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j] == value) {
+			*operand = j;
+			count++;
+		}
+	return count;
+}
+
+static bool is_index(const struct op *op, int operand)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->kernel->operand[j].index_operand == operand)
+			return true;
+	return false;
+}
+
+/* Post bodies run once per result element, so there reduction loops do not count. */
+static bool reads_once(const struct op *op, int operand)
+{
+	const struct kernel *kernel = op->kernel;
+	bool update = body_uses_operand(&kernel->update, operand), post = body_uses_operand(&kernel->post, operand);
+	for (int l = 0; l < kernel->loops; l++) {
+		const struct guard_range *guard = access_guard(&kernel->operand[operand], l);
+		bool single = guard && guard->high - guard->low == 1;
+		if (kernel->operand[operand].stride[l] == 0 && !single && (update || !kernel->loop[l].reduction))
+			return false;
+	}
+	return !(update && post);
+}
+
+static bool has_gather(const struct op *op)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->kernel->operand[j].index_operand >= 0)
+			return true;
+	return false;
+}
+
+/* Whether windows overlap: tried on a copy, since composing may split loops. */
+static bool distinct(struct module *module, const struct op *producer, const struct op *consumer, int operand)
+{
+	struct op copy = *consumer;
+	struct composed composed;
+	copy.kernel = kernel_clone(module, consumer->kernel, consumer->operands);
+	if (!fuse_compose(module, producer, &copy, operand, &composed))
+		return false;
+	bool update = body_uses_operand(&consumer->kernel->update, operand);
+	return composed.once || (!update && reads_once(consumer, operand));
+}
+
+static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
+{
+	int operand = -1;
+	bool copy = kernel_is_copy(producer);
+	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)))
+		return false;
+	int count = reads(consumer, producer->result[0], &operand);
+	if (is_index(consumer, operand) || (!copy && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))
+		return false;
+	return fuse_inline(module, producer, consumer, operand);
+}
+
+static bool drop(struct op *op)
+{
+	remove_user(op);
+	op_remove(op);
+	return true;
+}
+
+static bool try_epilogue(struct module *module, struct op *op, struct op *consumer)
+{
+	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && fuse_epilogue(module, op, consumer);
+}
+
+static bool visit(struct module *module, struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	size_t count = users->ops.count;
+	bool reduction = kernel_has_reduction(op->kernel), changed = false;
+	if (!count)
+		return drop(op);
+	if (count > 1 && (reduction || !kernel_is_copy(op)))
+		return false;
+	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
+	for (size_t u = 0; u < count; u++) {
+		remove_user(consumers[u]);
+		changed |= reduction ? try_epilogue(module, op, consumers[u]) : try_inline(module, op, consumers[u]);
+		add_user(module, consumers[u]);
+	}
+	if (!users->ops.count)
+		drop(op);
+	return changed;
+}
+
+static void set_users(struct op *op, void *context)
+{
+	struct module *module = context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = ARENA_NEW(module->arena, struct users);
+}
+
+bool fuse_elementwise(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct block *block = module_main(module)->region[0];
+	ir_walk(block, set_users, module);
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next)
+		add_user(module, op);
+	for (bool changed = true; changed;) {
+		changed = false;
+		struct op *next;
+		for (struct op *op = block->first; op; op = next) {
+			next = op->next;
+			if (op->code == OP_KERNEL)
+				changed |= visit(module, op);
+		}
+	}
+	return true;
+}
