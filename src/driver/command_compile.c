@@ -1,0 +1,60 @@
+/* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "driver/session.h"
+
+struct range {
+	int first, last;
+};
+
+static bool unknown_pass(struct session *session, const char *option, const char *name)
+{
+	diag_error(&session->diag, NOWHERE, "--%s names '%s', which is no pass", option, name);
+	return diag_note(&session->diag, "`stc passes` lists them");
+}
+
+static bool choose_passes(struct session *session, struct range *range)
+{
+	const struct options *options = &session->options;
+	enum level level = session->module->level, to = LEVEL_HARDWARE;
+	*range = (struct range){options->from ? pass_find(options->from) : pass_first(level), pass_count - 1};
+	if (options->from && range->first < 0)
+		return unknown_pass(session, "from", options->from);
+	if (options->from && passes[range->first].needed != level) {
+		diag_error(&session->diag, NOWHERE, "--from %s needs a module of level %s, not %s", options->from, level_name(passes[range->first].needed), level_name(level));
+		return diag_note(&session->diag, "a pass that `stc passes` lists with that level");
+	}
+	if (options->stop_after && (range->last = pass_find(options->stop_after)) < 0)
+		return unknown_pass(session, "stop-after", options->stop_after);
+	if (options->to && !level_find(options->to, &to)) {
+		diag_error(&session->diag, NOWHERE, "--to names '%s', which is no level", options->to);
+		return diag_note(&session->diag, "tensor, stream or hardware");
+	}
+	if (options->to && !options->stop_after)
+		range->last = pass_last(to);
+	return true;
+}
+
+static bool write_text(struct session *session)
+{
+	struct text text = text_new(session->arena);
+	ir_print(session->module, &text);
+	if (session->options.output)
+		return write_file(session, session->options.output, text.data, text.size);
+	text_add_bytes(&session->out, text.data, text.size);
+	return true;
+}
+
+bool command_compile(struct session *session)
+{
+	const struct options *options = &session->options;
+	struct range range;
+	bool whole = !options->to && !options->stop_after;
+	if (whole && !options->output) {
+		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
+		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
+	}
+	if (!load_platform(session) || !load_module(session) || !choose_passes(session, &range))
+		return false;
+	if (!run_passes(session, range.first, range.last))
+		return false;
+	return whole || write_text(session);
+}

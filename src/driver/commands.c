@@ -1,0 +1,93 @@
+/* The small commands, and what commands share: reading the module and the platform. */
+#include "base/data.h"
+#include "driver/session.h"
+#include "frontend/import.h"
+
+#define DEFAULT_PLATFORM "u55c"
+#define MLIR_VERSION "19"
+#define DESIGN_VERSION 1
+
+bool load_module(struct session *session)
+{
+	const char *file = session->options.file, *reason, *name = text_same(file, "-") ? "<stdin>" : file;
+	size_t size;
+	if (!session_stage(session, "read"))
+		return false;
+	const char *text = file_read(session->arena, file, &size, &reason);
+	if (!text)
+		return diag_error(&session->diag, (struct location){.file = name}, "cannot be read: %s", reason);
+	session->module = import_mlir(session->arena, &session->guard, &session->diag, name, text, size);
+	return session->module && ir_verify(session->module) && !session->diag.count;
+}
+
+bool load_platform(struct session *session)
+{
+	const char *name = session->options.platform;
+	session->platform = platform_load(session->arena, &session->diag, name ? name : DEFAULT_PLATFORM);
+	if (session->platform && !name)
+		text_add(&session->notices, "stc: platform %s (--platform chooses another)\n", DEFAULT_PLATFORM);
+	return session->platform != NULL;
+}
+
+static void count_op(struct op *op, void *count)
+{
+	(void)op;
+	++*(int *)count;
+}
+
+bool command_check(struct session *session)
+{
+	int count = 0;
+	if (!load_module(session))
+		return false;
+	ir_walk(module_body(session->module), count_op, &count);
+	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file, level_name(session->module->level), count);
+	return true;
+}
+
+static void list_platform(struct session *session, const struct platform *platform)
+{
+	struct resources all = platform_total(platform);
+	text_add(&session->out, "%-10s %-26s %d die%s  %lld LUT  %lld DSP  %lld BRAM18  %lld URAM  %d x %.4g GB/s  %g MHz\n", platform->name, platform->part,
+		 platform->dies, platform->dies > 1 ? "s" : " ", (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram,
+		 platform->channels, platform->channel_gbps, platform->clock_mhz);
+}
+
+bool command_platforms(struct session *session)
+{
+	const char *const *names;
+	int count = platform_names(session->arena, &names);
+	for (int i = 0; i < count; i++) {
+		const struct platform *platform = platform_load(session->arena, &session->diag, names[i]);
+		if (platform)
+			list_platform(session, platform);
+	}
+	return !session->diag.count;
+}
+
+bool command_passes(struct session *session)
+{
+	for (int i = 0; i < pass_count; i++) {
+		const struct pass *pass = &passes[i];
+		text_add(&session->out, "%-16s %s -> %s, %s\n    needs: %s\n    guarantees: %s\n", pass->name, level_name(pass->needed), level_name(pass->produced),
+			 numeric_name[pass->numeric], pass->needs, pass->guarantees);
+	}
+	return true;
+}
+
+bool command_help(struct session *session)
+{
+	const char *name = session->options.file;
+	const struct command *command = name ? command_find(name) : NULL;
+	if (name && !command) {
+		diag_error(&session->diag, NOWHERE, "unknown command '%s'", name);
+		return diag_note(&session->diag, "`stc --help` lists all");
+	}
+	options_help(&session->out, command);
+	return true;
+}
+
+void version_text(struct text *out)
+{
+	text_add(out, "stc %s, MLIR %s, design %d\n", STC_VERSION, MLIR_VERSION, DESIGN_VERSION);
+}

@@ -1,0 +1,260 @@
+#include "driver/options.h"
+#include "driver/session.h"
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, ALL = 0xff };
+
+const struct command commands[] = {
+	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE},
+	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK},
+	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS},
+	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES},
+	{"help", "COMMAND", "explain a command", false, command_help, HELP},
+};
+const int command_count = sizeof commands / sizeof *commands;
+
+#define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
+static const struct option table[] = {
+	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text", COMPILE, OPTION_TEXT, output),
+	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE, OPTION_TEXT, platform),
+	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE, OPTION_TEXT, weights),
+	OPTION("on-chip", 0, "BYTES", "most memory for converters and FIFOs, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
+	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
+	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
+	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
+	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE, OPTION_TEXT, stop_after),
+	OPTION("to", 0, "LEVEL", "stop at level tensor, stream or hardware and print the module", COMPILE, OPTION_TEXT, to),
+	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE, OPTION_FLAG, progress),
+	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
+	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
+};
+#define OPTIONS ((int)(sizeof table / sizeof *table))
+
+/* --- the nearest accepted word --- */
+
+#define WORD_MOST 32
+
+static int smaller(int left, int right)
+{
+	return left < right ? left : right;
+}
+
+static int edit_distance(const char *left, const char *right)
+{
+	int row[WORD_MOST + 1], width = (int)strlen(right);
+	if (width > WORD_MOST)
+		return WORD_MOST;
+	for (int j = 0; j <= width; j++)
+		row[j] = j;
+	for (int i = 1; left[i - 1]; i++) {
+		int diagonal = row[0];
+		row[0] = i;
+		for (int j = 1; j <= width; j++) {
+			int above = row[j];
+			row[j] = smaller(diagonal + (left[i - 1] != right[j - 1]), 1 + smaller(above, row[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[width];
+}
+
+struct nearest {
+	const char *wanted, *found;
+	int distance;
+};
+
+static void consider(struct nearest *nearest, const char *name)
+{
+	int distance = edit_distance(nearest->wanted, name);
+	if (!nearest->found || distance < nearest->distance)
+		*nearest = (struct nearest){nearest->wanted, name, distance};
+}
+
+/* --- parsing --- */
+
+const struct command *command_find(const char *name)
+{
+	for (int i = 0; i < command_count; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static bool applies(const struct option *option, const struct command *command)
+{
+	return command ? (option->commands & command->bit) != 0 : !option->commands || option->commands == ALL;
+}
+
+static const struct option *option_find(const struct command *command, const char *name, size_t size, char letter)
+{
+	for (int i = 0; i < OPTIONS; i++) {
+		const struct option *option = &table[i];
+		bool same = letter ? option->letter == letter : strlen(option->name) == size && !strncmp(option->name, name, size);
+		if (same && applies(option, command))
+			return option;
+	}
+	return NULL;
+}
+
+static bool unknown_option(struct diag *diag, const struct command *command, const char *given, const char *name)
+{
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; i < OPTIONS; i++)
+		if (applies(&table[i], command))
+			consider(&nearest, table[i].name);
+	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "", command ? command->name : "");
+	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all", nearest.found, command ? command->name : "", command ? " " : "");
+}
+
+static bool parse_count(struct diag *diag, const struct option *option, const char *value, int64_t *count)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	errno = 0;
+	long long number = strtoll(value, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+	bool whole = end != value && !errno && number > 0 && !end[unit != NULL] && number <= (INT64_MAX >> shift);
+	if (!whole) {
+		diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
+		return diag_note(diag, "a whole number above 0, with K, M, G or T for powers of 1024");
+	}
+	*count = (int64_t)number << shift;
+	return true;
+}
+
+static bool store(struct diag *diag, struct options *options, const struct option *option, const char *value)
+{
+	void *at = (char *)options + option->offset;
+	if (option->kind == OPTION_COUNT)
+		return parse_count(diag, option, value, at);
+	if (option->kind == OPTION_FLAG)
+		*(bool *)at = true;
+	else
+		*(const char **)at = value;
+	if (option->kind == OPTION_TEXT && !*value) {
+		diag_error(diag, NOWHERE, "--%s is empty", option->name);
+		return diag_note(diag, "--%s %s", option->name, option->metavar);
+	}
+	return true;
+}
+
+bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value)
+{
+	const struct option *option = option_find(command, name, strlen(name), 0);
+	return option ? store(diag, options, option, value) : unknown_option(diag, command, name, name);
+}
+
+/* One argument that begins with `-`; *next is the argument after it, moved on where the option takes it. */
+static bool parse_option(struct arena *arena, struct diag *diag, const struct command *command, struct options *options, char *const **next, char *const *end)
+{
+	const char *given = *(*next)++;
+	bool is_long = given[1] == '-';
+	const char *name = is_long ? given + 2 : given + 1, *equals = is_long ? strchr(name, '=') : NULL;
+	size_t size = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option *option = is_long || size == 1 ? option_find(command, name, size, is_long ? 0 : *name) : NULL;
+	if (!option)
+		return unknown_option(diag, command, equals ? text_copy(arena, given, (size_t)(equals - given)) : given, text_copy(arena, name, size));
+	if (option->kind == OPTION_FLAG && !equals)
+		return store(diag, options, option, "1");
+	if (option->kind == OPTION_FLAG)
+		return diag_error(diag, NOWHERE, "option '--%s' takes no value", option->name);
+	if (!equals && *next == end) {
+		diag_error(diag, NOWHERE, "option '%s' lacks its value", given);
+		return diag_note(diag, "--%s %s", option->name, option->metavar);
+	}
+	return store(diag, options, option, equals ? equals + 1 : *(*next)++);
+}
+
+static bool unknown_command(struct diag *diag, const char *name)
+{
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; i < command_count; i++)
+		consider(&nearest, commands[i].name);
+	diag_error(diag, NOWHERE, "unknown command '%s'", name);
+	return diag_note(diag, "the nearest is '%s'; `stc --help` lists all", nearest.found);
+}
+
+static bool take_operand(struct diag *diag, struct options *options, const struct command *command, const char *value)
+{
+	if (!command->operand || options->file) {
+		diag_error(diag, NOWHERE, "'%s' is one operand too many", value);
+		return diag_note(diag, "stc %s%s%s", command->name, command->operand ? " " : "", command->operand ? command->operand : "");
+	}
+	options->file = value;
+	return true;
+}
+
+bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command)
+{
+	char *const *next = arguments + (count > 0), *const *end = arguments + count;
+	bool only_operands = false;
+	*command = NULL;
+	while (next < end) {
+		if (!only_operands && !strcmp(*next, "--")) {
+			only_operands = true;
+			next++;
+		} else if (!only_operands && (*next)[0] == '-' && (*next)[1]) {
+			if (!parse_option(arena, diag, *command, options, &next, end))
+				return false;
+		} else if (!*command) {
+			*command = command_find(*next);
+			if (!*command)
+				return unknown_command(diag, *next);
+			next++;
+		} else if (!take_operand(diag, options, *command, *next++)) {
+			return false;
+		}
+	}
+	if (options->help || options->version)
+		return true;
+	if (!*command) {
+		diag_error(diag, NOWHERE, "no command");
+		return diag_note(diag, "`stc --help` lists them");
+	}
+	if ((*command)->operand_needed && !options->file) {
+		diag_error(diag, NOWHERE, "%s lacks its %s", (*command)->name, (*command)->operand);
+		return diag_note(diag, "stc %s %s", (*command)->name, (*command)->operand);
+	}
+	return true;
+}
+
+/* --- help --- */
+
+static void help_option(struct text *out, const struct option *option)
+{
+	struct text left = text_new(out->arena);
+	if (option->letter)
+		text_add(&left, "-%c, ", option->letter);
+	text_add(&left, "--%s%s%s", option->name, option->metavar ? " " : "", option->metavar ? option->metavar : "");
+	text_add(out, "  %-22s %s\n", left.data, option->help);
+}
+
+static void help_options(struct text *out, const struct command *command)
+{
+	text_add(out, "\noptions:\n");
+	for (int i = 0; i < OPTIONS; i++)
+		if (applies(&table[i], command))
+			help_option(out, &table[i]);
+}
+
+void options_help(struct text *out, const struct command *command)
+{
+	if (command) {
+		const char *open = command->operand_needed ? " " : " [", *close = command->operand_needed ? "" : "]";
+		text_add(out, "usage: stc %s%s%s%s [OPTION …]\n\n%s\n", command->name, command->operand ? open : "", command->operand ? command->operand : "",
+			 command->operand ? close : "", command->help);
+		help_options(out, command);
+		return;
+	}
+	text_add(out, "usage: stc COMMAND [OPTION …]\n\nCompiles tensor programs to stream dataflow accelerators.\n\ncommands:\n");
+	for (int i = 0; i < command_count; i++) {
+		struct text left = text_new(out->arena);
+		text_add(&left, "%s %s", commands[i].name, commands[i].operand ? commands[i].operand : "");
+		text_add(out, "  %-22s %s\n", left.data, commands[i].help);
+	}
+	help_options(out, NULL);
+}

@@ -1,0 +1,50 @@
+/* One table of commands and options: it parses the command line and prints the help. */
+#ifndef STC_OPTIONS_H
+#define STC_OPTIONS_H
+#include "base/diag.h"
+#include <stdint.h>
+
+struct session;
+
+
+struct options {
+	const char *file;         /* the command's operand */
+	const char *platform;     /* NULL: the default */
+	const char *weights;
+	const char *output;
+	const char *dump_dir;
+	const char *from, *stop_after;    /* passes */
+	const char *to;           /* level */
+	int64_t on_chip;          /* 0: what the platform has */
+	int64_t dsp;              /* 0: what the platform has */
+	bool progress, help, version;
+};
+
+struct command {
+	const char *name, *operand, *help;
+	bool operand_needed;
+	bool (*run)(struct session *session);
+	unsigned bit;             /* in struct option.commands */
+};
+
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT };
+
+struct option {
+	const char *name;
+	char letter;              /* 0: none */
+	const char *metavar, *help;
+	unsigned commands;
+	enum option_kind kind;
+	size_t offset;            /* in struct options */
+};
+
+extern const struct command commands[];
+extern const int command_count;
+
+/* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
+bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);
+bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value);
+void options_help(struct text *out, const struct command *command);   /* NULL: of the program */
+const struct command *command_find(const char *name);
+
+#endif

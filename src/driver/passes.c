@@ -1,0 +1,71 @@
+/* The whole pipeline, in order.  Each pass is one file in src/pass with one public function of its name. */
+#include "driver/passes.h"
+
+#define T LEVEL_TENSOR
+#define S LEVEL_STREAM
+#define H LEVEL_HARDWARE
+#define EXACT NUMERIC_EXACT
+#define ORDER NUMERIC_REASSOCIATING
+#define APPROXIMATE NUMERIC_APPROXIMATING
+
+const struct pass passes[] = {
+	/* name, level needed → produced, what it does to numbers, needs, guarantees */
+#define PASS(name, from, to, numeric, needs, guarantees) {#name, name, from, to, numeric, needs, guarantees}
+	PASS(name_arguments, T, T, EXACT, "a module as imported", "every argument and result of main has a name and a role"),
+	PASS(fold_views, T, T, EXACT, "linalg and views of static shape", "kernels over root tensors, no views"),
+	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
+	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
+	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels stand inside their readers or makers; no work is done twice"),
+	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
+	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
+#undef PASS
+};
+const int pass_count = sizeof passes / sizeof *passes;
+const char *const numeric_name[] = {"exact", "reassociating", "approximating"};
+
+static const struct {
+	const char *name;
+	enum level level;
+} levels[] = {{"tensor", T}, {"stream", S}, {"hardware", H}};
+
+int pass_find(const char *name)
+{
+	for (int i = 0; i < pass_count; i++)
+		if (text_same(passes[i].name, name))
+			return i;
+	return -1;
+}
+
+int pass_first(enum level level)
+{
+	int i = 0;
+	while (i < pass_count && passes[i].needed < level)
+		i++;
+	return i;
+}
+
+int pass_last(enum level level)
+{
+	int i = pass_count - 1;
+	while (i >= 0 && passes[i].produced > level)
+		i--;
+	return i;
+}
+
+const char *level_name(enum level level)
+{
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+		if (levels[i].level == level)
+			return levels[i].name;
+	return "none";
+}
+
+bool level_find(const char *name, enum level *level)
+{
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+		if (text_same(levels[i].name, name)) {
+			*level = levels[i].level;
+			return true;
+		}
+	return false;
+}

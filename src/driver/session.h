@@ -1,0 +1,59 @@
+/* One run of the program or of the API: its memory, diagnostics, options, module and times. */
+#ifndef STC_SESSION_H
+#define STC_SESSION_H
+#include "driver/options.h"
+#include "driver/passes.h"
+#include "model/platform.h"
+#include "streamtensor.h"
+#include <signal.h>
+
+struct stage {
+	const char *name;
+	double seconds;
+};
+
+struct session {
+	struct arena *own;        /* holds this */
+	struct arena *arena;      /* everything else */
+	struct guard guard;
+	struct diag diag;
+	struct options options;
+	const struct platform *platform;
+	struct module *module;
+	struct text out;          /* for standard output */
+	struct text notices;      /* for standard error, beside the diagnostics */
+	char last_words[640];     /* why the guard was left; "" */
+	void (*on_stage)(void *user, const char *name);
+	void *on_stage_user;
+	VEC(struct stage) stages; /* in order; the last one may still run */
+	double stage_began;
+	volatile sig_atomic_t stop;
+};
+
+struct session *session_new(void);                 /* NULL: out of memory */
+void session_free(struct session *session);
+/* Runs `work` under the guard. */
+enum stc_status session_guarded(struct session *session, bool (*work)(struct session *session));
+/* Ends the stage that runs and begins another (NULL: none).  false: the session was asked to stop, and there is a diagnostic. */
+bool session_stage(struct session *session, const char *name);
+bool session_messages(struct session *session, struct text *out);  /* notices and diagnostics; false: there are none */
+
+bool run_passes(struct session *session, int first, int last);
+bool load_module(struct session *session);         /* options.file → module, verified */
+bool load_platform(struct session *session);
+bool write_file(struct session *session, const char *path, const char *data, size_t size);
+
+bool command_compile(struct session *session);
+bool command_check(struct session *session);
+bool command_platforms(struct session *session);
+bool command_passes(struct session *session);
+bool command_help(struct session *session);
+void version_text(struct text *out);
+
+/* In stress mode: print, read and print again gives the same bytes; the values before and after a pass agree as its numeric class says. */
+bool stress_on(void);
+struct stress;
+struct stress *stress_begin(struct session *session);             /* evaluates the module */
+void stress_check(struct session *session, struct stress *stress, const struct pass *pass);
+
+#endif

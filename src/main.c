@@ -1,0 +1,81 @@
+/* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input, options or the machine; 70 for a bug of ours. */
+#define _POSIX_C_SOURCE 200809L
+#include "driver/session.h"
+#include <stdio.h>
+#include <string.h>
+
+static struct session *running;
+
+static void on_signal(int number)
+{
+	(void)number;
+	running->stop = 1;
+}
+
+static void on_stage(void *user, const char *name)
+{
+	(void)user;
+	fprintf(stderr, "stage %s\n", name);
+}
+
+static struct {
+	int count;
+	char **arguments;
+	const struct command *command;
+} line;
+
+static bool parse(struct session *session)
+{
+	return options_parse(session->arena, &session->diag, line.count, line.arguments, &session->options, &line.command);
+}
+
+static bool work(struct session *session)
+{
+	if (session->options.version)
+		version_text(&session->out);
+	else if (session->options.help)
+		options_help(&session->out, line.command);
+	else
+		return line.command->run(session);
+	return true;
+}
+
+static bool print(struct session *session)
+{
+	struct text messages = text_new(session->arena);
+	if (session_messages(session, &messages))
+		fwrite(messages.data, 1, messages.size, stderr);
+	if (session->out.data)
+		fwrite(session->out.data, 1, session->out.size, stdout);
+	return !fflush(stdout) && !ferror(stdout);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int count, char **arguments)
+{
+	struct session *session = running = session_new();
+	if (!session) {
+		fputs("stc: error: out of memory\n", stderr);
+		return STC_REFUSED;
+	}
+	catch_signals();
+	line.count = count;
+	line.arguments = arguments;
+	enum stc_status status = session_guarded(session, parse);
+	if (session->options.progress)
+		session->on_stage = on_stage;
+	if (status == STC_OK)
+		status = session_guarded(session, work);
+	if (session->guard.reason == GUARD_NONE && session_guarded(session, print) != STC_OK && status == STC_OK)
+		status = STC_REFUSED;
+	fputs(session->last_words, stderr);
+	session_free(session);
+	return (int)status;
+}
