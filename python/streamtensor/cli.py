@@ -79,13 +79,16 @@ def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
 
 
 def _add_model(command) -> None:
-    command.add_argument("model", metavar="NAME|FOLDER", help="a Hugging Face name, or a folder with config.json and *.safetensors")
-    command.add_argument("--seed", type=int, default=0, help="of the random weights where there are no others (default 0)")
+    command.add_argument("model", metavar="NAME|FOLDER",
+                         help="a Hugging Face name, or a folder with config.json and *.safetensors")
+    command.add_argument("--seed", type=int, default=0,
+                         help="of the random weights where there are no others (default 0)")
 
 
 def _add_phase(command) -> None:
     command.add_argument("--phase", choices=("decode", "prefill"), default="decode", help="default decode")
-    command.add_argument("--context", type=int, metavar="N", help="decode: tokens of prompt and answer together (default 1024, or the model's limit)")
+    command.add_argument("--context", type=int, metavar="N",
+                         help="decode: tokens of prompt and answer together (default 1024, or the model's limit)")
     command.add_argument("--tokens", type=int, metavar="N", help="prefill: tokens of the prompt (default 16)")
 
 

@@ -14,7 +14,7 @@ class CompileError(Error):
     """`stc` refused; its own messages, which name the place, are `text`."""
 
     def __init__(self, text: str):
-        super().__init__("the compiler refused the model")
+        super().__init__(text.strip())
         self.text = text
 
 

@@ -5,6 +5,7 @@ lowered without its weights in memory. Arguments and results carry their names a
 
     %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
 """
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,14 +67,7 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
     ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading results; a result
     without one is the output resultN. prefix: the part of each weight's name that the text leaves out.
     """
-    from torch_mlir import fx
-    try:
-        with torch.no_grad():
-            program = torch.export.export(_Functional(module, list(weights)), (list(inputs), list(weights.values())))
-            lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main")
-    except Exception as error:
-        raise Error(f"the module cannot be lowered to linalg: {first_line(error)}",
-                    "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+    lowered = _linalg(_Functional(module, list(weights)), (list(inputs), list(weights.values())))
     public = [name.removeprefix(prefix) for name in weights]
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
@@ -84,6 +78,30 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
     lowered.operation.verify()
     return Lowered(str(lowered), _signatures(ports, function.type.inputs), used,
                    _signatures(results, function.type.results))
+
+
+def _linalg(functional: torch.nn.Module, arguments: tuple):
+    """The MLIR module; torch-mlir's diagnostics go into the error, not to stderr."""
+    from torch_mlir import fx, ir
+    from torch_mlir.dialects import torch as dialect
+    context, said = ir.Context(), []
+    dialect.register_dialect(context)
+    context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
+    try:
+        with torch.no_grad():
+            program = torch.export.export(functional, arguments)
+            return fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main",
+                                        fx_importer=fx.FxImporter(context=context))
+    except Exception as error:
+        raise Error(f"the module cannot be lowered to linalg: {_reason(said, error)}",
+                    "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+
+
+def _reason(said: list[str], error: Exception) -> str:
+    if not said:
+        return first_line(error)
+    operation = re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0])
+    return f"there is no lowering for {operation[1]}" if operation else said[0]
 
 
 def _signatures(ports: Sequence[Port], types) -> list[Signature]:

@@ -15,7 +15,8 @@ from streamtensor import models, weights
 from streamtensor.decoder import Shape
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{stream.name = "([^"]*)", stream.role = "(\w+)"\}')
-RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
+RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?'
+                    r'stream.name = "([^"]*)", stream.role = "(\w+)"\}')
 
 
 def signature(text: str):
@@ -115,6 +116,16 @@ def test_untraceable_module_is_refused():
 
     with pytest.raises(streamtensor.Error, match="cannot be lowered"):
         streamtensor.export(Loop(), torch.zeros(3))
+
+
+def test_operation_without_a_lowering_is_named(capfd):
+    class Svd(torch.nn.Module):
+        def forward(self, x):
+            return torch.linalg.svd(x)[1]
+
+    with pytest.raises(streamtensor.Error, match="no lowering for torch.aten._linalg_svd"):
+        streamtensor.export(Svd(), torch.zeros(4, 4))
+    assert "loc(" not in capfd.readouterr().err
 
 
 def test_weights_file_holds_the_values(tmp_path, folder_of):
