@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def test_left_over_data_and_reads_outside_a_region_are_reported(tmp_path):
         "46 data left in channels at the end of the region:\n  stream holds 1\n"
         "46 ok\nlonely is read while empty outside any process\n"
     )
+
+
+def test_region_runs_from_a_shared_library(tmp_path):
+    library = build(tmp_path, "reconverge", "-O2", "-DSHORT_DEPTH=2", "-fPIC", "-shared", "-Wl,--no-undefined")
+    script = (
+        "import ctypes, sys\n"
+        "design = ctypes.CDLL(sys.argv[1])\n"
+        "design.st_region_error.restype = ctypes.c_char_p\n"
+        "row = (ctypes.c_float * 32)()\n"
+        "for _ in range(3):\n"
+        "    design.top(row, row)\n"
+        "    print(design.st_region_error().decode().splitlines()[0], design.st_region_fifos())\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60)
+    assert result.stdout == "deadlock: 4 of 4 processes wait 4\n" * 3, result.stderr
 
 
 def test_throughput(tmp_path, capsys):
