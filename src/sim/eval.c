@@ -89,28 +89,29 @@ bool eval_block(struct evaluation *e, struct block *block)
 	return true;
 }
 
-static const struct attr *main_list(const struct module *module, const char *name)
+const struct attr *eval_list(const struct module *module, const char *name)
 {
 	struct op *main = module_main(module);
-	return main ? attr_get(main, name) : NULL;
+	const struct attr *list = main && module->level != LEVEL_TENSOR ? attr_get(main, name) : NULL;
+	return list && list->kind == ATTR_ARRAY ? list : NULL;
 }
 
+/* Entries with numbers of their own are constants, the last of the list. */
 int eval_inputs(const struct module *module)
 {
-	const struct attr *list = main_list(module, "stream.inputs");
+	const struct attr *list = eval_list(module, "stream.inputs");
 	struct op *main = module_main(module);
-	if (module->level == LEVEL_HARDWARE)
-		return list ? list->count : 0;
-	return main ? main->region[0]->arguments : 0;
+	int count = 0;
+	while (list && count < list->count && !attr_item(list->items[count].value, "value"))
+		count++;
+	return list ? count : main ? main->region[0]->arguments : 0;
 }
 
 int eval_results(const struct module *module)
 {
-	const struct attr *list = main_list(module, "stream.outputs");
+	const struct attr *list = eval_list(module, "stream.outputs");
 	struct op *main = module_main(module);
-	if (module->level == LEVEL_HARDWARE)
-		return list ? list->count : 0;
-	return main && main->region[0]->last ? main->region[0]->last->operands : 0;
+	return list ? list->count : main && main->region[0]->last ? main->region[0]->last->operands : 0;
 }
 
 static bool same_shape(const struct type *left, const struct type *right)
@@ -123,32 +124,49 @@ static bool same_shape(const struct type *left, const struct type *right)
 	return true;
 }
 
-static bool eval_dense(struct evaluation *e, const struct tensor *input, struct tensor *result)
+static bool bind_argument(struct evaluation *e, struct op *main, int number, const struct tensor *input)
+{
+	struct value *argument = main->region[0]->argument[number];
+	if (!same_shape(input->type, argument->type))
+		return diag_error(e->module->diag, main->location, "input %d is a %s, not a %s", number, input->type->text, argument->type->text);
+	argument->data = arena_copy(e->arena, input, sizeof *input);
+	return true;
+}
+
+static bool bind_constant(struct evaluation *e, struct op *main, int number)
+{
+	const struct attr *list = eval_list(e->module, "stream.inputs");
+	struct value *argument = main->region[0]->argument[number];
+	const struct attr *value = list && number < list->count ? attr_item(list->items[number].value, "value") : NULL;
+	argument->data = eval_constant_tensor(e, argument->type, value, main->location);
+	return argument->data;
+}
+
+static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *input)
 {
 	struct op *main = module_main(e->module);
 	struct block *body = main->region[0];
-	for (int i = 0; i < body->arguments; i++) {
-		struct value *argument = body->argument[i];
-		if (!same_shape(input[i].type, argument->type))
-			return diag_error(e->module->diag, main->location, "input %d is a %s, not a %s", i, input[i].type->text, argument->type->text);
-		argument->data = arena_copy(e->arena, &input[i], sizeof input[i]);
-	}
+	for (int i = 0; i < body->arguments; i++)
+		if (i < inputs ? !bind_argument(e, main, i, &input[i]) : !bind_constant(e, main, i))
+			return false;
 	if (!eval_block(e, body))
 		return false;
 	for (int i = 0; i < body->last->operands; i++)
-		result[i] = *eval_tensor_of(body->last->operand[i]);
+		e->result[i] = *eval_tensor_of(body->last->operand[i]);
+	for (int i = 0; i < e->results; i++)
+		if (!e->result[i].data)
+			return diag_error(e->module->diag, main->location, "result %d is never stored", i);
 	return true;
 }
 
 bool eval_module(struct module *module, struct arena *arena, int inputs, const struct tensor *input, struct tensor *result)
 {
-	struct evaluation e = {.module = module, .arena = arena};
+	struct evaluation e = {.module = module, .arena = arena, .results = eval_results(module), .result = result};
 	struct op *main = module_main(module);
 	if (!main)
 		return diag_error(module->diag, NOWHERE, "the module has no main function");
 	if (inputs != eval_inputs(module))
 		return diag_error(module->diag, main->location, "%d inputs for a function of %d", inputs, eval_inputs(module));
-	if (module->level == LEVEL_HARDWARE)
-		return eval_hardware(&e, inputs, input, result);
-	return eval_dense(&e, input, result);
+	memset(result, 0, sizeof *result * (size_t)e.results);
+	return module->level == LEVEL_HARDWARE ? eval_hardware(&e, inputs, input) : eval_dense(&e, inputs, input);
 }

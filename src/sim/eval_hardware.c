@@ -151,14 +151,19 @@ static struct host host_of(const struct attr *attr)
 	return (struct host){.name = item_text(attr, "name"), .type = type ? type->type : NULL};
 }
 
-static bool pack_inputs(struct machine *m, const struct tensor *input)
+static bool pack_inputs(struct machine *m, int inputs, const struct tensor *input)
 {
 	for (int i = 0; i < m->inputs->count; i++) {
 		struct host host = host_of(m->inputs->items[i].value);
 		int found;
-		if (!host.type || tensor_bytes(host.type) != tensor_bytes(input[i].type))
-			return diag_error(m->e->module->diag, m->main->location, "input \"%s\" is %s, not %s", host.name, input[i].type->text, host.type ? host.type->text : "typed");
-		host.data = input[i].data;
+		if (!host.type)
+			return complain(m, "no type of input", host.name);
+		if (i < inputs && tensor_bytes(host.type) != tensor_bytes(input[i].type))
+			return diag_error(m->e->module->diag, m->main->location, "input \"%s\" is %s, not %s", host.name, input[i].type->text, host.type->text);
+		const struct tensor *tensor = i < inputs ? &input[i] : eval_constant_tensor(m->e, host.type, attr_item(m->inputs->items[i].value, "value"), m->main->location);
+		if (!tensor)
+			return false;
+		host.data = tensor->data;
 		if (!move_segments(m, &host, true, &found))
 			return false;
 	}
@@ -202,7 +207,7 @@ static bool unpack_state(struct machine *m, const struct attr *attr, const struc
 	return true;
 }
 
-static bool unpack_outputs(struct machine *m, const struct tensor *input, struct tensor *result)
+static bool unpack_outputs(struct machine *m, const struct tensor *input)
 {
 	for (int i = 0; i < m->outputs->count; i++) {
 		const struct attr *attr = m->outputs->items[i].value;
@@ -216,17 +221,17 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input, struct
 			return false;
 		if (!found)
 			return complain(m, "no segment of output", host.name);
-		result[i] = (struct tensor){.type = host.type, .data = host.data};
+		m->e->result[i] = (struct tensor){.type = host.type, .data = host.data};
 	}
 	return true;
 }
 
-bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input, struct tensor *result)
+bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input)
 {
 	struct machine m = {.e = e, .main = module_main(e->module), .network = {.e = e}};
-	m.inputs = attr_get(m.main, "stream.inputs");
-	m.outputs = attr_get(m.main, "stream.outputs");
-	if (!m.inputs || !m.outputs || m.inputs->count != inputs)
+	m.inputs = eval_list(e->module, "stream.inputs");
+	m.outputs = eval_list(e->module, "stream.outputs");
+	if (!m.inputs || !m.outputs)
 		return complain(&m, "stream.inputs or stream.outputs is missing on", attr_text_or(m.main, "sym_name", ""));
-	return make_buffers(&m) && pack_inputs(&m, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input, result);
+	return make_buffers(&m) && pack_inputs(&m, inputs, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input);
 }

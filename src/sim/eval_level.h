@@ -7,6 +7,8 @@
 struct evaluation {
 	struct module *module;
 	struct arena *arena;
+	int results;              /* stream level: of main */
+	struct tensor *result;
 };
 
 typedef bool eval_function(struct evaluation *e, struct op *op);
@@ -21,9 +23,10 @@ extern eval_function *const eval_tensor_functions[OP_COUNT];
 extern eval_function *const eval_stream_functions[OP_COUNT];
 eval_function eval_generic;
 eval_function eval_tensor_kernel;
-bool eval_stream_kernel(struct evaluation *e, struct op *op);
-bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input, struct tensor *result);
+bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input);
 
+const struct attr *eval_list(const struct module *module, const char *name);     /* stream.inputs or stream.outputs of main; NULL */
+struct tensor *eval_constant_tensor(struct evaluation *e, const struct type *type, const struct attr *attr, struct location location);   /* NULL: not its numbers */
 bool eval_block(struct evaluation *e, struct block *block);        /* up to its terminator */
 struct tensor *eval_tensor_of(const struct value *value);
 struct tensor *eval_new(struct evaluation *e, const struct type *type);          /* zeros */

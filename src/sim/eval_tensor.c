@@ -224,25 +224,29 @@ static bool eval_apply(struct evaluation *e, struct op *op)
 	return true;
 }
 
-static bool eval_constant(struct evaluation *e, struct op *op)
+struct tensor *eval_constant_tensor(struct evaluation *e, const struct type *type, const struct attr *attr, struct location location)
 {
-	const struct attr *attr = attr_get(op, "value");
-	const struct type *scalar = type_scalar(op->result[0]->type);
+	const struct type *scalar = type_scalar(type);
+	struct tensor *out = eval_new(e, type);
 	union scalar value;
-	if (scalar_of_attr(scalar, attr, &value)) {
-		scalar_write(scalar, &value, eval_result(e, op)->data, 0, 0, 1);
-		return true;
+	bool number = scalar_of_attr(scalar, attr, &value), dense = attr && attr->kind == ATTR_DENSE;
+	if (!number && (!dense || (!attr->splat && attr->bytes != tensor_bytes(type)))) {
+		diag_error(e->module->diag, location, "a constant without the numbers of %s", type->text);
+		return NULL;
 	}
-	if (!attr || attr->kind != ATTR_DENSE)
-		return diag_error(e->module->diag, op->location, "a constant without its numbers");
-	struct tensor *out = eval_result(e, op);
-	if (attr->splat)
+	if (number)
+		scalar_write(scalar, &value, out->data, 0, 0, 1);
+	else if (attr->splat)
 		fill_elements(out, attr->data);
-	else if (attr->bytes != tensor_bytes(out->type))
-		return diag_error(e->module->diag, op->location, "a constant of %zu bytes for %s", attr->bytes, out->type->text);
 	else if (attr->bytes)
 		memcpy(out->data, attr->data, attr->bytes);
-	return true;
+	return out;
+}
+
+static bool eval_constant(struct evaluation *e, struct op *op)
+{
+	op->result[0]->data = eval_constant_tensor(e, op->result[0]->type, attr_get(op, "value"), op->location);
+	return op->result[0]->data;
 }
 
 static struct port whole(struct evaluation *e, const struct tensor *tensor)
