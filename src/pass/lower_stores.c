@@ -71,12 +71,27 @@ static void lower_own(struct design *design, const struct op *store)
 	process_finish(&p);
 }
 
-/* A row's linear address becomes the state's: the part above the axis is spread, the position is added. */
-static void spread(struct sequence *order, int64_t inner, int64_t extent)
+/* A row's linear address becomes the state's: loops are cut at the axis, what moves above it is spread over the axis' extent. */
+static bool spread(struct arena *arena, struct sequence *order, int64_t inner, int64_t extent)
 {
-	for (int i = 0; i < order->dims; i++)
-		if (order->stride[i] >= inner)
-			order->stride[i] *= extent;
+	struct sequence to = *order;
+	to.dims = 0;
+	to.trip = ARENA_ARRAY(arena, int64_t, 2 * order->dims + 1);
+	to.stride = ARENA_ARRAY(arena, int64_t, 2 * order->dims + 1);
+	for (int i = 0; i < order->dims; i++) {
+		int64_t trip = order->trip[i], stride = order->stride[i], below = trip;
+		if (stride < inner && stride * trip > inner) {
+			if (inner % stride || trip % (inner / stride))
+				return false;
+			below = inner / stride;
+			to.trip[to.dims] = trip / below;
+			to.stride[to.dims++] = inner * extent;
+		}
+		to.trip[to.dims] = below;
+		to.stride[to.dims++] = stride < inner ? stride : stride * extent;
+	}
+	*order = to;
+	return true;
 }
 
 static const struct type *state_type(const struct design *design, const char *name)
@@ -104,9 +119,9 @@ static bool lower_append(struct design *design, const struct op *store)
 	struct value *fifo;
 	struct image image = store_image(design, store, &fifo);
 	int64_t lanes = image.order.lanes;
-	if (inner % lanes || type_elements(whole) / whole->shape[axis] != type_elements(tensor_of(store)) || (lanes > 1 && image.order.lane_stride != 1))
+	if (inner % lanes || type_elements(whole) / whole->shape[axis] != type_elements(tensor_of(store)) || (lanes > 1 && image.order.lane_stride != 1) ||
+	    !spread(module->arena, &image.order, inner, whole->shape[axis]))
 		return diag_error(module->diag, store->location, "the row written to the state \"%s\" does not have the state's shape without axis %d", name, axis);
-	spread(&image.order, inner, whole->shape[axis]);
 	struct value *port = design_port(design, text_format(module->arena, "append%d", design->serial++), fifo->type->element, state->buffer, true);
 	struct process p = process_new(design, "append");
 	int dims = image.order.dims;

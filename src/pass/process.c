@@ -92,7 +92,15 @@ struct value *make_op(struct process *p, enum op_code code, const struct type *t
 	return build(p->module, p->block, code, type, operands, operand);
 }
 
-/* Constants stand once, at the head of the process. */
+/* Constants and arrays stand once, at the head of the process. */
+static void at_head(struct process *p, struct op *op)
+{
+	if (p->entry->first)
+		op_insert_before(p->entry->first, op);
+	else
+		op_append(p->entry, op);
+}
+
 static struct value *make_constant(struct process *p, const char *key, const struct type *type, const struct attr *value)
 {
 	struct value *known = map_get(&p->constants, key);
@@ -100,10 +108,7 @@ static struct value *make_constant(struct process *p, const char *key, const str
 		return known;
 	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
 	attr_set(p->module, op, "value", value);
-	if (p->entry->first)
-		op_insert_before(p->entry->first, op);
-	else
-		op_append(p->entry, op);
+	at_head(p, op);
 	map_set(&p->constants, key, op->result[0]);
 	return op->result[0];
 }
@@ -195,11 +200,12 @@ void make_push(struct process *p, struct value *when, struct value *word, struct
 struct value *make_array(struct process *p, const char *name, int64_t size, const struct type *element, int64_t partition)
 {
 	const struct type *type = type_shaped(p->module, TYPE_MEMREF, 1, &size, element);
-	struct value *array = build(p->module, p->entry, OP_ALLOCA, type, 0, NULL);
-	attr_set(p->module, array->def, "stream.name", attr_string(p->module, name));
+	struct op *array = op_new(p->module, OP_ALLOCA, NOWHERE, 0, NULL, 1, &type);
+	at_head(p, array);
+	attr_set(p->module, array, "stream.name", attr_string(p->module, name));
 	if (partition > 1)
-		attr_set(p->module, array->def, "stream.partition", attr_integer(p->module, partition));
-	return array;
+		attr_set(p->module, array, "stream.partition", attr_integer(p->module, partition));
+	return array->result[0];
 }
 
 struct value *make_load(struct process *p, struct value *array, struct value *index)
