@@ -94,7 +94,7 @@ class Region:
             self.source.report(s.line, "A1", f"stream {local.name} has an initialiser")
         if "static" in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is static")
-        if not local.dims and f'"{local.name}"' not in texts:
+        if not local.dims and "stream" in texts and f'"{local.name}"' not in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is not given its name")
         if local.depth is None or local.depth < 2:
             self.source.report(s.line, "B1", f"stream {local.name} needs a constant depth of at least 2 as template argument")

@@ -291,3 +291,62 @@ def test_flushing_pipelines_need_no_forwarder(tmp_path):
     flushed = code.replace("II=1\n            float v = 0.0f;", "II=1 style=flp\n            float v = 0.0f;")
     (tmp_path / "again").mkdir()
     assert lint(tmp_path / "again", flushed, LINK).stdout == ""
+
+
+BLOCKS = """\
+typedef float tile[64];
+template <class T> static inline T st_add(T a, T b)
+{
+    return (T)(a + b);
+}
+
+static void p_fill(const float *m_x, hls::stream_of_blocks<tile> &out)
+{
+#pragma HLS inline off
+    for (int b = 0; b < 4; ++b) {
+        hls::write_lock<tile> block(out);
+        for (int i = 0; i < 64; ++i) {
+#pragma HLS pipeline II=1
+            block[i] = m_x[b * 64 + i];
+        }
+    }
+}
+
+static void p_drain(hls::stream_of_blocks<tile> &in, float *m_y)
+{
+#pragma HLS inline off
+    for (int b = 0; b < 4; ++b) {
+        hls::read_lock<tile> block(in);
+        for (int i = 0; i < 64; ++i) {
+#pragma HLS pipeline II=1
+            m_y[b * 64 + i] = st_add<float>(block[63 - i], 1.0f);
+        }
+    }
+}
+
+extern "C" void top(const float *m_x, float *m_y)
+{
+#pragma HLS interface m_axi port=m_x bundle=m_x offset=slave
+#pragma HLS interface m_axi port=m_y bundle=m_y offset=slave
+#pragma HLS interface s_axilite port=return
+#pragma HLS dataflow
+    hls::stream_of_blocks<tile, 2> s_tile;
+    ST_PROCESS(p_fill, m_x, s_tile);
+    ST_PROCESS(p_drain, s_tile, m_y);
+    ST_REGION_END();
+}
+"""
+BLOCKS_LINK = "[connectivity]\nnk=top:1:top_1\nsp=top_1.m_x:HBM[0]\nsp=top_1.m_y:HBM[1]\n"
+
+
+@pytest.mark.parametrize("rule, old, new", [
+    (None, "", ""),
+    ("B1", "<tile, 2>", "<tile>"),
+    ("B3", "b < 4; ++b) {\n        hls::read_lock", "b < 3; ++b) {\n        hls::read_lock"),
+    ("A3", "    ST_REGION_END();", "    ST_PROCESS(p_drain, s_tile, m_y);\n    ST_REGION_END();"),
+    ("A4", "        hls::read_lock<tile> block(in);\n", "        tile block;\n"),
+])
+def test_streams_of_blocks(tmp_path, rule, old, new):
+    result = lint(tmp_path, BLOCKS.replace(old, new), BLOCKS_LINK)
+    assert rules(result) >= ({rule} if rule else set())
+    assert (result.stdout == "") == (rule is None), result.stdout
