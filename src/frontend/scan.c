@@ -94,22 +94,21 @@ static size_t spaces(const char *text)
 	return strspn(text, " \t\r\n");
 }
 
-/* `WORD = [`: what follows the bracket; NULL if it is something else. */
-static const char *list_after(const char *text, const char *word)
+/* `WORD =`: what follows; NULL if it is something else. */
+static const char *value_after(const char *text, const char *word)
 {
 	if (strncmp(text, word, strlen(word)) != 0)
 		return NULL;
 	text += strlen(word);
 	text += spaces(text);
-	if (*text++ != '=')
-		return NULL;
-	text += spaces(text);
-	return *text == '[' ? text + 1 : NULL;
+	return *text == '=' ? text + 1 + spaces(text + 1) : NULL;
 }
 
-/* `1, 0]` */
+/* `[1, 0]` */
 static bool is_integer_list(const char *text)
 {
+	if (*text++ != '[')
+		return false;
 	text += spaces(text);
 	while (*text != ']') {
 		text += *text == '-';
@@ -124,6 +123,15 @@ static bool is_integer_list(const char *text)
 	return text[-1] != ',';
 }
 
+/* In a dictionary any attribute may have the name. */
+static bool is_in_dictionary(const struct scanner *scanner)
+{
+	size_t at = scanner->at;
+	while (at > 0 && isspace((unsigned char)scanner->text[at - 1]))
+		at--;
+	return at > 0 && strchr("{,", scanner->text[at - 1]);
+}
+
 static bool is_bad_list(const struct scanner *scanner)
 {
 	static const char *const words[] = {"permutation", "dimensions"};
@@ -131,8 +139,8 @@ static bool is_bad_list(const struct scanner *scanner)
 	if ((*text != 'p' && *text != 'd') || (scanner->at > 0 && is_word(text[-1])))
 		return false;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		const char *list = list_after(text, words[i]);
-		if (list && !is_integer_list(list))
+		const char *value = value_after(text, words[i]);
+		if (value && !is_in_dictionary(scanner) && !is_integer_list(value))
 			return true;
 	}
 	return false;
@@ -161,7 +169,7 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 		if (text[scanner.at] == 0)
 			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
 		if (is_bad_list(&scanner))
-			return diag_error(diag, here(&scanner, file), "a list that holds more than integers"), diag_note(diag, "accepted is [N, …]"), false;
+			return diag_error(diag, here(&scanner, file), "a list of integers is expected here"), diag_note(diag, "accepted is [N, …]"), false;
 		step_over(&scanner);
 		if (scanner.depth > SCAN_DEPTH_MOST)
 			return diag_error(diag, here(&scanner, file), "brackets are nested deeper than %d", SCAN_DEPTH_MOST),

@@ -1,7 +1,8 @@
-/* Elementwise kernels join their neighbours, where that repeats no work.
+/* Elementwise kernels join their neighbours, where that repeats no work worth a kernel.
  *
  *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
  *              copies are inlined however often they are read;
+ *   trivial:   one operation on arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
  * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
  * Exact: every element is computed by the same operations in the same order.
@@ -97,14 +98,27 @@ static bool distinct(struct module *module, const struct op *producer, const str
 	return composed.once || (!update && reads_once(consumer, operand));
 }
 
+/* One operation on arguments of main. */
+static bool is_trivial(const struct op *op)
+{
+	int operations = 0;
+	for (int i = 0; i < op->kernel->update.count; i++)
+		operations += op->kernel->update.node[i].kind == NODE_OP;
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j]->def || op->kernel->operand[j].index_operand >= 0)
+			return false;
+	return operations <= 1;
+}
+
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
 {
 	int operand = -1;
-	bool copy = kernel_is_copy(producer);
+	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel);
+	bool repeat = kernel_is_copy(producer) || trivial;
 	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)))
 		return false;
 	int count = reads(consumer, producer->result[0], &operand);
-	if (is_index(consumer, operand) || (!copy && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))
+	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))
 		return false;
 	return fuse_inline(module, producer, consumer, operand);
 }

@@ -181,8 +181,7 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 	return port;
 }
 
-/* The data dim of the tensor along which a loop runs, or -1 if it does not stay inside one. */
-static int data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient)
+int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient)
 {
 	int64_t pitch = 1;
 	for (int d = tensor->rank - 1; d >= 0; d--) {
@@ -210,7 +209,7 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, co
 		int64_t stride = port->access->stride[port->dim[i].source];
 		if (!stride)
 			continue;
-		int d = data_dim(tensor, stride, kernel->loop[port->dim[i].source].extent, &coefficient);
+		int d = plan_data_dim(tensor, stride, kernel->loop[port->dim[i].source].extent, &coefficient);
 		if (d < 0)
 			return false;
 		rows[d * width + i] = coefficient;
@@ -218,7 +217,7 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, co
 	*lane_dim = tensor->rank - 1;
 	if (port->lane_source < 0)
 		return true;
-	*lane_dim = data_dim(tensor, port->access->stride[port->lane_source], kernel->loop[port->lane_source].extent, &coefficient);
+	*lane_dim = plan_data_dim(tensor, port->access->stride[port->lane_source], kernel->loop[port->lane_source].extent, &coefficient);
 	return *lane_dim >= 0 && coefficient == 1;
 }
 
@@ -249,4 +248,12 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile = port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
 	return type_itensor(module, tile, port.dims, trip, step, (struct affine_map){.dims = port.dims, .results = results, .coefficient = rows});
+}
+
+bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (!plan_port_type(module, op->kernel, plan, j, op->operand[j]->type))
+			return false;
+	return plan_port_type(module, op->kernel, plan, -1, op->result[0]->type);
 }

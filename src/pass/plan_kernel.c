@@ -55,6 +55,9 @@ static int fitness(const struct planner *p, int loop)
 		return 0;
 	for (int j = 0; j < p->op->operands; j++) {
 		int64_t stride = kernel->operand[j].stride[loop];
+		int64_t coefficient = 1;
+		if (stride > 1 && (plan_data_dim(p->op->operand[j]->type, stride, kernel->loop[loop].extent, &coefficient) < 0 || coefficient != 1))
+			return 0;             /* a tile is contiguous along its dim */
 		if (stride == 0 || stride == 1 || p->reach[j] == REACH_PACKED)
 			continue;
 		fit = 1;
@@ -84,7 +87,7 @@ static bool can_pad(const struct planner *p, int loop)
 static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
-	int64_t most = l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) ? l->extent : p->most_lanes;
+	int64_t most = p->most_lanes > 1 && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) ? l->extent : p->most_lanes;
 	if (type_bits(p->kernel->type) > 32)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);
@@ -215,7 +218,7 @@ static void order_reduction(struct planner *p, int lane)
 		add_part(p, lane, inner, p->plan.lanes);
 }
 
-struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
+static struct plan plan_with(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
 {
 	struct planner p = {.module = module, .op = op, .kernel = op->kernel, .reach = reach, .most_lanes = most_lanes, .only_stored = only_stored};
 	p.plan.part = ARENA_ARRAY(module->arena, struct plan_part, 2 * op->kernel->loops + 4);
@@ -228,4 +231,10 @@ struct plan plan_kernel(struct module *module, const struct op *op, const enum r
 	if (p.plan.lanes > 1)
 		add_part(&p, lane, p.plan.lanes, 1);
 	return p.plan;
+}
+
+struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
+{
+	struct plan plan = plan_with(module, op, reach, only_stored, most_lanes);
+	return plan.lanes == 1 || plan_fits(module, op, &plan) ? plan : plan_with(module, op, reach, only_stored, 1);
 }

@@ -29,5 +29,9 @@ struct plan plan_kernel(struct module *module, const struct op *op, const enum r
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);
 /* The type of operand j's port (operand -1: the result) of a tensor of type `tensor`; kernel: unscheduled; scalar: element type. */
 const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor);
+/* The data dim of the tensor along which a loop of that stride and extent runs, or -1 if it does not stay inside one; coefficient: its step there. */
+int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient);
+/* Has every port a type under this plan? */
+bool plan_fits(struct module *module, const struct op *op, const struct plan *plan);
 int64_t plan_accumulators(const struct kernel *kernel, const struct plan *plan);          /* words held while a reduction runs */
 #endif
