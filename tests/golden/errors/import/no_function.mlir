@@ -1,0 +1,3 @@
+// stc compile --platform u55c -o %o
+module {
+}
