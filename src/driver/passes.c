@@ -15,9 +15,11 @@ const struct pass passes[] = {
 	PASS(fold_views, T, T, EXACT, "linalg and views of static shape", "kernels over root tensors, no views"),
 	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
+	PASS(split_sliced, T, T, EXACT, "kernels", "a result that is read in disjoint slices is made in slices"),
 	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels stand inside their readers or makers; no work is done twice"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
+	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;

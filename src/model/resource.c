@@ -1,0 +1,199 @@
+/* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
+#include "model/resource.h"
+#include <string.h>
+
+#define LOOP_LUT 64           /* a counter and its comparison */
+#define INDEX_TERM_LUT 32     /* one adder of an address */
+
+struct counting {
+	const struct platform *platform;
+	int64_t interval;         /* 0: not inside a pipelined loop */
+	int64_t *operations;      /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
+	struct resources sum;
+	int64_t lanes, widest_interval;
+};
+
+static int64_t lanes_of(const struct type *type)
+{
+	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
+}
+
+static struct resources times(struct operator_cost cost, int64_t count)
+{
+	return (struct resources){cost.lut * count, cost.ff * count, cost.dsp * count, 0, 0};
+}
+
+static int64_t shared(int64_t operations, int64_t interval)
+{
+	return interval ? (operations + interval - 1) / interval : operations;
+}
+
+static enum op_code kind_of_tree(const struct op *op)
+{
+	const char *kind = attr_text_or(op, "kind", "");
+	return op_code_of(kind, strlen(kind));
+}
+
+/* What an operation needs beside arithmetic. */
+static struct resources structure_cost(const struct op *op)
+{
+	if (op->code == OP_TAKE)
+		return (struct resources){.ff = type_bits(op->result[0]->type), .lut = 4};
+	if (op->code == OP_APPLY)
+		return (struct resources){.lut = INDEX_TERM_LUT * op->operands};
+	if (op->code == OP_FOR)
+		return (struct resources){.lut = LOOP_LUT, .ff = LOOP_LUT};
+	bool chooses = op->code == OP_LANE || op->code == OP_SET_LANE || op->code == OP_SPLIT_LANES;
+	const struct op *which = chooses ? op->operand[op->operands - 1]->def : NULL;
+	if (chooses && (!which || which->code != OP_CONSTANT))
+		return (struct resources){.lut = type_bits(op->operand[op->code == OP_SET_LANE]->type) / 3};
+	return (struct resources){0};
+}
+
+/* Operations of one kind share their instances; of other widths, they do not. */
+static int64_t *operations_of(struct counting *c, enum op_code code, const struct type *scalar)
+{
+	int width = scalar->kind == TYPE_INDEX ? 32 : scalar->width;
+	size_t class = width > 32 ? 2 : width > 8 ? 1 : 0;
+	return &c->operations[(size_t)code * 3 + class];
+}
+
+static void count_op(struct counting *c, const struct op *op)
+{
+	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
+	c->sum = resources_add(c->sum, structure_cost(op));
+	if (op->code == OP_ALLOCA)
+		c->sum = resources_add(c->sum, memory_cost(c->platform, op));
+	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
+	if (!arithmetic)
+		return;
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	int64_t lanes = op->code == OP_TREE ? lanes_of(op->operand[0]->type) - 1 : lanes_of(op->result[0]->type);
+	if (code == OP_CMPI || code == OP_CMPF)
+		scalar = type_scalar(op->operand[0]->type);
+	c->lanes = lanes > c->lanes ? lanes : c->lanes;
+	struct operator_cost unit = platform_operator(c->platform, code, scalar);
+	int64_t all = *operations_of(c, code, scalar) += lanes;
+	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
+	if (scalar->kind == TYPE_INDEX && code == OP_MULI)        /* addresses: a shift or a few adders */
+		unit = (struct operator_cost){.lut = 2 * INDEX_TERM_LUT};
+	c->sum = resources_add(c->sum, times(unit, more));
+}
+
+static void count_block(struct counting *c, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, "stream.pipeline", 0) : 0;
+		count_op(c, op);
+		if (!op->region[0])
+			continue;
+		if (interval) {
+			memset(c->operations, 0, sizeof *c->operations * OP_COUNT * 3);
+			c->interval = interval;
+			c->widest_interval = interval > c->widest_interval ? interval : c->widest_interval;
+		}
+		count_block(c, op->region[0]);
+		c->interval = interval ? 0 : c->interval;
+	}
+}
+
+static bool is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->rank == 1 && type->shape[0] < 0;
+}
+
+static struct resources port_resources(const struct platform *platform, const struct type *port)
+{
+	struct resources full = platform->port_cost;
+	int64_t bits = type_bits(port->element), most = platform->port_bits;
+	bits = bits > most ? most : bits;
+	return (struct resources){full.lut / 4 + full.lut * 3 / 4 * bits / most, full.ff / 4 + full.ff * 3 / 4 * bits / most, 0, (full.bram18 * bits + most - 1) / most, 0};
+}
+
+static struct counting count_process(const struct platform *platform, const struct op *function)
+{
+	int64_t operations[OP_COUNT * 3] = {0};
+	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
+	for (int i = 0; i < function->region[0]->arguments; i++)
+		if (is_port(function->region[0]->argument[i]->type))
+			c.sum = resources_add(c.sum, port_resources(platform, function->region[0]->argument[i]->type));
+	count_block(&c, function->region[0]);
+	c.operations = NULL;
+	return c;
+}
+
+struct resources process_resources(const struct platform *platform, const struct op *function)
+{
+	return count_process(platform, function).sum;
+}
+
+static int die_of(const struct platform *platform, const struct op *function)
+{
+	int64_t die = attr_integer_or(function, "stream.die", 0);
+	return die < 0 || die >= platform->dies ? 0 : (int)die;
+}
+
+static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
+{
+	struct op *function = module_find(module, attr_text_or(call, "callee", ""));
+	struct counting c = count_process(platform, function);
+	int die = die_of(platform, function);
+	design->process[design->processes++] = (struct process_cost){
+		attr_text_or(function, "sym_name", ""), function, call, die, c.sum, c.lanes, c.widest_interval};
+	design->die[die] = resources_add(design->die[die], c.sum);
+}
+
+/* A channel stands on the die of the process that was started last among its two: its reader, but for the ring. */
+static int die_of_channel(const struct design_cost *design, const struct value *channel)
+{
+	int die = 0;
+	for (int i = 0; i < design->processes; i++)
+		for (int j = 0; j < design->process[i].call->operands; j++)
+			if (design->process[i].call->operand[j] == channel)
+				die = design->process[i].die;
+	return die;
+}
+
+static void add_channel(const struct platform *platform, struct design_cost *design, struct op *op)
+{
+	int die = die_of_channel(design, op->result[0]);
+	struct resources cost = memory_cost(platform, op);
+	design->channel[design->channels++] = (struct channel_cost){op, die, cost, op->result[0]->type->depth, memory_bytes(op)};
+	design->die[die] = resources_add(design->die[die], cost);
+}
+
+struct design_cost design_cost(struct arena *arena, const struct platform *platform, const struct module *module)
+{
+	struct design_cost design = {0};
+	struct block *body = module_main(module)->region[0];
+	int ops = 0;
+	for (struct op *op = body->first; op; op = op->next)
+		ops++;
+	design.process = ARENA_ARRAY(arena, struct process_cost, ops);
+	design.channel = ARENA_ARRAY(arena, struct channel_cost, ops);
+	for (int i = 0; i < body->arguments; i++)
+		design.ports += is_port(body->argument[i]->type);
+	for (struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_CALL)
+			add_process(platform, module, &design, op);
+	for (struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			add_channel(platform, &design, op);
+	for (int i = 0; i < platform->dies; i++)
+		design.total = resources_add(design.total, design.die[i]);
+	return design;
+}
+
+const char *resources_exceeded(struct resources used, struct resources available, int64_t *have, int64_t *need)
+{
+	const char *name[] = {"DSP slices", "LUTs", "registers", "BRAM18 blocks", "URAM blocks"};
+	int64_t needs[] = {used.dsp, used.lut, used.ff, used.bram18, used.uram};
+	int64_t haves[] = {available.dsp, available.lut, available.ff, available.bram18, available.uram};
+	for (int i = 0; i < 5; i++)
+		if (needs[i] > haves[i]) {
+			*need = needs[i];
+			*have = haves[i];
+			return name[i];
+		}
+	return NULL;
+}

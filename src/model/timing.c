@@ -1,0 +1,234 @@
+#include "model/timing.h"
+#include <string.h>
+
+#define LOOP_CYCLES 1         /* entering and leaving a loop */
+#define PROCESS_CYCLES 2      /* starting and ending a process */
+
+struct walk {
+	const struct platform *platform;
+	const struct block *entry;        /* of the process */
+	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
+	struct process_time time;
+};
+
+static int log2_ceil(int64_t n)
+{
+	int bits = 0;
+	while (((int64_t)1 << bits) < n)
+		bits++;
+	return bits;
+}
+
+static bool is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->shape[0] < 0;
+}
+
+int operation_latency(const struct platform *platform, const struct op *op)
+{
+	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_MEMREF_STORE)
+		return 1;
+	if (op->code == OP_MEMREF_LOAD)
+		return is_port(op->operand[0]->type) ? platform->memory_latency : 2;
+	if (op->code == OP_TREE) {
+		const char *kind = attr_text_or(op, "kind", "");
+		enum op_code code = op_code_of(kind, strlen(kind));
+		return log2_ceil(type_elements(op->operand[0]->type)) * platform_operator(platform, code, type_scalar(op->operand[0]->type)).latency;
+	}
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || type_scalar(op->result[0]->type)->kind == TYPE_INDEX)
+		return 0;
+	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
+}
+
+/* The longest way through a block; value->id holds when a value is ready. */
+static int64_t block_depth(const struct walk *walk, const struct block *block)
+{
+	int64_t depth = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t ready = 0;
+		for (int i = 0; i < op->operands; i++) {
+			const struct value *operand = op->operand[i];
+			if (operand->def && operand->def->parent == block && operand->id > ready)
+				ready = operand->id;
+		}
+		ready += operation_latency(walk->platform, op);
+		for (int i = 0; i < op->results; i++)
+			op->result[i]->id = (int)ready;
+		depth = ready > depth ? ready : depth;
+	}
+	return depth;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return attr ? attr->integer : 0;
+}
+
+static int64_t trips_of(const struct op *loop)
+{
+	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]);
+	return step < 1 || span < 0 ? 0 : (span + step - 1) / step;
+}
+
+static int argument_of(const struct walk *walk, const struct value *value)
+{
+	return !value->def && value->block == walk->entry ? value->index : -1;
+}
+
+/* Cycles between the starts of two iterations: the stated interval, or what memory gives. */
+static double interval_of(struct walk *walk, const struct op *loop, int64_t trips)
+{
+	double interval = (double)attr_integer_or(loop, "stream.pipeline", 1);
+	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
+		bool load = op->code == OP_MEMREF_LOAD, store = op->code == OP_MEMREF_STORE;
+		int argument = load ? argument_of(walk, op->operand[0]) : store ? argument_of(walk, op->operand[1]) : -1;
+		if (argument < 0 || !is_port(walk->entry->argument[argument]->type))
+			continue;
+		double cycles = walk->word_cycles[argument];
+		interval = cycles > interval ? cycles : interval;
+		walk->time.memory_bytes += (double)trips * (double)type_bits(walk->entry->argument[argument]->type->element) / 8;
+	}
+	return interval;
+}
+
+static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips)
+{
+	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
+	for (const struct op *op = loop->region[0]->first; op; op = op->next)
+		if (op->code == OP_MULF)
+			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
+	walk->time.multiplies += lanes * trips;
+	walk->time.multipliers += (lanes + interval - 1) / interval;
+}
+
+static const struct op *only_loop(const struct block *block)
+{
+	const struct op *loop = NULL;
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
+		if (!idle && (loop || op->code != OP_FOR))
+			return NULL;
+		loop = op->code == OP_FOR ? op : loop;
+	}
+	return loop;
+}
+
+static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats);
+
+static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
+{
+	int64_t trips = trips_of(loop);
+	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = only_loop(loop->region[0])); loop = inner)
+		trips *= trips_of(inner);
+	if (trips == 0)
+		return LOOP_CYCLES;
+	if (!attr_get(loop, "stream.pipeline"))
+		return LOOP_CYCLES + trips * block_cycles(walk, loop->region[0], repeats * trips);
+	count_multiplies(walk, loop, trips * repeats);
+	return (int64_t)(interval_of(walk, loop, trips * repeats) * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + LOOP_CYCLES;
+}
+
+static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats)
+{
+	int64_t cycles = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		cycles += op->code == OP_FOR ? loop_cycles(walk, op, repeats) : operation_latency(walk->platform, op);
+	return cycles;
+}
+
+/* Ports on one memory channel share its bandwidth. */
+static double *port_cycles(struct arena *arena, const struct platform *platform, const struct op *function)
+{
+	const struct block *body = function->region[0];
+	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
+	int *sharing = ARENA_ARRAY(arena, int, platform->channels);
+	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < body->arguments; i++) {
+			const struct attr *attr = function_argument_attr(function, i, "stream.channel");
+			int64_t channel = attr && attr->integer >= 0 && attr->integer < platform->channels ? attr->integer : 0;
+			if (!is_port(body->argument[i]->type))
+				continue;
+			sharing[channel] += !pass;
+			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 * sharing[channel] / rate;
+		}
+	return cycles;
+}
+
+static struct process_time process_time(struct arena *arena, const struct platform *platform, const double *cycles, const struct process_cost *process)
+{
+	const struct block *entry = process->function->region[0];
+	double *own = ARENA_ARRAY(arena, double, entry->arguments + 1);
+	for (int i = 0; i < process->call->operands; i++) {
+		const struct value *operand = process->call->operand[i];
+		own[i] = operand->def ? 0 : cycles[operand->index];
+	}
+	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own};
+	walk.time.busy = block_cycles(&walk, entry, 1) + PROCESS_CYCLES;
+	return walk.time;
+}
+
+/* Whether the process reads this channel: it takes from it, or acquires it to read. */
+static void find_read(struct op *op, void *context)
+{
+	bool *reads = context;
+	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : op->code == OP_ACQUIRE && text_same(attr_text_or(op, "side", ""), "read") ? op->operand[0] : NULL;
+	if (channel && !channel->def)
+		reads[channel->index] = true;
+}
+
+/* Chains go along channels from processes started earlier to later ones: channels that lead back, the ring of a rolled layer, begin the next layer,
+ * whose cycles every process has in its own. */
+static void find_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct design_time *time)
+{
+	int64_t *end = ARENA_ARRAY(arena, int64_t, cost->processes);
+	for (int i = 0; i < cost->processes; i++) {
+		const struct process_cost *process = &cost->process[i];
+		struct process_time *own = &time->process[i];
+		bool *reads = ARENA_ARRAY(arena, bool, process->call->operands + 1);
+		ir_walk(process->function->region[0], find_read, reads);
+		int64_t start = 0, span = own->busy;
+		own->source = own->memory_bytes > 0;
+		for (int j = 0; j < process->call->operands; j++) {
+			if (!reads[j])
+				continue;
+			own->source = false;
+			const struct op *channel = process->call->operand[j]->def;
+			int writer = channel ? (int)channel->result[0]->id : -1;
+			if (writer < 0 || writer >= i)
+				continue;
+			const struct process_time *from = &time->process[writer];
+			start = end[writer] > start ? end[writer] : start;
+			span = from->source && from->busy > span ? from->busy : span;
+		}
+		/* a loader runs beside its reader, whose time already covers it */
+		end[i] = own->source ? platform->memory_latency : start + span;
+		time->most = end[i] > time->most ? end[i] : time->most;
+		for (int j = 0; j < process->call->operands; j++)
+			if (!reads[j] && process->call->operand[j]->def)
+				process->call->operand[j]->id = i;
+	}
+}
+
+struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost)
+{
+	struct op *function = module_main(module);
+	struct design_time time = {.process = ARENA_ARRAY(arena, struct process_time, cost->processes)};
+	double *cycles = port_cycles(arena, platform, function);
+	for (int i = 0; i < cost->processes; i++) {
+		struct process_time own = time.process[i] = process_time(arena, platform, cycles, &cost->process[i]);
+		time.multiplies += own.multiplies;
+		time.multipliers += own.multipliers;
+		time.memory_bytes += own.memory_bytes;
+		if (own.busy > time.least) {
+			time.least = own.busy;
+			time.longest = i;
+		}
+	}
+	for (int i = 0; i < cost->channels; i++)
+		cost->channel[i].op->result[0]->id = -1;
+	find_chain(arena, platform, cost, &time);
+	time.most = time.most < time.least ? time.least : time.most;
+	return time;
+}

@@ -1,0 +1,26 @@
+/* First-order time of a hardware-level design: no stalls inside a process, none between processes but those of the order of data.
+ * A pipelined loop takes II (trips - 1) + depth; a nest whose outer bodies only hold the next loop is one such loop; other loops add up. */
+#ifndef STC_TIMING_H
+#define STC_TIMING_H
+#include "model/resource.h"
+
+struct process_time {
+	int64_t busy;             /* cycles of one launch without waiting */
+	int64_t multiplies;       /* real products made in one launch */
+	int64_t multipliers;      /* real products it can make in a cycle, rounded up */
+	double memory_bytes;      /* over its ports */
+	bool source;              /* reads memory, and no other process sends it words */
+};
+
+struct design_time {
+	struct process_time *process;     /* as in design_cost */
+	int longest;              /* the process that is busy longest */
+	int64_t least;            /* its busy cycles: no schedule is faster */
+	int64_t most;             /* along the longest chain of processes, one after the other: a pipelined run is not slower */
+	int64_t multiplies, multipliers;
+	double memory_bytes;
+};
+
+struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost);
+int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
+#endif
