@@ -123,6 +123,8 @@ static bool check_state(struct module *module, const struct op *function, const 
 static bool check_results(struct module *module, const struct op *function, const struct type *type)
 {
 	bool good = true;
+	if (type->outputs == 0)
+		return diag_error(module->diag, function->location, "the function has no results"), diag_note(module->diag, "accepted is at least one tensor");
 	for (int i = 0; i < type->outputs; i++) {
 		const struct type *result = type->output[i];
 		if (result->kind != TYPE_TENSOR) {

@@ -59,6 +59,13 @@ __attribute__((format(printf, 2, 3))) void read_error(struct reader *reader, con
 
 void note_accepted(struct reader *reader);                                              /* a note on the operations that are */
 
+struct alias_scan {
+	struct arena *arena;
+	struct map aliases;            /* with # or ! -> struct alias */
+	struct alias *current;         /* whose definition is being scanned; NULL: none */
+};
+
+bool scan_alias(struct alias_scan *scan, const char *text, bool outermost);             /* at # or !; false: it stands for too much */
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size);
 struct location read_location(struct reader *reader, MlirLocation location);
 struct location parse_location(struct arena *arena, const char *file, const char *printed);

@@ -14,6 +14,7 @@ struct scanner {
 	size_t line_start;
 	int depth;
 	int operators;
+	struct alias_scan aliases;
 };
 
 static struct location here(const struct scanner *scanner, const char *file)
@@ -132,6 +133,17 @@ static bool is_in_dictionary(const struct scanner *scanner)
 	return at > 0 && strchr("{,", scanner->text[at - 1]);
 }
 
+/* Operations, which start with a letter or % at the start of a line, end a definition. */
+static bool is_bad_alias(struct scanner *scanner)
+{
+	const char *text = scanner->text + scanner->at;
+	if (scanner->at == scanner->line_start && (isalpha((unsigned char)*text) || *text == '%'))
+		scanner->aliases.current = NULL;
+	if ((*text != '#' && *text != '!') || (!scanner->aliases.current && scanner->depth > 0))
+		return false;
+	return !scan_alias(&scanner->aliases, text, scanner->depth == 0);
+}
+
 static bool is_bad_list(const struct scanner *scanner)
 {
 	static const char *const words[] = {"permutation", "dimensions"};
@@ -159,7 +171,7 @@ static void step_over(struct scanner *scanner)
 
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size)
 {
-	struct scanner scanner = {.text = text, .size = size, .line = 1};
+	struct scanner scanner = {.text = text, .size = size, .line = 1, .aliases = {.arena = diag->arena, .aliases = map_new(diag->arena)}};
 	struct location top = {.file = file, .line = 1, .column = 1};
 	if (size == 0)
 		return diag_error(diag, top, "the file is empty"), diag_note(diag, "accepted is MLIR text with one function"), false;
@@ -168,6 +180,8 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 	for (; scanner.at < size; scanner.at++) {
 		if (text[scanner.at] == 0)
 			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
+		if (is_bad_alias(&scanner))
+			return diag_error(diag, here(&scanner, file), "an alias that stands for too much"), diag_note(diag, "accepted are aliases of up to 2^24 others, nested up to 1000 deep"), false;
 		if (is_bad_list(&scanner))
 			return diag_error(diag, here(&scanner, file), "a list of integers is expected here"), diag_note(diag, "accepted is [N, …]"), false;
 		step_over(&scanner);
