@@ -426,11 +426,12 @@ static bool fold_op(struct fold *fold, struct op *op)
 	return folds[op->code](fold, op);
 }
 
-/* A result is the kernel that makes it, under the declared shape; other views are copied.  uses -1: already a result. */
+/* A result is the kernel that makes it, under the declared shape; other views are copied where they were formed.  uses -1: already a result. */
 static struct value *returned_value(struct fold *fold, const struct op *ret, int index, const struct type *type)
 {
 	struct view view = view_merge(fold->module, fold_view(ret->operand[index]));
 	struct value *root = view.piece[0].root;
+	fold->before = ret->operand[index]->def ? ret->operand[index]->def : ret->parent->first;
 	bool direct = view_is_identity(&view) && root->def && root->def->code == OP_KERNEL && (root->type == type || root->uses >= 0);
 	if (!direct)
 		root = fold_materialize(fold, ret->location, &view).piece[0].root;
@@ -443,7 +444,6 @@ static void set_results(struct fold *fold, struct op *main, struct op *ret)
 {
 	const struct type *type = attr_get(main, "function_type")->type;
 	struct value **result = ARENA_ARRAY(fold->module->arena, struct value *, ret->operands);
-	fold->before = ret;
 	for (int i = 0; i < ret->operands; i++)
 		result[i] = returned_value(fold, ret, i, type->output[i]);
 	op_set_operands(fold->module, ret, ret->operands, result);
