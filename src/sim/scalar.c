@@ -48,7 +48,7 @@ enum register_class { F32, F64, INT, CLASSES };
 		for (int64_t i = 0; i < count; i++) \
 			y[i] = when[i] ? a[i] : b[i]; \
 	}
-/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; MLIR's cmpf predicate is the set of relations that hold. */
+/* A relation is 1 equal, 2 greater, 4 less, 8 unordered; a predicate becomes the set of relations for which it holds. */
 #define COMPARE(name, type) \
 	static void name(const struct scalar_op *op, void *out, const void *const *in, int64_t count) \
 	{ \
@@ -371,12 +371,16 @@ bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate, 
 {
 	/* eq ne slt sle sgt sge ult ule ugt uge, as sets of relations */
 	static const int64_t relations[] = {1, 6, 4, 5, 2, 3, 4, 5, 2, 3};
+	/* false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true */
+	static const int64_t float_relations[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 8, 15};
 	enum register_class class = class_of(code == OP_SELECT ? result : operand);
 	*op = (struct scalar_op){.predicate = predicate, .width = width_of(result), .from_width = width_of(operand), .size = scalar_register_bytes(result)};
 	scalar_function *special = by_result(code, result, operand);
 	op->run = special ? special : functions[code][class];
-	if (code == OP_CMPI && (predicate < 0 || predicate > 9))
+	if ((code == OP_CMPI && (predicate < 0 || predicate > 9)) || (code == OP_CMPF && (predicate < 0 || predicate > 15)))
 		return false;
+	if (code == OP_CMPF)
+		op->predicate = float_relations[predicate];
 	if (code == OP_CMPI) {
 		op->predicate = relations[predicate];
 		op->run = predicate >= 6 ? compare_unsigned : compare_int;

@@ -19,12 +19,12 @@ typedef void scalar_function(const struct scalar_op *op, void *out, const void *
 struct scalar_op {
 	scalar_function *run;
 	void (*finish)(const struct scalar_op *op, void *out, int64_t count);   /* rounds or wraps to the result type; NULL: nothing to do */
-	int64_t predicate;        /* cmpf, cmpi: MLIR's number */
+	int64_t predicate;        /* cmpf, cmpi: the relations for which it holds */
 	int width, from_width;    /* bits of the result and of operand 0, if they are integers */
 	int size;                 /* bytes of a result register */
 };
 
-/* predicate: of cmpf and cmpi, else 0.  operand: type of operand 0; scalar types.  false: there is no such operation on these types. */
+/* predicate: of cmpf and cmpi, MLIR's number, else 0.  operand: type of operand 0; scalar types.  false: there is no such operation on these types. */
 bool scalar_op_make(struct scalar_op *op, enum op_code code, int64_t predicate, const struct type *result, const struct type *operand);
 static inline void scalar_run(const struct scalar_op *op, void *out, const void *const *in, int64_t count)
 {
