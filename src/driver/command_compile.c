@@ -1,5 +1,5 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
-#include "driver/session.h"
+#include "driver/report.h"
 
 struct range {
 	int first, last;
@@ -43,6 +43,18 @@ static bool write_text(struct session *session)
 	return true;
 }
 
+static bool write_design(struct session *session)
+{
+	if (!session_stage(session, "report"))
+		return false;
+	struct report report = report_make(session);
+	if (!report_fits(session, &report))
+		return false;
+	report_json(&report, &session->out);
+	report_text(&report, &session->out);
+	return true;
+}
+
 bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
@@ -56,5 +68,5 @@ bool command_compile(struct session *session)
 		return false;
 	if (!run_passes(session, range.first, range.last))
 		return false;
-	return whole || write_text(session);
+	return whole ? write_design(session) : write_text(session);
 }

@@ -5,7 +5,6 @@
 
 #define DEFAULT_PLATFORM "u55c"
 #define MLIR_VERSION "19"
-#define DESIGN_VERSION 1
 
 bool load_module(struct session *session)
 {

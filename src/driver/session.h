@@ -7,6 +7,8 @@
 #include "streamtensor.h"
 #include <signal.h>
 
+#define DESIGN_VERSION 1      /* of the files in a design folder */
+
 struct stage {
 	const char *name;
 	double seconds;

@@ -1,0 +1,105 @@
+/* The figures of a report, and whether the design fits. */
+#include "driver/report.h"
+#include <string.h>
+
+static const char *base_name(struct arena *arena, const char *file)
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file, *dot = strrchr(name, '.');
+	return text_same(file, "-") ? "stdin" : text_copy(arena, name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+}
+
+static void count_channels(struct report *report)
+{
+	for (int i = 0; i < report->cost.channels; i++) {
+		const struct channel_cost *channel = &report->cost.channel[i];
+		struct memories *kind = channel->op->code == OP_FIFO ? &report->fifos : &report->converters;
+		kind->count++;
+		kind->bytes += channel->bytes;
+		kind->most_depth = channel->depth > kind->most_depth ? channel->depth : kind->most_depth;
+	}
+}
+
+static double item_bytes(const struct attr *item)
+{
+	const struct attr *type = attr_item(item, "type");
+	return type ? (double)type_elements(type->type) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
+}
+
+static bool has_role(const struct attr *item, const char *role)
+{
+	const struct attr *found = attr_item(item, "role");
+	return found && text_same(found->text, role);
+}
+
+/* Weights and states are read once a launch; of a state, all its rows. */
+static void read_signature(struct report *report)
+{
+	const struct op *function = module_main(report->module);
+	const struct attr *inputs = attr_get(function, "stream.inputs"), *outputs = attr_get(function, "stream.outputs");
+	for (int i = 0; inputs && i < inputs->count; i++)
+		if (!has_role(inputs->items[i].value, "input"))
+			report->host_bytes += item_bytes(inputs->items[i].value);
+	for (int i = 0; outputs && i < outputs->count; i++) {
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis"), *name = attr_item(item, "name");
+		if (!has_role(item, "state") || !axis || !name)
+			continue;
+		report->decodes = true;
+		for (int j = 0; inputs && j < inputs->count; j++) {
+			const struct attr *input = inputs->items[j].value, *type = attr_item(input, "type");
+			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);
+			if (same && type && axis->integer < type->type->rank)
+				report->context = type->type->shape[axis->integer];
+		}
+	}
+}
+
+struct report report_make(struct session *session)
+{
+	const struct platform *platform = session->platform;
+	struct report report = {.name = base_name(session->arena, session->options.file), .module = session->module, .platform = platform};
+	report.cost = design_cost(session->arena, platform, session->module);
+	report.time = design_time(session->arena, platform, session->module, &report.cost);
+	count_channels(&report);
+	read_signature(&report);
+	double per_ms = platform->clock_mhz * 1e3;
+	report.model_ms = (double)report.time.most / per_ms + platform->launch_us / 1e3;
+	report.least_ms = (double)report.time.least / per_ms + platform->launch_us / 1e3;
+	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
+	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
+	return report;
+}
+
+static const char *remedy(const char *resource)
+{
+	bool memory = !strncmp(resource, "BRAM", 4) || !strncmp(resource, "URAM", 4);
+	return memory ? "--on-chip BYTES gives converters and FIFOs less, a shorter context or a larger --platform needs less"
+		      : "--dsp COUNT gives kernels fewer operators; or a larger --platform";
+}
+
+static bool exceeds(struct session *session, struct resources used, struct resources available, const char *where)
+{
+	int64_t have, need;
+	const char *resource = resources_exceeded(used, available, &have, &need);
+	if (!resource)
+		return false;
+	diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %lld %s%s, %lld more than the %lld that %s has", (long long)need, resource, where,
+		   (long long)(need - have), (long long)have, session->platform->name);
+	diag_note(&session->diag, "%s", remedy(resource));
+	return true;
+}
+
+bool report_fits(struct session *session, const struct report *report)
+{
+	const struct platform *platform = report->platform;
+	if (report->cost.ports > platform->ports) {
+		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", report->cost.ports,
+			   report->cost.ports - platform->ports, platform->ports, platform->name);
+		return diag_note(&session->diag, "--dsp COUNT gives kernels fewer lanes, and so fewer ports");
+	}
+	if (exceeds(session, report->cost.total, platform_total(platform), ""))
+		return false;
+	for (int i = 0; i < platform->dies && pass_find("place_dies") >= 0; i++)
+		if (exceeds(session, report->cost.die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
+			return false;
+	return true;
+}

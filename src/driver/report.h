@@ -1,0 +1,30 @@
+/* What a design would do on its platform: report.json (stable keys), report.txt (for people), timing.json (what differs between runs). */
+#ifndef STC_REPORT_H
+#define STC_REPORT_H
+#include "driver/session.h"
+#include "model/timing.h"
+
+struct memories {             /* channels of one kind */
+	int count;
+	int64_t bytes, most_depth;
+};
+
+struct report {
+	const char *name;         /* of the design */
+	const struct module *module;
+	const struct platform *platform;
+	struct design_cost cost;
+	struct design_time time;
+	struct memories fifos, converters;
+	bool decodes;             /* it has states: one launch makes one token */
+	int64_t context;          /* rows of its states; 0: none */
+	double host_bytes;        /* weights and states, each once */
+	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
+};
+
+struct report report_make(struct session *session);
+bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
+void report_json(const struct report *report, struct text *out);
+void report_text(const struct report *report, struct text *out);
+void report_timing(const struct session *session, double packed_bytes, struct text *out);
+#endif

@@ -1,0 +1,100 @@
+#define _POSIX_C_SOURCE 200809L
+/* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the only file that differs between runs. */
+#include "driver/report.h"
+#include <sys/resource.h>
+
+#define SCHEMA 1
+
+static void add_resources(struct text *out, const char *key, struct resources r)
+{
+	text_add(out, "  \"%s\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld},\n", key, (long long)r.lut, (long long)r.ff,
+		 (long long)r.dsp, (long long)r.bram18, (long long)r.uram);
+}
+
+static void add_string(struct text *out, const char *text)
+{
+	text_add(out, "\"");
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			text_add(out, "\\%c", *text);
+		else if ((unsigned char)*text < 32)
+			text_add(out, "\\u%04x", (unsigned)*text);
+		else
+			text_add_bytes(out, text, 1);
+	text_add(out, "\"");
+}
+
+static void add_dies(struct text *out, const struct report *report)
+{
+	text_add(out, "  \"dies\": [");
+	for (int i = 0; i < report->platform->dies; i++) {
+		const struct resources *used = &report->cost.die[i], *has = &report->platform->die[i];
+		text_add(out, "%s\n    {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"available\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld}}",
+			 i ? "," : "", (long long)used->lut, (long long)used->ff, (long long)used->dsp, (long long)used->bram18, (long long)used->uram,
+			 (long long)has->lut, (long long)has->ff, (long long)has->dsp, (long long)has->bram18, (long long)has->uram);
+	}
+	text_add(out, "\n  ],\n");
+}
+
+static void add_kernels(struct text *out, const struct report *report)
+{
+	text_add(out, "  \"kernels\": [");
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct process_cost *process = &report->cost.process[i];
+		text_add(out, "%s\n    {\"name\": \"%s\", \"cycles\": %lld, \"ii\": %lld, \"unroll\": %lld, \"dsp\": %lld, \"lut\": %lld, \"bram18\": %lld, \"uram\": %lld, \"die\": %d}",
+			 i ? "," : "", process->name, (long long)report->time.process[i].busy, (long long)process->interval, (long long)process->lanes,
+			 (long long)process->resources.dsp, (long long)process->resources.lut, (long long)process->resources.bram18, (long long)process->resources.uram, process->die);
+	}
+	text_add(out, "\n  ]\n");
+}
+
+void report_json(const struct report *report, struct text *out)
+{
+	const struct platform *platform = report->platform;
+	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ", SCHEMA, STC_VERSION, DESIGN_VERSION);
+	add_string(out, report->name);
+	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"none\",\n", platform->name, platform->clock_mhz);
+	if (report->context)
+		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
+	text_add(out, "  \"cycles\": {\"model\": %lld, \"least\": %lld},\n", (long long)report->time.most, (long long)report->time.least);
+	text_add(out, "  \"latency_ms\": %.6g,\n", report->model_ms);
+	if (report->decodes)
+		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->model_ms);
+	text_add(out, "  \"bounds\": {\"memory_ms\": %.6g", report->memory_ms);
+	if (report->time.multipliers)
+		text_add(out, ", \"mac_ms\": %.6g", report->mac_ms);
+	text_add(out, "},\n  \"efficiency\": {\"memory\": %.6g", report->memory_ms / report->model_ms);
+	if (report->time.multipliers)
+		text_add(out, ", \"mac\": %.6g", report->mac_ms / report->model_ms);
+	text_add(out, "},\n");
+	add_resources(out, "resources", report->cost.total);
+	add_resources(out, "available", platform_total(platform));
+	add_dies(out, report);
+	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
+	text_add(out, "  \"intermediates\": {\"on_chip_bytes\": %lld},\n", (long long)(report->fifos.bytes + report->converters.bytes));
+	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld},\n", report->converters.count, (long long)report->converters.bytes);
+	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"max_depth\": %lld},\n", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.most_depth);
+	add_kernels(out, report);
+	text_add(out, "}\n");
+}
+
+void report_timing(const struct session *session, double packed_bytes, struct text *out)
+{
+	struct rusage usage;
+	double total = 0;
+	text_add(out, "{\n  \"stages\": [");
+	for (size_t i = 0; i < session->stages.count; i++) {
+		const struct stage *stage = &session->stages.data[i];
+		text_add(out, "%s\n    {\"name\": \"%s\", \"seconds\": %.6f}", i ? "," : "", stage->name, stage->seconds);
+		bool pack = text_same(stage->name, "pack weights");
+		total += pack ? 0 : stage->seconds;
+	}
+	text_add(out, "\n  ],\n  \"compile_seconds\": %.6f,\n", total);
+	for (size_t i = 0; i < session->stages.count; i++) {
+		const struct stage *stage = &session->stages.data[i];
+		if (text_same(stage->name, "pack weights") && stage->seconds > 0)
+			text_add(out, "  \"pack\": {\"bytes\": %.0f, \"seconds\": %.6f, \"bytes_per_second\": %.6g},\n", packed_bytes, stage->seconds, packed_bytes / stage->seconds);
+	}
+	getrusage(RUSAGE_SELF, &usage);
+	text_add(out, "  \"peak_rss_bytes\": %lld\n}\n", (long long)usage.ru_maxrss * 1024);
+}

@@ -1,0 +1,82 @@
+/* report.txt: the answer first, then what it rests on. */
+#include "driver/report.h"
+
+#define BUSIEST 12            /* processes listed */
+
+static void row(struct text *out, const char *name, int64_t used, int64_t available)
+{
+	double share = available ? 100.0 * (double)used / (double)available : 0;
+	text_add(out, "  %-8s %12lld %12lld %7.1f %%\n", name, (long long)used, (long long)available, share);
+}
+
+static void table(struct text *out, const char *title, struct resources used, struct resources has)
+{
+	text_add(out, "%-10s %12s %12s\n", title, "used", "available");
+	row(out, "LUT", used.lut, has.lut);
+	row(out, "FF", used.ff, has.ff);
+	row(out, "DSP", used.dsp, has.dsp);
+	row(out, "BRAM18", used.bram18, has.bram18);
+	row(out, "URAM", used.uram, has.uram);
+}
+
+static const char *limit(const struct report *report)
+{
+	const struct process_time *longest = &report->time.process[report->time.longest];
+	bool chain = report->time.most > 2 * report->time.least;
+	return chain		 ? "the chain of kernels: each waits for the one before it"
+	       : longest->source ? "memory: a loader is busy longest"
+				 : "arithmetic: a kernel is busy longest";
+}
+
+static void add_answer(const struct report *report, struct text *out)
+{
+	const struct design_time *time = &report->time;
+	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
+	text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (modelled, nothing overlaps along the longest chain)\n", (long long)time->most,
+		 report->platform->clock_mhz, report->model_ms, report->platform->launch_us);
+	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
+		 report->cost.process[time->longest].name);
+	if (report->decodes)
+		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
+	text_add(out, "limited by      %s\n", limit(report));
+	text_add(out, "bounds          memory %.4g ms: %.4g MB once at %.4g GB/s", report->memory_ms, report->host_bytes / 1e6,
+		 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
+	if (time->multipliers)
+		text_add(out, "; arithmetic %.4g ms: %lld products on %lld multipliers", report->mac_ms, (long long)time->multiplies, (long long)time->multipliers);
+	text_add(out, "    (signature, platform table)\n\n");
+}
+
+static void add_busiest(const struct report *report, struct text *out)
+{
+	int64_t below = INT64_MAX;
+	text_add(out, "\nbusiest processes (modelled: II x (trips - 1) + depth, latencies from the platform's table)\n  %-32s %12s %4s %6s %6s\n", "", "cycles", "II", "lanes", "DSP");
+	for (int listed = 0; listed < BUSIEST && below;) {
+		int64_t next = -1;
+		for (int i = 0; i < report->cost.processes; i++) {
+			int64_t busy = report->time.process[i].busy;
+			next = busy < below && busy > next ? busy : next;
+		}
+		for (int i = 0; i < report->cost.processes && listed < BUSIEST; i++) {
+			const struct process_cost *process = &report->cost.process[i];
+			if (report->time.process[i].busy != next)
+				continue;
+			text_add(out, "  %-32s %12lld %4lld %6lld %6lld\n", process->name, (long long)next, (long long)process->interval, (long long)process->lanes, (long long)process->resources.dsp);
+			listed++;
+		}
+		below = next < 0 ? 0 : next;
+	}
+}
+
+void report_text(const struct report *report, struct text *out)
+{
+	const struct design_cost *cost = &report->cost;
+	add_answer(report, out);
+	text_add(out, "resources (modelled: operators from the platform's table, memories by their true shapes; available: after the shell)\n");
+	table(out, "all", cost->total, platform_total(report->platform));
+	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
+		table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
+	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes, cost->ports, report->platform->ports);
+	text_add(out, "FIFOs           %d, %lld bytes, deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.most_depth);
+	text_add(out, "converters      %d, %lld bytes\n", report->converters.count, (long long)report->converters.bytes);
+	add_busiest(report, out);
+}
