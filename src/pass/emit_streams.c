@@ -35,7 +35,7 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 		rows[d * (rank + 1) + d] = 1;
 	}
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_itensor(module, tile, rank, trip, step, (struct affine_map){.dims = rank, .results = results, .coefficient = rows});
+	return type_canonical(module, tile, rank, trip, step, results, rows);
 }
 
 enum reach *reach_of(struct arena *arena, const struct op *kernel)

@@ -176,6 +176,7 @@ void lower_ring(struct design *design, const struct op *loop)
 		const struct value *made = body->last->operand[i];
 		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;
 		struct value *back = design_fifo(design, "s_ring", stream_word(module, inside->type), words), *counter;
+		attr_set(module, back->def, "stream.ring", attr_string(module, "back"));
 		struct process enter = process_new(design, "enter");
 		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
 		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");

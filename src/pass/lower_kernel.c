@@ -64,9 +64,12 @@ static struct value *due(struct lowering *l, int j)
 	bool post = kernel_is_post_operand(l->kernel, j);
 	struct value *when = inside(l, access);
 	int used = -1;
-	for (int i = 0; i < l->nest; i++)
-		if (access->stride[i] && l->kernel->loop[i].extent > 1 && !(post && l->kernel->loop[i].reduction))
+	for (int i = 0; i < l->nest; i++) {
+		const struct guard_range *range = guard_on(access, i);
+		int64_t trip = range ? range->high - range->low : l->kernel->loop[i].extent;
+		if (access->stride[i] && trip > 1 && !(post && l->kernel->loop[i].reduction))
 			used = i;
+	}
 	for (int i = 0; i < l->nest; i++) {
 		if (!l->counter[i])
 			continue;

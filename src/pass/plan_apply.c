@@ -171,10 +171,8 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 				trip = port.access->guard[g].high - low;
 			}
 		port.offset += low * stride;
-		if (trip == 1)
-			continue;
 		port.dim[port.dims++] = (struct port_dim){.trip = trip, .step = part->step, .source = part->source};
-		if (stride)
+		if (stride && trip > 1)
 			used = port.dims;
 	}
 	port.dims = used;
@@ -247,7 +245,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 		shape[r] = r == lane_dim ? port.lanes : 1;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile = port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_itensor(module, tile, port.dims, trip, step, (struct affine_map){.dims = port.dims, .results = results, .coefficient = rows});
+	return type_canonical(module, tile, port.dims, trip, step, results, rows);
 }
 
 bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)

@@ -132,6 +132,46 @@ int64_t sequence_words(struct sequence sequence)
 	return words;
 }
 
+/* Does dim `outer` continue `inner` in every data dim? */
+static bool continues(int dims, const int64_t *trip, const int64_t *step, int results, const int64_t *rows, int outer, int inner)
+{
+	for (int r = 0; r < results; r++) {
+		const int64_t *row = rows + r * (dims + 1);
+		if (row[outer] * step[outer] != row[inner] * step[inner] * trip[inner] || (row[outer] != 0) != (row[inner] != 0))
+			return false;
+	}
+	return true;
+}
+
+const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows)
+{
+	int kept = 0, *from = ARENA_ARRAY(module->arena, int, dims + 1);
+	for (int i = 0; i < dims; i++) {
+		if (trip[i] == 1)
+			continue;
+		if (kept && continues(dims, trip, step, results, rows, from[kept - 1], i)) {
+			trip[i] *= trip[from[kept - 1]];
+			from[kept - 1] = i;
+			continue;
+		}
+		from[kept++] = i;
+	}
+	int64_t *to = affine_rows(module->arena, kept, results);
+	int64_t *trips = ARENA_ARRAY(module->arena, int64_t, kept + 1), *steps = ARENA_ARRAY(module->arena, int64_t, kept + 1);
+	for (int k = 0; k < kept; k++) {
+		bool moves = false;
+		for (int r = 0; r < results; r++) {
+			to[r * (kept + 1) + k] = rows[r * (dims + 1) + from[k]];
+			moves = moves || to[r * (kept + 1) + k];
+		}
+		trips[k] = trip[from[k]];
+		steps[k] = moves ? step[from[k]] : 1;
+	}
+	for (int r = 0; r < results; r++)
+		to[r * (kept + 1) + kept] = rows[r * (dims + 1) + dims];
+	return type_itensor(module, tile, kept, trips, steps, (struct affine_map){.dims = kept, .results = results, .coefficient = to});
+}
+
 /* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of the innermost dims become a word. */
 const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes)
 {
@@ -181,6 +221,5 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		shape[r] = r == lane_dim ? lanes : 1;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	struct affine_map map = {.dims = dims + 1, .results = results, .coefficient = rows};
-	return type_itensor(module, tile, dims + 1, trip, step, map);
+	return type_canonical(module, tile, dims + 1, trip, step, results, rows);
 }
