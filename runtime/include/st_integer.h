@@ -1,0 +1,63 @@
+/* Integer operations with the meaning of the IR: they wrap, division by zero is 0, and a float is cut off to the nearest number of the type. */
+#ifndef ST_INTEGER_H
+#define ST_INTEGER_H
+
+#include <cstdint>
+
+template <class T> inline T st_add(T a, T b)
+{
+	return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+template <class T> inline T st_sub(T a, T b)
+{
+	return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
+template <class T> inline T st_mul(T a, T b)
+{
+	return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+template <class T> inline T st_quotient(T a, T b)
+{
+	return b == 0 ? T(0) : b == T(-1) ? st_sub<T>(0, a) : static_cast<T>(a / b);
+}
+
+template <class T> inline T st_remainder(T a, T b)
+{
+	return b == 0 || b == T(-1) ? T(0) : static_cast<T>(a % b);
+}
+
+template <class T> inline T st_quotient_floor(T a, T b)
+{
+	const T rest = st_remainder<T>(a, b);
+
+	return st_sub<T>(st_quotient<T>(a, b), rest != 0 && (rest < 0) != (b < 0) ? T(1) : T(0));
+}
+
+template <class T> inline T st_max(T a, T b)
+{
+	return a > b ? a : b;
+}
+
+template <class T> inline T st_min(T a, T b)
+{
+	return a < b ? a : b;
+}
+
+/* NaN gives 0. */
+template <class T> inline T st_saturate(float a)
+{
+	const std::uint64_t half = static_cast<std::uint64_t>(1) << (8 * sizeof(T) - 2);
+	const float limit = static_cast<float>(half) * 2.0f;
+	const T most = static_cast<T>(half - 1 + half);
+
+	if (a != a)
+		return T(0);
+	if (a >= limit)
+		return most;
+	return a < -limit ? static_cast<T>(-most - 1) : static_cast<T>(a);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* HLS C++ of a hardware-level module: one static function a process, and a dataflow top that starts each once. */
+#include "emit/hls.h"
+
+static const char *const head =
+	"#include \"hls_stream.h\"\n"
+	"#include \"hls_vector.h\"\n"
+	"%s"
+	"#include \"st_integer.h\"\n"
+	"#include \"st_math.h\"\n"
+	"\n"
+	"#ifndef ST_PROCESS\n"
+	"#define ST_PROCESS(f, ...) f(__VA_ARGS__)\n"
+	"#define ST_REGION_END()\n"
+	"#endif\n"
+	"\n";
+
+int emit_ports(const struct module *module)
+{
+	return module_main(module)->region[0]->arguments;
+}
+
+struct port emit_port(const struct op *function, int argument)
+{
+	const struct attr *name = function_argument_attr(function, argument, "stream.port");
+	const struct attr *buffer = function_argument_attr(function, argument, "stream.buffer");
+	const struct attr *channel = function_argument_attr(function, argument, "stream.channel");
+	const struct attr *direction = function_argument_attr(function, argument, "stream.direction");
+	return (struct port){
+		.name = name ? name->text : "",
+		.buffer = buffer ? buffer->text : "",
+		.word = function->region[0]->argument[argument]->type->element,
+		.channel = channel ? channel->integer : 0,
+		.write = direction && text_same(direction->text, "write"),
+	};
+}
+
+static int64_t buffer_words(const struct op *main, const char *name)
+{
+	const struct attr *buffers = attr_get(main, "stream.buffers");
+	for (int i = 0; buffers && i < buffers->count; i++) {
+		const struct attr *buffer = buffers->items[i].value, *named = attr_item(buffer, "name"), *words = attr_item(buffer, "words");
+		if (named && words && text_same(named->text, name))
+			return words->integer;
+	}
+	return 1;
+}
+
+static void bind_ports(struct emitter *e, struct names *names)
+{
+	struct block *body = e->main->region[0];
+	for (int i = 0; i < body->arguments; i++) {
+		const char *name = names_add(names, "m_", emit_port(e->main, i).name);
+		hls_bind(e, body->argument[i], (struct spelling){.text = name, .atomic = true});
+	}
+}
+
+static void bind_channels(struct emitter *e, struct names *names)
+{
+	for (struct op *op = e->main->region[0]->first; op; op = op->next) {
+		if (op->code == OP_CALL) {
+			const char *symbol = attr_text_or(op, "callee", "");
+			map_set(&e->processes, symbol, (void *)(uintptr_t)names_add(names, "p", symbol));
+		}
+		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+			continue;
+		const char *given = attr_text_or(op, "stream.name", attr_text_or(op, "name", op->code == OP_FIFO ? "s" : "b"));
+		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", given);
+		hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
+	}
+}
+
+static void write_interface(struct emitter *e, struct text *out)
+{
+	const struct block *body = e->main->region[0];
+	for (int i = 0; i < body->arguments; i++) {
+		struct port port = emit_port(e->main, i);
+		const char *name = hls_spelling(e, body->argument[i])->text, *way = port.write ? "write" : "read";
+		text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)buffer_words(e->main, port.buffer));
+		text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)type_bits(port.word));
+	}
+	for (int i = 0; i < body->arguments; i++)
+		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", hls_spelling(e, body->argument[i])->text);
+	text_add(out, "#pragma HLS interface s_axilite port=return bundle=control\n#pragma HLS dataflow\n");
+}
+
+static void write_channel(struct emitter *e, const struct op *op, struct text *out)
+{
+	const struct type *type = op->result[0]->type;
+	const char *name = hls_spelling(e, op->result[0])->text, *class = op->code == OP_FIFO ? "stream" : "stream_of_blocks";
+	text_add(out, "\thls::%s<%s, %lld> %s(\"%s\");\n", class, hls_type(e, type->element), (long long)type->depth, name, name);
+}
+
+static void write_call(struct emitter *e, const struct op *op, struct text *out)
+{
+	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, "callee", "")));
+	for (int i = 0; i < op->operands; i++)
+		text_add(out, ", %s", hls_spelling(e, op->operand[i])->text);
+	text_add(out, ");\n");
+}
+
+static void write_top(struct emitter *e, const char *top, struct text *out)
+{
+	const struct block *body = e->main->region[0];
+	text_add(out, "extern \"C\" void %s(", top);
+	for (int i = 0; i < body->arguments; i++) {
+		struct port port = emit_port(e->main, i);
+		text_add(out, "%s%s%s *%s", i ? ", " : "", port.write ? "" : "const ", hls_type(e, port.word), hls_spelling(e, body->argument[i])->text);
+	}
+	text_add(out, ")\n{\n");
+	write_interface(e, out);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			write_channel(e, op, out);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_CALL)
+			write_call(e, op, out);
+	text_add(out, "\tST_REGION_END();\n}\n");
+}
+
+static bool has_blocks(const struct op *main)
+{
+	for (const struct op *op = main->region[0]->first; op; op = op->next)
+		if (op->code == OP_BLOCKS)
+			return true;
+	return false;
+}
+
+static void forget(struct op *op, void *context)
+{
+	(void)context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = NULL;
+	for (int r = 0; r < 2; r++)
+		for (int i = 0; op->region[r] && i < op->region[r]->arguments; i++)
+			op->region[r]->argument[i]->data = NULL;
+}
+
+bool emit_hls(struct module *module, const char *top, struct text *out)
+{
+	struct arena *arena = module->arena;
+	struct text processes = text_new(arena), region = text_new(arena);
+	struct emitter e = {.module = module, .arena = arena, .out = &processes, .main = module_main(module), .processes = map_new(arena), .types = map_new(arena)};
+	e.typedefs = text_new(arena);
+	e.helpers = text_new(arena);
+	e.made = map_new(arena);
+	struct names names = names_new(arena);
+	map_set(&names.taken, top, e.main);
+	ir_count_uses(module_body(module));
+	ir_walk(module_body(module), forget, NULL);
+	bind_ports(&e, &names);
+	bind_channels(&e, &names);
+	for (struct op *op = module_body(module)->first; op; op = op->next)
+		if (op->code == OP_FUNC && attr_get(op, "stream.process"))
+			hls_process(&e, op);
+	e.process = NULL;
+	write_top(&e, top, &region);
+	text_add(out, head, has_blocks(e.main) ? "#include \"hls_streamofblocks.h\"\n" : "");
+	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);
+		text_add(out, "%s", i == 0 && parts[i]->size ? "\n" : "");
+	}
+	return !e.failed;
+}

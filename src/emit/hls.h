@@ -1,0 +1,68 @@
+/* What the parts of the HLS C++ emitter share. */
+#ifndef STC_EMIT_HLS_H
+#define STC_EMIT_HLS_H
+#include "emit/emit.h"
+
+/* How a value is written where it is used; value->data while its function is emitted. */
+struct spelling {
+	const char *text;         /* scalar: an expression; word: an lvalue, or the value of every lane; array, channel, port: its name */
+	bool atomic;              /* text needs no brackets around it */
+	bool splat;               /* a word whose lanes all are `text` */
+	bool lanes;               /* a word that exists only inside the open lane loop, where one lane is called `text` */
+	int lane_uses;            /* uses inside the open lane loop */
+};
+
+struct names {
+	struct map taken;
+};
+
+struct emitter {
+	struct module *module;
+	struct arena *arena;
+	struct text *out;
+	struct op *main;
+	struct map processes;     /* symbol -> name of its function */
+	struct map types;         /* C++ name -> type that has a typedef */
+	struct text typedefs, helpers;
+	struct map made;          /* helper functions already emitted */
+	bool failed;
+	/* the process at hand */
+	struct op *process;
+	struct names names;
+	int indent, values, depth;
+	struct text body, registers;
+	VEC(struct op *) group;   /* operations of the open lane loop, in order */
+	int64_t group_lanes;
+};
+
+/* Names. */
+struct names names_new(struct arena *arena);
+const char *names_add(struct names *names, const char *prefix, const char *name);      /* an identifier that is not taken yet */
+
+/* Types. */
+const char *hls_type(struct emitter *e, const struct type *type);                      /* of a scalar, a word or a block; makes the typedef */
+int64_t word_lanes(const struct type *type);                                           /* 1: a scalar */
+void hls_fail(struct emitter *e, const struct op *op, const char *what);
+
+/* Scalar operations. */
+struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *const *operand, const bool *atomic);
+const char *hls_constant(struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar);
+const char *hls_bracket(struct arena *arena, const struct spelling *spelling);
+
+/* Processes. */
+void hls_process(struct emitter *e, struct op *process);
+void hls_block(struct emitter *e, struct block *block);
+struct spelling *hls_spelling(struct emitter *e, const struct value *value);
+void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);
+const char *hls_value_name(struct emitter *e, const struct op *op);
+const char *hls_element(struct emitter *e, const struct op *op, int array);            /* array[i][j] of a load or store */
+void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */
+bool lanes_take(struct emitter *e, struct op *op);     /* op goes into the open lane loop; false: it is no operation of that kind */
+void lanes_before(struct emitter *e, const struct op *op);                             /* closes the loop if op needs its values */
+void lanes_close(struct emitter *e);
+/* A conditional push of a value of the open loop: what only the push needs is computed under its condition.  false: nothing is special about it. */
+bool lanes_push(struct emitter *e, const struct op *push, const char *when);
+
+#endif

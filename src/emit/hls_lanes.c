@@ -1,0 +1,234 @@
+/* Lane loops.  Operations on whole words that follow one another share one unrolled loop over the lanes; a value that nothing outside the loop needs is a scalar
+ * in it.  The loop is written where an operation outside first needs one of its values, or where it must be: before stores, inner loops and the end of a block. */
+#include "emit/hls.h"
+#include <string.h>
+
+#define INLINE_MOST 90        /* characters of an expression that is written where it is used */
+
+static bool is_lane_operation(const struct op *op)
+{
+	if (op->results != 1 || word_lanes(op->result[0]->type) == 1)
+		return false;
+	if (op->code == OP_SPLIT_LANES)
+		return true;
+	return (op_info[op->code].levels & LEVEL_BODY) && op->code != OP_CONSTANT;
+}
+
+static bool is_element_store(const struct op *op)
+{
+	return op->code == OP_MEMREF_STORE && word_lanes(op->operand[0]->type) > 1 && op->operand[1]->type->shape[0] >= 0;
+}
+
+static bool in_loop(struct emitter *e, const struct value *value)
+{
+	return value->def && word_lanes(value->type) > 1 && hls_spelling(e, value)->lanes;
+}
+
+static int64_t lanes_of(const struct op *op)
+{
+	return word_lanes(op->code == OP_MEMREF_STORE ? op->operand[0]->type : op->result[0]->type);
+}
+
+bool lanes_take(struct emitter *e, struct op *op)
+{
+	bool store = is_element_store(op) && in_loop(e, op->operand[0]);
+	if (!store && !is_lane_operation(op))
+		return false;
+	if (e->group.count && (e->group_lanes != lanes_of(op) || (op->code == OP_SPLIT_LANES && in_loop(e, op->operand[0]))))
+		lanes_close(e);
+	if (store && !e->group.count)
+		return false;
+	e->group_lanes = lanes_of(op);
+	VEC_PUSH(e->arena, &e->group, op);
+	if (!store)
+		hls_bind(e, op->result[0], (struct spelling){.lanes = true});
+	return true;
+}
+
+void lanes_before(struct emitter *e, const struct op *op)
+{
+	bool needs = op->code == OP_MEMREF_STORE || op->code == OP_FOR || op->code == OP_RELEASE || op->code == OP_ACQUIRE;
+	for (int i = 0; i < op->operands; i++)
+		needs = needs || in_loop(e, op->operand[i]);
+	if (needs)
+		lanes_close(e);
+}
+
+/* Operand i of an operation in the loop, for one lane. */
+static const char *lane_operand(struct emitter *e, const struct op *op, int i, bool *atomic)
+{
+	const struct value *value = op->operand[i];
+	const struct spelling *spelling = hls_spelling(e, value);
+	*atomic = spelling->atomic;
+	if (word_lanes(value->type) == 1 || spelling->splat || spelling->lanes)
+		return spelling->text;
+	*atomic = true;
+	return text_format(e->arena, "%s[l]", spelling->text);
+}
+
+static struct spelling split_lane(struct emitter *e, const struct op *op)
+{
+	const struct spelling *word = hls_spelling(e, op->operand[0]), *part = hls_spelling(e, op->operand[1]);
+	if (word->splat)
+		return (struct spelling){.text = word->text, .atomic = word->atomic};
+	const char *at = text_format(e->arena, "%s * %lld + l", hls_bracket(e->arena, part), (long long)e->group_lanes);
+	return (struct spelling){.text = text_format(e->arena, "%s[%s]", word->text, at), .atomic = true};
+}
+
+static struct spelling lane_expression(struct emitter *e, const struct op *op)
+{
+	const char *operand[3];
+	bool atomic[3];
+	if (op->code == OP_SPLIT_LANES)
+		return split_lane(e, op);
+	for (int i = 0; i < op->operands; i++)
+		operand[i] = lane_operand(e, op, i, &atomic[i]);
+	if (op->code == OP_BROADCAST)
+		return (struct spelling){.text = operand[0], .atomic = atomic[0]};
+	return hls_scalar(e, op, operand, atomic);
+}
+
+static bool escapes(const struct op *op)
+{
+	const struct spelling *spelling = op->result[0]->data;
+	return spelling->lane_uses < op->result[0]->uses;
+}
+
+static bool uses(const struct op *op, const struct value *value)
+{
+	for (int i = 0; i < op->operands; i++)
+		if (op->operand[i] == value)
+			return true;
+	return false;
+}
+
+/* Written where it is used, a value may read arrays: no store may come in between. */
+static bool can_move(struct emitter *e, size_t at)
+{
+	const struct value *value = e->group.data[at]->result[0];
+	for (size_t i = at + 1; i < e->group.count; i++) {
+		if (uses(e->group.data[i], value))
+			return true;
+		if (e->group.data[i]->code == OP_MEMREF_STORE)
+			return false;
+	}
+	return false;
+}
+
+static void write_operation(struct emitter *e, size_t at)
+{
+	struct op *op = e->group.data[at];
+	if (op->code == OP_MEMREF_STORE) {
+		bool atomic;
+		hls_line(e, "%s[l] = %s;", hls_element(e, op, 1), lane_operand(e, op, 0, &atomic));
+		return;
+	}
+	struct spelling *spelling = op->result[0]->data, expression = lane_expression(e, op);
+	if (escapes(op)) {
+		hls_line(e, "%s[l] = %s;", spelling->text, expression.text);
+		spelling->lanes = false;
+		spelling->atomic = true;
+		return;
+	}
+	if (op->result[0]->uses == 1 && strlen(expression.text) <= INLINE_MOST && can_move(e, at)) {
+		spelling->text = expression.text;
+		spelling->atomic = expression.atomic;
+		return;
+	}
+	spelling->text = hls_value_name(e, op);
+	spelling->atomic = true;
+	hls_line(e, "const %s %s = %s;", hls_type(e, type_scalar(op->result[0]->type)), spelling->text, expression.text);
+}
+
+static void count_uses(struct emitter *e)
+{
+	for (size_t i = 0; i < e->group.count; i++)
+		for (int k = 0; k < e->group.data[i]->operands; k++)
+			if (in_loop(e, e->group.data[i]->operand[k]))
+				hls_spelling(e, e->group.data[i]->operand[k])->lane_uses++;
+}
+
+/* A use of an escaping value inside the loop reads `name[l]`: its spelling says so once it is written. */
+void lanes_close(struct emitter *e)
+{
+	size_t count = e->group.count;
+	struct op **group = e->group.data;
+	if (!count)
+		return;
+	count_uses(e);
+	for (size_t i = 0; i < count; i++) {
+		if (group[i]->code == OP_MEMREF_STORE || !escapes(group[i]))
+			continue;
+		struct spelling *spelling = group[i]->result[0]->data;
+		spelling->text = hls_value_name(e, group[i]);
+		hls_line(e, "%s %s;", hls_type(e, group[i]->result[0]->type), spelling->text);
+	}
+	hls_line(e, "for (int l = 0; l < %lld; l++) {", (long long)e->group_lanes);
+	text_add(&e->body, "#pragma HLS unroll\n");
+	e->indent++;
+	for (size_t i = 0; i < count; i++)
+		write_operation(e, i);
+	e->indent--;
+	hls_line(e, "}");
+	e->group.count = 0;
+}
+
+/* Moved behind the loop, it would read an array after the loop has written it. */
+static bool reads_stored_array(const struct emitter *e, const struct op *op)
+{
+	for (int k = 0; k < op->operands; k++) {
+		const struct op *load = op->operand[k]->def;
+		for (size_t i = 0; load && load->code == OP_MEMREF_LOAD && i < e->group.count; i++)
+			if (e->group.data[i]->code == OP_MEMREF_STORE && e->group.data[i]->operand[1] == load->operand[0])
+				return true;
+	}
+	return false;
+}
+
+/* Of the open loop's operations, keeps those that serve anything but `push`; the others are returned, in order. */
+static size_t split_for(struct emitter *e, const struct op *push, struct op **only)
+{
+	size_t kept = 0, found = 0;
+	bool *mark = ARENA_ARRAY(e->arena, bool, e->group.count);
+	for (size_t i = 0; i < e->group.count; i++)
+		if (e->group.data[i]->results)
+			hls_spelling(e, e->group.data[i]->result[0])->lane_uses = e->group.data[i]->result[0] == push->operand[1];
+	for (size_t i = e->group.count; i-- > 0;) {
+		const struct op *op = e->group.data[i];
+		mark[i] = op->results && hls_spelling(e, op->result[0])->lane_uses == op->result[0]->uses && !reads_stored_array(e, op);
+		for (int k = 0; mark[i] && k < op->operands; k++)
+			if (in_loop(e, op->operand[k]))
+				hls_spelling(e, op->operand[k])->lane_uses++;
+	}
+	for (size_t i = 0; i < e->group.count; i++)
+		if (e->group.data[i]->results)
+			hls_spelling(e, e->group.data[i]->result[0])->lane_uses = 0;
+	for (size_t i = 0; i < e->group.count; i++) {
+		if (mark[i])
+			only[found++] = e->group.data[i];
+		else
+			e->group.data[kept++] = e->group.data[i];
+	}
+	e->group.count = kept;
+	return found;
+}
+
+bool lanes_push(struct emitter *e, const struct op *push, const char *when)
+{
+	if (!in_loop(e, push->operand[1]))
+		return false;
+	struct op **only = ARENA_ARRAY(e->arena, struct op *, e->group.count);
+	size_t count = split_for(e, push, only);
+	if (!count)
+		return false;
+	lanes_close(e);
+	hls_line(e, "%s{", when);
+	e->indent++;
+	for (size_t i = 0; i < count; i++)
+		VEC_PUSH(e->arena, &e->group, only[i]);
+	lanes_close(e);
+	hls_line(e, "%s.write(%s);", hls_spelling(e, push->operand[2])->text, hls_spelling(e, push->operand[1])->text);
+	e->indent--;
+	hls_line(e, "}");
+	return true;
+}

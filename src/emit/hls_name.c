@@ -1,0 +1,118 @@
+/* Names and types of the emitted C++. */
+#include "emit/hls.h"
+#include <ctype.h>
+#include <string.h>
+
+#define NAME_MOST 120         /* the vendor's tools truncate at 256, after adding prefixes of their own */
+
+/* Words of C++, Verilog and VHDL that a channel, array or argument could be called by; and those that the emitted text uses itself. */
+static const char *const reserved[] = {
+	"and", "array", "assign", "auto", "begin", "bit", "block", "bool", "break", "buffer", "bus", "byte", "case", "cell", "char", "class", "component", "config",
+	"const", "continue", "default", "delete", "disable", "do", "double", "else", "end", "enum", "event", "exit", "explicit", "export", "extern", "false", "file",
+	"float", "for", "force", "friend", "function", "generate", "goto", "group", "hls", "if", "in", "initial", "inline", "inout", "input", "int", "integer", "join",
+	"l", "label", "library", "local", "logic", "long", "loop", "main", "map", "module", "mutable", "namespace", "new", "next", "not", "null", "of", "on", "open",
+	"operator", "or", "others", "out", "output", "package", "parameter", "port", "private", "process", "program", "property", "protected", "public", "range", "real",
+	"record", "ref", "reg", "register", "release", "repeat", "report", "return", "select", "shared", "short", "signal", "signed", "sizeof", "small", "solve", "st",
+	"static", "string", "strong", "struct", "super", "switch", "table", "task", "template", "this", "throw", "time", "to", "tree", "tri", "true", "try", "type",
+	"typedef", "typename", "union", "unique", "units", "unsigned", "until", "use", "using", "var", "variable", "vector", "virtual", "void", "volatile", "wait",
+	"weak", "when", "while", "wire", "with", "word", "xor",
+};
+
+struct names names_new(struct arena *arena)
+{
+	struct names names = {.taken = map_new(arena)};
+	for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+		map_set(&names.taken, reserved[i], (void *)(uintptr_t)reserved[i]);
+	return names;
+}
+
+static char *identifier(struct arena *arena, const char *prefix, const char *name)
+{
+	bool has = !strncmp(name, prefix, strlen(prefix));
+	bool digit = isdigit((unsigned char)*name) && !*prefix;
+	char *text = text_format(arena, "%s%s%.*s", has ? "" : prefix, digit ? "n" : "", NAME_MOST, name);
+	for (char *c = text; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+	return text;
+}
+
+const char *names_add(struct names *names, const char *prefix, const char *name)
+{
+	struct arena *arena = names->taken.arena;
+	const char *base = identifier(arena, prefix, name), *text = base;
+	for (int n = 1; map_get(&names->taken, text); n++)
+		text = text_format(arena, "%s_%d", base, n);
+	map_set(&names->taken, text, (void *)(uintptr_t)text);
+	return text;
+}
+
+const char *emit_top_name(struct arena *arena, const char *design)
+{
+	struct names names = names_new(arena);
+	return names_add(&names, "", *design ? design : "design");
+}
+
+void hls_fail(struct emitter *e, const struct op *op, const char *what)
+{
+	struct text text = text_new(e->arena);
+	op_print_short(op, &text);
+	diag_error(e->module->diag, op->location, "%s %s", text.data, what);
+	e->failed = true;
+}
+
+int64_t word_lanes(const struct type *type)
+{
+	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
+}
+
+static const char *scalar_name(struct emitter *e, const struct type *type)
+{
+	if (type->kind == TYPE_INDEX)
+		return "int";
+	if (type->kind == TYPE_FLOAT && type->width == 32)
+		return "float";
+	if (type->kind == TYPE_INTEGER && type->width == 1)
+		return "bool";
+	if (type->kind == TYPE_INTEGER && (type->width == 8 || type->width == 16 || type->width == 32 || type->width == 64))
+		return text_format(e->arena, "int%d_t", type->width);
+	diag_error(e->module->diag, e->process ? e->process->location : NOWHERE, "a design cannot hold numbers of type %s", type->text);
+	diag_note(e->module->diag, "f32, i1, i8, i16, i32 and i64 can be held");
+	e->failed = true;
+	return "int";
+}
+
+static const char *word_name(struct emitter *e, const struct type *type)
+{
+	const struct type *scalar = type_scalar(type);
+	const char *element = scalar_name(e, scalar);
+	char *name = text_format(e->arena, "%sx%lld", scalar->text, (long long)type_elements(type));
+	if (map_get(&e->types, name))
+		return name;
+	map_set(&e->types, name, (void *)(uintptr_t)type);
+	text_add(&e->typedefs, "typedef hls::vector<%s, %lld> %s;\n", element, (long long)type_elements(type), name);
+	return name;
+}
+
+static const char *block_name(struct emitter *e, const struct type *type)
+{
+	const char *element = hls_type(e, type->element);
+	struct text name = text_new(e->arena), shape = text_new(e->arena);
+	text_add(&name, "block_%s", element);
+	for (int d = 0; d < type->rank; d++) {
+		text_add(&name, "_%lld", (long long)type->shape[d]);
+		text_add(&shape, "[%lld]", (long long)type->shape[d]);
+	}
+	if (!map_get(&e->types, name.data)) {
+		map_set(&e->types, name.data, (void *)(uintptr_t)type);
+		text_add(&e->typedefs, "typedef %s %s%s;\n", element, name.data, shape.data);
+	}
+	return name.data;
+}
+
+const char *hls_type(struct emitter *e, const struct type *type)
+{
+	if (type->kind == TYPE_MEMREF)
+		return block_name(e, type);
+	return word_lanes(type) > 1 ? word_name(e, type) : scalar_name(e, type_scalar(type));
+}

@@ -1,0 +1,473 @@
+/* One process: a static function of counted loops.  Channels and ports have the names that they have in the top function. */
+#include "emit/hls.h"
+#include <stdlib.h>
+#include <string.h>
+
+void hls_line(struct emitter *e, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	for (int i = 0; i < e->indent; i++)
+		text_add(&e->body, "\t");
+	text_add_arguments(&e->body, format, arguments);
+	text_add(&e->body, "\n");
+	va_end(arguments);
+}
+
+struct spelling *hls_spelling(struct emitter *e, const struct value *value)
+{
+	INVARIANT(e->module->guard, value->data, "a value is used before it is emitted");
+	return value->data;
+}
+
+void hls_bind(struct emitter *e, struct value *value, struct spelling spelling)
+{
+	value->data = arena_copy(e->arena, &spelling, sizeof spelling);
+}
+
+static void bind_name(struct emitter *e, struct value *value, const char *name)
+{
+	hls_bind(e, value, (struct spelling){.text = name, .atomic = true});
+}
+
+const char *hls_value_name(struct emitter *e, const struct op *op)
+{
+	const char *name = attr_text_or(op, "stream.name", NULL);
+	return names_add(&e->names, "", name ? name : text_format(e->arena, "v%d", e->values++));
+}
+
+const char *hls_element(struct emitter *e, const struct op *op, int array)
+{
+	struct text text = text_new(e->arena);
+	text_add(&text, "%s", hls_spelling(e, op->operand[array])->text);
+	for (int i = array + 1; i < op->operands; i++)
+		text_add(&text, "[%s]", hls_spelling(e, op->operand[i])->text);
+	return text.data;
+}
+
+static const struct attr *constant_value(const struct value *value)
+{
+	return value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+}
+
+/* `if (…) `, or nothing where the condition always holds; NULL: it never does. */
+static const char *condition(struct emitter *e, const struct value *when)
+{
+	const struct attr *value = constant_value(when);
+	if (value)
+		return value->integer ? "" : NULL;
+	return text_format(e->arena, "if (%s) ", hls_spelling(e, when)->text);
+}
+
+/* Gives the value `text` of op a name. */
+static void define_name(struct emitter *e, struct op *op, const char *text)
+{
+	const char *name = hls_value_name(e, op);
+	hls_line(e, "const %s %s = %s;", hls_type(e, op->result[0]->type), name, text);
+	bind_name(e, op->result[0], name);
+}
+
+/* The same for counters and conditions, which are written where they are used if that is one place. */
+static void define(struct emitter *e, struct op *op, struct spelling expression)
+{
+	const struct type *type = op->result[0]->type;
+	bool small = type->kind == TYPE_INDEX || (type->kind == TYPE_INTEGER && type->width == 1);
+	if (small && op->result[0]->uses == 1 && strlen(expression.text) <= 100)
+		hls_bind(e, op->result[0], expression);
+	else
+		define_name(e, op, expression.text);
+}
+
+/* ---- one function for each kind of operation */
+
+typedef void emit_function(struct emitter *e, struct op *op);
+
+static void emit_constant(struct emitter *e, struct op *op)
+{
+	const struct attr *value = attr_get(op, "value");
+	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
+	if (value->kind == ATTR_DENSE && value->splat) {
+		struct attr one = {.kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER, .type = scalar};
+		float real = 0;
+		memcpy(type_is_real(scalar) ? (void *)&real : (void *)&one.integer, value->data, type_is_real(scalar) ? 4 : value->bytes < 8 ? value->bytes : 8);
+		one.real = (double)real;
+		value = arena_copy(e->arena, &one, sizeof one);
+	}
+	const char *text = hls_constant(e, op, value, scalar);
+	hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = *text != '-' && *text != '(', .splat = word_lanes(type) > 1});
+}
+
+static void emit_scalar(struct emitter *e, struct op *op)
+{
+	const char *operand[3];
+	bool atomic[3];
+	for (int i = 0; i < op->operands; i++) {
+		operand[i] = hls_spelling(e, op->operand[i])->text;
+		atomic[i] = hls_spelling(e, op->operand[i])->atomic;
+	}
+	define(e, op, hls_scalar(e, op, operand, atomic));
+}
+
+static void emit_apply(struct emitter *e, struct op *op)
+{
+	const struct attr *attr = attr_get(op, "map");
+	struct text text = text_new(e->arena);
+	int terms = 0;
+	for (int d = 0; d < attr->map.dims; d++) {
+		int64_t factor = affine_at(attr->map, 0, d);
+		if (!factor)
+			continue;
+		const char *counter = hls_bracket(e->arena, hls_spelling(e, op->operand[d]));
+		text_add(&text, "%s", terms++ ? factor < 0 ? " - " : " + " : factor < 0 ? "-" : "");
+		text_add(&text, llabs(factor) == 1 ? "%s" : "%s * %lld", counter, (long long)llabs(factor));
+	}
+	int64_t constant = affine_constant(attr->map, 0);
+	if (!terms)
+		text_add(&text, "%lld", (long long)constant);
+	else if (constant)
+		text_add(&text, " %c %lld", constant < 0 ? '-' : '+', (long long)llabs(constant));
+	define(e, op, (struct spelling){.text = text.data, .atomic = !strpbrk(text.data, " -")});
+}
+
+static void emit_take(struct emitter *e, struct op *op)
+{
+	const char *fifo = hls_spelling(e, op->operand[1])->text, *type = hls_type(e, op->result[0]->type), *when = condition(e, op->operand[0]);
+	bool used = op->result[0]->uses > 0, always = when && !*when;
+	const char *name = names_add(&e->names, "", text_format(e->arena, "%s_word", !strncmp(fifo, "s_", 2) ? fifo + 2 : fifo));
+	bind_name(e, op->result[0], name);
+	if (!used && when)
+		hls_line(e, "%s%s.read();", when, fifo);
+	else if (always)
+		hls_line(e, "const %s %s = %s.read();", type, name, fifo);
+	if (!used || always)
+		return;
+	text_add(&e->registers, "\t%s %s(0);\n", type, name);
+	if (when)
+		hls_line(e, "%s%s = %s.read();", when, name, fifo);
+}
+
+static const char *whole_word(struct emitter *e, const struct value *value)
+{
+	const struct spelling *spelling = hls_spelling(e, value);
+	return spelling->splat ? text_format(e->arena, "%s(%s)", hls_type(e, value->type), spelling->text) : spelling->text;
+}
+
+static void emit_push(struct emitter *e, struct op *op)
+{
+	const char *when = condition(e, op->operand[0]);
+	if (when)
+		hls_line(e, "%s%s.write(%s);", when, hls_spelling(e, op->operand[2])->text, whole_word(e, op->operand[1]));
+}
+
+static bool conditional_push(struct emitter *e, struct op *op)
+{
+	const char *when = condition(e, op->operand[0]);
+	return when && *when && lanes_push(e, op, when);
+}
+
+static struct op *release_of(const struct op *acquire)
+{
+	for (struct op *op = acquire->next; op; op = op->next)
+		if (op->code == OP_RELEASE && op->operand[0] == acquire->result[0])
+			return op;
+	return NULL;
+}
+
+/* The lock goes out of scope with the body that it opens and closes. */
+static bool spans_body(const struct op *acquire, const struct op *release)
+{
+	const struct op *end = release->next;
+	bool first = true;
+	for (const struct op *op = acquire->previous; op; op = op->previous)
+		first = first && op->code == OP_CONSTANT;
+	return first && end && (end->code == OP_YIELD || end->code == OP_RETURN);
+}
+
+static void emit_acquire(struct emitter *e, struct op *op)
+{
+	const struct op *release = release_of(op);
+	if (!release) {
+		hls_fail(e, op, "is not released in the same body");
+		return;
+	}
+	const char *name = names_add(&e->names, "", attr_text_or(op, "stream.name", "held"));
+	if (!spans_body(op, release)) {
+		hls_line(e, "{");
+		e->indent++;
+	}
+	bool write = text_same(attr_text_or(op, "side", NULL), "write");
+	hls_line(e, "hls::%s<%s> %s(%s);", write ? "write_lock" : "read_lock", hls_type(e, op->result[0]->type), name, hls_spelling(e, op->operand[0])->text);
+	bind_name(e, op->result[0], name);
+}
+
+static void emit_release(struct emitter *e, struct op *op)
+{
+	const struct op *acquire = op->operand[0]->def;
+	if (spans_body(acquire, op))
+		return;
+	e->indent--;
+	hls_line(e, "}");
+}
+
+static void emit_alloca(struct emitter *e, struct op *op)
+{
+	const struct type *type = op->result[0]->type;
+	const char *name = hls_value_name(e, op), *storage = attr_text_or(op, "stream.storage", ""), *element = hls_type(e, type->element);
+	int64_t partition = attr_integer_or(op, "stream.partition", 1), last = type->rank ? type->shape[type->rank - 1] : 1;
+	struct text shape = text_new(e->arena);
+	for (int d = 0; d < type->rank; d++)
+		text_add(&shape, "[%lld]", (long long)type->shape[d]);
+	bind_name(e, op->result[0], name);
+	hls_line(e, "%s %s%s;", element, name, type->rank ? shape.data : "[1]");
+	if (text_same(storage, "registers"))
+		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n", name);
+	else if (partition > 1 && partition >= last)
+		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n", name, type->rank);
+	else if (partition > 1)
+		text_add(&e->body, "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n", name, (long long)partition, type->rank);
+	if (*storage && !text_same(storage, "registers"))
+		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name, storage);
+}
+
+/* Whether a loaded word may be read where it is used: every use is in this body and comes before anything that may write the array. */
+static bool reads_late(const struct op *load)
+{
+	int found = 0;
+	for (const struct op *op = load->next; op && found < load->result[0]->uses; op = op->next) {
+		for (int i = 0; i < op->operands; i++)
+			found += op->operand[i] == load->result[0];
+		bool writes = op->code == OP_FOR || op->code == OP_RELEASE || (op->code == OP_MEMREF_STORE && op->operand[1] == load->operand[0]);
+		if (writes && found < load->result[0]->uses)
+			return false;
+	}
+	return found == load->result[0]->uses;
+}
+
+/* Words are read where their lanes are used; of scalars, those that are only passed on. */
+static bool may_read_late(const struct op *load)
+{
+	const struct op *user = load->next;
+	if (word_lanes(load->result[0]->type) > 1)
+		return reads_late(load);
+	if (load->result[0]->uses != 1)
+		return false;
+	for (; user; user = user->next)
+		for (int i = 0; i < user->operands; i++)
+			if (user->operand[i] == load->result[0])
+				return (user->code == OP_JOIN_LANES || user->code == OP_PUSH) && reads_late(load);
+	return false;
+}
+
+static void emit_load(struct emitter *e, struct op *op)
+{
+	const char *element = hls_element(e, op, 0);
+	bool port = op->operand[0]->type->shape[0] < 0;
+	if (op->operands == 1)
+		element = text_format(e->arena, "%s[0]", element);
+	if (!port && may_read_late(op)) {
+		bind_name(e, op->result[0], element);
+		return;
+	}
+	define_name(e, op, element);
+}
+
+static void emit_store(struct emitter *e, struct op *op)
+{
+	hls_line(e, "%s%s = %s;", hls_element(e, op, 1), op->operands == 2 ? "[0]" : "", whole_word(e, op->operand[0]));
+}
+
+static void emit_lane(struct emitter *e, struct op *op)
+{
+	const struct spelling *word = hls_spelling(e, op->operand[0]), *lane = hls_spelling(e, op->operand[1]);
+	bool alone = word->splat || word_lanes(op->operand[0]->type) == 1;
+	if (alone)
+		hls_bind(e, op->result[0], (struct spelling){.text = word->text, .atomic = word->atomic});
+	else
+		define_name(e, op, text_format(e->arena, "%s[%s]", word->text, lane->text));
+}
+
+static void emit_set_lane(struct emitter *e, struct op *op)
+{
+	const char *name = hls_value_name(e, op), *value = hls_spelling(e, op->operand[0])->text;
+	bool alone = word_lanes(op->result[0]->type) == 1;
+	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name, alone ? value : whole_word(e, op->operand[1]));
+	if (!alone)
+		hls_line(e, "%s[%s] = %s;", name, hls_spelling(e, op->operand[2])->text, value);
+	bind_name(e, op->result[0], name);
+}
+
+static void emit_broadcast(struct emitter *e, struct op *op)
+{
+	const struct spelling *scalar = hls_spelling(e, op->operand[0]);
+	bool word = word_lanes(op->result[0]->type) > 1;
+	hls_bind(e, op->result[0], (struct spelling){.text = scalar->text, .atomic = scalar->atomic, .splat = word});
+}
+
+static void emit_join(struct emitter *e, struct op *op)
+{
+	int64_t width = word_lanes(op->operand[0]->type);
+	const char *name = hls_value_name(e, op);
+	bind_name(e, op->result[0], name);
+	hls_line(e, "%s %s;", hls_type(e, op->result[0]->type), name);
+	if (width > 1) {
+		hls_line(e, "for (int l = 0; l < %lld; l++) {", (long long)width);
+		text_add(&e->body, "#pragma HLS unroll\n");
+	}
+	for (int i = 0; i < op->operands; i++) {
+		const struct spelling *part = hls_spelling(e, op->operand[i]);
+		const char *at = width == 1 ? text_format(e->arena, "%d", i) : i ? text_format(e->arena, "%lld + l", (long long)(i * width)) : "l";
+		hls_line(e, "%s%s[%s] = %s%s;", width > 1 ? "\t" : "", name, at, part->text, width == 1 || part->splat ? "" : "[l]");
+	}
+	if (width > 1)
+		hls_line(e, "}");
+}
+
+/* A helper for each operation and word: level by level, neighbours first. */
+static const char *tree_helper(struct emitter *e, struct op *op)
+{
+	const char *kind = attr_text_or(op, "kind", ""), *dot = strchr(kind, '.'), *word = hls_type(e, op->operand[0]->type);
+	const char *scalar = hls_type(e, op->result[0]->type), *from = "x";
+	char *name = text_format(e->arena, "tree_%s_%s", dot ? dot + 1 : kind, word);
+	if (map_get(&e->made, name))
+		return name;
+	map_set(&e->made, name, op);
+	struct value left = {.type = op->result[0]->type}, right = left, *operand[] = {&left, &right};
+	struct op pair = *op;
+	pair.code = op_code_of(kind, strlen(kind));
+	pair.operands = 2;
+	pair.operand = operand;
+	if (pair.code == OP_NONE)
+		hls_fail(e, op, "has an unknown kind");
+	text_add(&e->helpers, "static %s %s(const %s &x)\n{\n#pragma HLS inline\n", scalar, name, word);
+	for (int64_t lanes = word_lanes(op->operand[0]->type); lanes > 1 && !e->failed; lanes = (lanes + 1) / 2) {
+		const char *to = text_format(e->arena, "t%lld", (long long)((lanes + 1) / 2));
+		const char *text[] = {text_format(e->arena, "%s[2 * l]", from), text_format(e->arena, "%s[2 * l + 1]", from)};
+		const bool atomic[] = {true, true};
+		text_add(&e->helpers, "\t%s %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", scalar, to, (long long)((lanes + 1) / 2), to);
+		text_add(&e->helpers, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = %s;\n\t}\n", (long long)(lanes / 2), to, hls_scalar(e, &pair, text, atomic).text);
+		if (lanes & 1)
+			text_add(&e->helpers, "\t%s[%lld] = %s[%lld];\n", to, (long long)(lanes / 2), from, (long long)(lanes - 1));
+		from = to;
+	}
+	text_add(&e->helpers, "\treturn %s[0];\n}\n\n", from);
+	return name;
+}
+
+static void emit_tree(struct emitter *e, struct op *op)
+{
+	const struct spelling *word = hls_spelling(e, op->operand[0]);
+	if (word_lanes(op->operand[0]->type) == 1) {
+		hls_bind(e, op->result[0], *word);
+		return;
+	}
+	define_name(e, op, text_format(e->arena, "%s(%s)", tree_helper(e, op), whole_word(e, op->operand[0])));
+}
+
+static void emit_for(struct emitter *e, struct op *op)
+{
+	struct value *counter = op->region[0]->argument[0];
+	const char *given = attr_text_or(op, "stream.name", NULL);
+	const char *name = names_add(&e->names, "", given ? given : text_format(e->arena, "i%d", e->depth));
+	int64_t interval = attr_integer_or(op, "stream.pipeline", 0);
+	const struct attr *step = constant_value(op->operand[2]);
+	if (op->results)
+		hls_fail(e, op, "carries values");
+	bind_name(e, counter, name);
+	const char *lower = hls_spelling(e, op->operand[0])->text, *upper = hls_spelling(e, op->operand[1])->text;
+	const char *advance = step && step->integer == 1 ? text_format(e->arena, "%s++", name) : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
+	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
+	if (interval)
+		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval, text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
+	e->indent++;
+	e->depth++;
+	hls_block(e, op->region[0]);
+	e->depth--;
+	e->indent--;
+	hls_line(e, "}");
+}
+
+static emit_function *const functions[OP_COUNT] = {
+	[OP_CONSTANT] = emit_constant, [OP_APPLY] = emit_apply,       [OP_TAKE] = emit_take,           [OP_PUSH] = emit_push,
+	[OP_ACQUIRE] = emit_acquire,   [OP_RELEASE] = emit_release,   [OP_ALLOCA] = emit_alloca,       [OP_MEMREF_LOAD] = emit_load,
+	[OP_MEMREF_STORE] = emit_store, [OP_LANE] = emit_lane,        [OP_SET_LANE] = emit_set_lane,   [OP_BROADCAST] = emit_broadcast,
+	[OP_JOIN_LANES] = emit_join,   [OP_SPLIT_LANES] = emit_lane,   [OP_TREE] = emit_tree,           [OP_FOR] = emit_for,
+};
+
+static void emit_op(struct emitter *e, struct op *op)
+{
+	if (op->code == OP_YIELD || op->code == OP_RETURN)
+		return;
+	if (op->results && !op->result[0]->uses && op->code != OP_TAKE && op->code != OP_ACQUIRE)
+		return;
+	if (op->code == OP_BROADCAST) {
+		emit_broadcast(e, op);
+		return;
+	}
+	if (lanes_take(e, op))
+		return;
+	if (op->code == OP_PUSH && conditional_push(e, op))
+		return;
+	lanes_before(e, op);
+	if (functions[op->code])
+		functions[op->code](e, op);
+	else if (op_info[op->code].levels & LEVEL_BODY)
+		emit_scalar(e, op);
+	else
+		hls_fail(e, op, "has no spelling in C++");
+}
+
+void hls_block(struct emitter *e, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next)
+		emit_op(e, op);
+	lanes_close(e);
+}
+
+static const char *parameter(struct emitter *e, const struct op *call, int i, const char *name)
+{
+	const struct type *type = call->operand[i]->type;
+	if (type->kind == TYPE_FIFO)
+		return text_format(e->arena, "hls::stream<%s> &%s", hls_type(e, type->element), name);
+	if (type->kind == TYPE_BLOCKS)
+		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
+	bool write = emit_port(e->main, call->operand[i]->index).write;
+	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_type(e, type->element), name);
+}
+
+static struct op *call_of(struct emitter *e, const struct op *process)
+{
+	const char *symbol = attr_text_or(process, "sym_name", "");
+	for (struct op *op = e->main->region[0]->first; op; op = op->next)
+		if (op->code == OP_CALL && text_same(attr_text_or(op, "callee", NULL), symbol))
+			return op;
+	return NULL;
+}
+
+/* Channels and ports are called by the names that the process gives its arguments, or else as in the top function. */
+void hls_process(struct emitter *e, struct op *process)
+{
+	const struct op *call = call_of(e, process);
+	struct block *body = process->region[0];
+	if (!call) {
+		hls_fail(e, process, "is never started");
+		return;
+	}
+	e->process = process;
+	e->names = names_new(e->arena);
+	e->body = text_new(e->arena);
+	e->registers = text_new(e->arena);
+	e->indent = 1;
+	e->values = e->depth = 0;
+	struct text head = text_new(e->arena);
+	for (int i = 0; i < body->arguments; i++) {
+		const struct attr *given = function_argument_attr(process, i, "stream.name");
+		const char *name = names_add(&e->names, "", given ? given->text : hls_spelling(e, call->operand[i])->text);
+		bind_name(e, body->argument[i], name);
+		text_add(&head, "%s%s", i ? ", " : "", parameter(e, call, i, name));
+	}
+	hls_block(e, body);
+	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, "sym_name", "")), head.data ? head.data : "");
+	text_add_bytes(e->out, e->registers.data ? e->registers.data : "", e->registers.size);
+	text_add_bytes(e->out, e->body.data ? e->body.data : "", e->body.size);
+	text_add(e->out, "}\n\n");
+}

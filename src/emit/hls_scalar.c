@@ -1,0 +1,191 @@
+/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type; $U: the unsigned type of operand 0. */
+#include "emit/hls.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct form {
+	const char *real, *integer, *index;       /* by the kind of the last operand; index also stands for i1 where logic is meant */
+};
+
+static const struct form forms[OP_COUNT] = {
+	[OP_ADDF] = {.real = "$0 + $1"},
+	[OP_SUBF] = {.real = "$0 - $1"},
+	[OP_MULF] = {.real = "$0 * $1"},
+	[OP_DIVF] = {.real = "st_div($0, $1)"},
+	[OP_NEGF] = {.real = "-$0"},
+	[OP_MAXIMUMF] = {.real = "st_maximum($0, $1)"},
+	[OP_MINIMUMF] = {.real = "st_minimum($0, $1)"},
+	[OP_MAXNUMF] = {.real = "st_maxnum($0, $1)"},
+	[OP_MINNUMF] = {.real = "st_minnum($0, $1)"},
+	[OP_ADDI] = {.integer = "st_add<$T>($0, $1)", .index = "$0 + $1"},
+	[OP_SUBI] = {.integer = "st_sub<$T>($0, $1)", .index = "$0 - $1"},
+	[OP_MULI] = {.integer = "st_mul<$T>($0, $1)", .index = "$0 * $1"},
+	[OP_DIVSI] = {.integer = "st_quotient<$T>($0, $1)", .index = "st_quotient<$T>($0, $1)"},
+	[OP_REMSI] = {.integer = "st_remainder<$T>($0, $1)", .index = "st_remainder<$T>($0, $1)"},
+	[OP_FLOORDIVSI] = {.integer = "st_quotient_floor<$T>($0, $1)", .index = "st_quotient_floor<$T>($0, $1)"},
+	[OP_ANDI] = {.integer = "($T)($0 & $1)", .index = "$0 & $1"},
+	[OP_ORI] = {.integer = "($T)($0 | $1)", .index = "$0 | $1"},
+	[OP_XORI] = {.integer = "($T)($0 ^ $1)", .index = "$0 ^ $1"},
+	[OP_MAXSI] = {.integer = "st_max<$T>($0, $1)", .index = "st_max<$T>($0, $1)"},
+	[OP_MINSI] = {.integer = "st_min<$T>($0, $1)", .index = "st_min<$T>($0, $1)"},
+	[OP_SITOFP] = {.integer = "(float)$0"},
+	[OP_UITOFP] = {.integer = "(float)($U)$0"},
+	[OP_FPTOSI] = {.real = "st_saturate<$T>($0)"},
+	[OP_EXTSI] = {.integer = "($T)$0"},
+	[OP_EXTUI] = {.integer = "($T)($U)$0"},
+	[OP_TRUNCI] = {.integer = "($T)$0"},
+	[OP_INDEX_CAST] = {.integer = "($T)$0", .index = "($T)$0"},
+	[OP_ABSF] = {.real = "st_abs($0)"},
+	[OP_EXP] = {.real = "st_exp($0)"},
+	[OP_LOG] = {.real = "st_log($0)"},
+	[OP_SQRT] = {.real = "st_sqrt($0)"},
+	[OP_RSQRT] = {.real = "st_rsqrt($0)"},
+	[OP_TANH] = {.real = "st_tanh($0)"},
+	[OP_ERF] = {.real = "st_erf($0)"},
+	[OP_SIN] = {.real = "st_sin($0)"},
+	[OP_COS] = {.real = "st_cos($0)"},
+	[OP_POWF] = {.real = "st_pow($0, $1)"},
+	[OP_FPOWI] = {.integer = "st_powi($0, (int32_t)$1)"},
+	[OP_FLOOR] = {.real = "st_floor($0)"},
+	[OP_CEIL] = {.real = "st_ceil($0)"},
+	[OP_ROUNDEVEN] = {.real = "st_round_even($0)"},
+};
+
+/* On i1, which C++ holds as 0 or 1 and the IR as 0 or -1. */
+static const char *const bit_forms[OP_COUNT] = {
+	[OP_ADDI] = "$0 != $1", [OP_SUBI] = "$0 != $1", [OP_MULI] = "$0 && $1",
+	[OP_ANDI] = "$0 && $1", [OP_ORI] = "$0 || $1",  [OP_XORI] = "$0 != $1",
+	[OP_MAXSI] = "$0 && $1", [OP_MINSI] = "$0 || $1",
+	[OP_EXTSI] = "($T)($0 ? -1 : 0)", [OP_EXTUI] = "($T)($0 ? 1 : 0)", [OP_INDEX_CAST] = "$0 ? -1 : 0",
+	[OP_SITOFP] = "$0 ? -1.0f : 0.0f", [OP_UITOFP] = "$0 ? 1.0f : 0.0f",
+};
+
+/* By MLIR's number of the predicate. */
+static const char *const real_comparisons[] = {
+	"false", "$0 == $1", "$0 > $1", "$0 >= $1", "$0 < $1", "$0 <= $1", "$0 < $1 || $0 > $1", "$0 == $0 && $1 == $1",
+	"!($0 < $1 || $0 > $1)", "!($0 <= $1)", "!($0 < $1)", "!($0 >= $1)", "!($0 > $1)", "$0 != $1", "$0 != $0 || $1 != $1", "true",
+};
+static const char *const integer_comparisons[] = {
+	"$0 == $1", "$0 != $1", "$0 < $1", "$0 <= $1", "$0 > $1", "$0 >= $1",
+	"(uint64_t)$0 < (uint64_t)$1", "(uint64_t)$0 <= (uint64_t)$1", "(uint64_t)$0 > (uint64_t)$1", "(uint64_t)$0 >= (uint64_t)$1",
+};
+
+const char *hls_bracket(struct arena *arena, const struct spelling *spelling)
+{
+	return spelling->atomic ? spelling->text : text_format(arena, "(%s)", spelling->text);
+}
+
+static bool is_bit(const struct type *type)
+{
+	return type->kind == TYPE_INTEGER && type->width == 1;
+}
+
+static const char *comparison(const struct op *op)
+{
+	int64_t predicate = attr_integer_or(op, "predicate", -1);
+	bool real = op->code == OP_CMPF;
+	int64_t most = real ? 15 : 9;
+	if (predicate < 0 || predicate > most)
+		return NULL;
+	if (!real && predicate > 1 && is_bit(type_scalar(op->operand[0]->type)))
+		return NULL;
+	return real ? real_comparisons[predicate] : integer_comparisons[predicate];
+}
+
+/* Counters are never negative and divisors mostly constants: then the plain operator is the same. */
+static const char *division(const struct op *op)
+{
+	if (op->code != OP_DIVSI && op->code != OP_REMSI)
+		return NULL;
+	const struct op *divisor = op->operand[1]->def;
+	const struct attr *value = divisor && divisor->code == OP_CONSTANT ? attr_get(divisor, "value") : NULL;
+	if (op->result[0]->type->kind != TYPE_INDEX || !value || value->integer <= 0)
+		return NULL;
+	return op->code == OP_DIVSI ? "$0 / $1" : "$0 % $1";
+}
+
+static const char *form_of(const struct op *op)
+{
+	const struct type *last = type_scalar(op->operand[op->operands - 1]->type);
+	if (op->code == OP_CMPF || op->code == OP_CMPI)
+		return comparison(op);
+	if (op->code == OP_SELECT)
+		return "$0 ? $1 : $2";
+	if (op->code == OP_TRUNCI && is_bit(type_scalar(op->result[0]->type)))
+		return "($0 & 1) != 0";
+	if (is_bit(last))
+		return bit_forms[op->code];
+	const char *plain = division(op);
+	if (plain)
+		return plain;
+	const struct form *form = &forms[op->code];
+	return last->kind == TYPE_INDEX ? form->index : last->kind == TYPE_INTEGER ? form->integer : form->real;
+}
+
+static const char *unsigned_name(struct emitter *e, const struct type *scalar)
+{
+	return text_format(e->arena, "uint%d_t", scalar->kind == TYPE_INDEX ? 64 : scalar->width);
+}
+
+static bool is_call(const char *form)
+{
+	size_t size = strlen(form);
+	return !strncmp(form, "st_", 3) && form[size - 1] == ')';
+}
+
+struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *const *operand, const bool *atomic)
+{
+	const char *form = form_of(op);
+	if (!form) {
+		hls_fail(e, op, "has no spelling in C++ on this type");
+		return (struct spelling){.text = "0", .atomic = true};
+	}
+	bool call = is_call(form);
+	struct text text = text_new(e->arena);
+	for (const char *at = form; *at; at++) {
+		if (*at != '$') {
+			text_add_bytes(&text, at, 1);
+			continue;
+		}
+		at++;
+		int index = *at - '0';
+		if (*at == 'T')
+			text_add(&text, "%s", hls_type(e, type_scalar(op->result[0]->type)));
+		else if (*at == 'U')
+			text_add(&text, "%s", unsigned_name(e, type_scalar(op->operand[0]->type)));
+		else
+			text_add(&text, call || atomic[index] ? "%s" : "(%s)", operand[index]);
+	}
+	return (struct spelling){.text = text.data, .atomic = call};
+}
+
+static const char *real_constant(struct emitter *e, double real)
+{
+	float value = (float)real;
+	if (isnan(value))
+		return "st_float(ST_NAN_BITS)";
+	if (isinf(value))
+		return value > 0 ? "st_float(ST_INF_BITS)" : "-st_float(ST_INF_BITS)";
+	char *text = text_format(e->arena, "%.9g", (double)value);
+	if (strtof(text_format(e->arena, "%.6g", (double)value), NULL) == value)
+		text = text_format(e->arena, "%.6g", (double)value);
+	return text_format(e->arena, strpbrk(text, ".e") ? "%sf" : "%s.0f", text);
+}
+
+const char *hls_constant(struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar)
+{
+	if (type_is_real(scalar) && attr->kind == ATTR_FLOAT)
+		return real_constant(e, attr->real);
+	if (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL) {
+		hls_fail(e, op, "is not a number");
+		return "0";
+	}
+	if (is_bit(scalar))
+		return attr->integer ? "true" : "false";
+	if (scalar->kind == TYPE_INTEGER && scalar->width != 32)
+		return text_format(e->arena, "(%s)%lld", hls_type(e, scalar), (long long)attr->integer);
+	if (attr->integer == INT32_MIN)
+		return "(-2147483647 - 1)";
+	return text_format(e->arena, "%lld", (long long)attr->integer);
+}

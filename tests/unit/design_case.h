@@ -1,0 +1,107 @@
+/* Shared by the tests of what is emitted: a module taken to hardware level, and random numbers for its inputs. */
+#ifndef DESIGN_CASE_H
+#define DESIGN_CASE_H
+#define _GNU_SOURCE           /* mkdtemp */
+#include "base/data.h"
+#include "driver/passes.h"
+#include "frontend/import.h"
+#include "model/platform.h"
+#include "sim/eval.h"
+#include "sim/scalar.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define TENSORS_MOST 16
+
+struct design_case {
+	struct guard guard;
+	struct diag diag;
+	struct arena *arena;
+	struct module *module;
+	int inputs, results;
+	struct tensor input[TENSORS_MOST], result[TENSORS_MOST];
+	const char *folder;       /* temporary; removed by case_finish */
+};
+
+static inline const char *case_messages(struct design_case *c)
+{
+	struct text text = text_new(c->arena);
+	text_add(&text, "%s", "");
+	diag_print(&c->diag, &text);
+	return text.data;
+}
+
+static inline uint64_t case_random(void)
+{
+	static uint64_t seed = 88172645463325252u;
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static inline void case_fill(struct design_case *c, const struct tensor *tensor)
+{
+	const struct type *scalar = type_scalar(tensor->type);
+	union scalar value;
+	for (int64_t i = 0; i < type_elements(tensor->type); i++) {
+		int64_t number = (int64_t)(case_random() % 2001) - 1000;
+		value = scalar_constant(scalar, (double)number / 500.0, scalar->kind == TYPE_INTEGER && scalar->width > 8 ? llabs(number) % 4 : number);
+		union scalar cell;
+		scalar_fill(scalar, &cell, value, 1);
+		scalar_write(scalar, &cell, tensor->data, i, 1, 1);
+	}
+	(void)c;
+}
+
+static inline void case_folder(struct design_case *c)
+{
+	char name[] = "/tmp/stc-test-XXXXXX";
+	assert_non_null(mkdtemp(name));
+	c->folder = text_copy(c->arena, name, sizeof name - 1);
+}
+
+/* Reads the text and runs every pass that it needs to get to hardware level. */
+static inline void case_start(struct design_case *c, const char *text)
+{
+	memset(c, 0, sizeof *c);
+	c->arena = arena_new(&c->guard);
+	c->diag.arena = c->arena;
+	case_folder(c);
+	if (setjmp(c->guard.leave))
+		fail_msg("broken invariant: %s", c->guard.message);
+	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
+	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
+	for (int i = 0; c->module && i < pass_count; i++)
+		if (passes[i].needed == c->module->level && !passes[i].run(&context, c->module))
+			c->module = NULL;
+	if (c->module && c->module->level == LEVEL_STREAM && !make_processes(&context, c->module))
+		c->module = NULL;
+	if (!c->module || !ir_verify(c->module) || c->module->level != LEVEL_HARDWARE)
+		fail_msg("not compiled: %s", case_messages(c));
+	const struct attr *inputs = attr_get(module_main(c->module), "stream.inputs");
+	c->inputs = eval_inputs(c->module);
+	c->results = eval_results(c->module);
+	assert_true(c->inputs <= TENSORS_MOST && c->results <= TENSORS_MOST);
+	for (int i = 0; i < c->inputs; i++) {
+		c->input[i].type = attr_item(inputs->items[i].value, "type")->type;
+		c->input[i].data = arena_alloc(c->arena, tensor_bytes(c->input[i].type) + 1);
+		case_fill(c, &c->input[i]);
+	}
+}
+
+static inline void case_finish(struct design_case *c)
+{
+	int status = system(text_format(c->arena, "rm -rf %s", c->folder));
+	assert_int_equal(status, 0);
+	arena_free(c->arena);
+}
+#endif

@@ -1,0 +1,316 @@
+/* The emitted C++ against the evaluator, bit for bit: it is compiled as a design's Makefile would, loaded, and started on packed buffers. */
+#include "design_case.h"
+#include "emit/emit.h"
+#include "model/image.h"
+
+#include <dlfcn.h>
+
+#define PORTS_MOST 16
+
+static void write_text(const char *path, const struct text *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text->data, 1, text->size, file), text->size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* ---- buffers, as the module describes them */
+
+static struct segment segment_of(struct design_case *c, const struct attr *attr, const struct type *host, const struct type *word)
+{
+	const struct attr *conditions = attr_item(attr, "conditions");
+	int dims = attr_item(attr, "trips")->count;
+	int64_t *rows = ARENA_ARRAY(c->arena, int64_t, conditions->count * (dims + 1) + 1);
+	for (int i = 0; i < conditions->count; i++)
+		memcpy(rows + i * (dims + 1), conditions->items[i].value->integers, sizeof *rows * (size_t)(dims + 1));
+	return (struct segment){
+		.offset = attr_item(attr, "offset")->integer, .base = attr_item(attr, "base")->integer, .dims = dims,
+		.trip = attr_item(attr, "trips")->integers, .stride = attr_item(attr, "strides")->integers,
+		.conditions = conditions->count, .condition = rows,
+		.host_bytes = scalar_storage_bytes(type_scalar(host)), .image_bytes = scalar_storage_bytes(type_scalar(word)),
+	};
+}
+
+static void move_segments(struct design_case *c, const struct attr *buffer, void *image, const struct attr *entry, const struct tensor *tensor, bool pack)
+{
+	const struct attr *segments = attr_item(buffer, "segments");
+	for (int s = 0; s < segments->count; s++) {
+		const struct attr *attr = segments->items[s].value;
+		if (!text_same(attr_item(attr, "name")->text, attr_item(entry, "name")->text))
+			continue;
+		struct segment segment = segment_of(c, attr, tensor->type, attr_item(buffer, "word")->type);
+		if (pack)
+			segment_pack(&segment, tensor->data, image, 0, 0, segment_elements(&segment));
+		else
+			segment_unpack(&segment, image, tensor->data);
+	}
+}
+
+static void call(void *function, int ports, void **port)
+{
+	typedef void top(void *, void *, void *, void *, void *, void *, void *, void *);
+	assert_true(ports <= 8);
+	top *start;
+	memcpy(&start, &function, sizeof start);
+	start(port[0], port[1], port[2], port[3], port[4], port[5], port[6], port[7]);
+}
+
+static void *load(struct design_case *c, const char *flags)
+{
+	struct text out = text_new(c->arena);
+	if (!emit_hls(c->module, "design", &out))
+		fail_msg("not emitted: %s", case_messages(c));
+	const char *source = text_format(c->arena, "%s/design.cpp", c->folder), *library = text_format(c->arena, "%s/design.so", c->folder);
+	write_text(source, &out);
+	if (getenv("STC_KEEP"))
+		write_text(getenv("STC_KEEP"), &out);
+	const char *command = text_format(c->arena, "g++ -std=c++17 %s -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -I" STC_SOURCE_DIR "/runtime/include -o %s %s", flags, library, source);
+	if (system(command))
+		fail_msg("the emitted C++ is not accepted:\n%s", out.data);
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		fail_msg("%s", dlerror());
+	return handle;
+}
+
+/* Inputs of role state are left out: their rows are tested where there is a runtime. */
+static void expect_same(struct design_case *c)
+{
+	const struct op *main = module_main(c->module);
+	const struct attr *buffers = attr_get(main, "stream.buffers"), *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
+	void *image[PORTS_MOST] = {0}, *port[PORTS_MOST] = {0}, *handle = load(c, "-O2"), *function = dlsym(handle, "design");
+	assert_non_null(function);
+	if (!eval_module(c->module, c->arena, c->inputs, c->input, c->result))
+		fail_msg("not evaluated: %s", case_messages(c));
+	for (int b = 0; b < buffers->count; b++) {
+		const struct attr *buffer = buffers->items[b].value;
+		image[b] = arena_alloc(c->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
+		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
+		for (int i = 0; i < c->inputs; i++)
+			move_segments(c, buffer, image[b], inputs->items[i].value, &c->input[i], true);
+		for (int p = 0; p < emit_ports(c->module); p++)
+			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
+				port[p] = image[b];
+	}
+	call(function, emit_ports(c->module), port);
+	const char *(*region_error)(void);
+	void *symbol = dlsym(handle, "st_region_error");
+	memcpy(&region_error, &symbol, sizeof region_error);
+	if (region_error())
+		fail_msg("%s", region_error());
+	for (int r = 0; r < c->results; r++) {
+		size_t bytes = tensor_bytes(c->result[r].type);
+		struct tensor got = {.type = c->result[r].type, .data = arena_alloc(c->arena, bytes)};
+		for (int b = 0; b < buffers->count; b++)
+			move_segments(c, buffers->items[b].value, image[b], outputs->items[r].value, &got, false);
+		if (memcmp(got.data, c->result[r].data, bytes))
+			fail_msg("result %d differs", r);
+	}
+	dlclose(handle);
+}
+
+static void check(const char *text)
+{
+	struct design_case c;
+	case_start(&c, text);
+	expect_same(&c);
+	case_finish(&c);
+}
+
+/* A matrix product with bias, an activation, a row sum and a division by it: reductions, converters, forks and casts. */
+static void test_compiled_network(void **state)
+{
+	(void)state;
+	check("#ik = affine_map<(i, j, k) -> (i, k)>\n#jk = affine_map<(i, j, k) -> (j, k)>\n#ij3 = affine_map<(i, j, k) -> (i, j)>\n"
+	      "#ij = affine_map<(i, j) -> (i, j)>\n#j = affine_map<(i, j) -> (j)>\n#i = affine_map<(i, j) -> (i)>\n"
+	      "func.func @main(%x: tensor<4x32xf32>, %w: tensor<64x32xf32>, %b: tensor<64xf32>) -> tensor<4x64xf32> {\n"
+	      "  %zero = arith.constant 0.0 : f32\n"
+	      "  %e = tensor.empty() : tensor<4x64xf32>\n"
+	      "  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x64xf32>) -> tensor<4x64xf32>\n"
+	      "  %y = linalg.generic {indexing_maps = [#ik, #jk, #ij3], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}\n"
+	      "      ins(%x, %w : tensor<4x32xf32>, tensor<64x32xf32>) outs(%f : tensor<4x64xf32>) {\n"
+	      "  ^bb0(%a: f32, %c: f32, %acc: f32):\n"
+	      "    %m = arith.mulf %a, %c : f32\n    %s = arith.addf %acc, %m : f32\n    linalg.yield %s : f32\n"
+	      "  } -> tensor<4x64xf32>\n"
+	      "  %z = linalg.generic {indexing_maps = [#ij, #j, #ij], iterator_types = [\"parallel\", \"parallel\"]}\n"
+	      "      ins(%y, %b : tensor<4x64xf32>, tensor<64xf32>) outs(%e : tensor<4x64xf32>) {\n"
+	      "  ^bb0(%a: f32, %c: f32, %acc: f32):\n"
+	      "    %m = arith.addf %a, %c : f32\n    %t = math.tanh %m : f32\n    %p = arith.cmpf ugt, %m, %t : f32\n"
+	      "    %q = arith.select %p, %m, %t : f32\n    linalg.yield %q : f32\n"
+	      "  } -> tensor<4x64xf32>\n"
+	      "  %r = tensor.empty() : tensor<4xf32>\n"
+	      "  %g = linalg.fill ins(%zero : f32) outs(%r : tensor<4xf32>) -> tensor<4xf32>\n"
+	      "  %sum = linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]}\n"
+	      "      ins(%z : tensor<4x64xf32>) outs(%g : tensor<4xf32>) {\n"
+	      "  ^bb0(%a: f32, %acc: f32):\n    %s = arith.addf %acc, %a : f32\n    linalg.yield %s : f32\n"
+	      "  } -> tensor<4xf32>\n"
+	      "  %o = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]}\n"
+	      "      ins(%z, %sum : tensor<4x64xf32>, tensor<4xf32>) outs(%e : tensor<4x64xf32>) {\n"
+	      "  ^bb0(%a: f32, %c: f32, %acc: f32):\n    %s = arith.divf %a, %c : f32\n    linalg.yield %s : f32\n"
+	      "  } -> tensor<4x64xf32>\n"
+	      "  return %o : tensor<4x64xf32>\n}\n");
+}
+
+/* One process between a loader and a storer: 32 words of 4 elements. */
+static const char *one_process(struct design_case *scratch, const char *scalar, const char *body)
+{
+	const char *form =
+		"module attributes {stream.level = \"hardware\"} {\n"
+		"func.func @main(%x: memref<?xvector<4x~>>, %y: memref<?xvector<4x~>>) attributes {\n"
+		"  arg_attrs = [{stream.port = \"m_x\", stream.buffer = \"x\", stream.channel = 0, stream.direction = \"read\"},\n"
+		"               {stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 1, stream.direction = \"write\"}],\n"
+		"  stream.inputs = [{name = \"x\", role = \"input\", type = tensor<128x~>}], stream.outputs = [{name = \"y\", role = \"output\", type = tensor<128x~>}],\n"
+		"  stream.buffers = [{name = \"x\", words = 32, word = vector<4x~>, segments = [{name = \"x\", role = \"input\", offset = 0, base = 0, trips = array<i64: 128>, strides = array<i64: 1>, conditions = []}]},\n"
+		"                    {name = \"y\", words = 32, word = vector<4x~>, segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: 128>, strides = array<i64: 1>, conditions = []}]}]} {\n"
+		"  %a = \"stream.fifo\"() {name = \"a\"} : () -> !stream.fifo<vector<4x~>, 4>\n"
+		"  %b = \"stream.fifo\"() {name = \"b\"} : () -> !stream.fifo<vector<4x~>, 4>\n"
+		"  func.call @load(%x, %a) : (memref<?xvector<4x~>>, !stream.fifo<vector<4x~>, 4>) -> ()\n"
+		"  func.call @work(%a, %b) : (!stream.fifo<vector<4x~>, 4>, !stream.fifo<vector<4x~>, 4>) -> ()\n"
+		"  func.call @store(%b, %y) : (!stream.fifo<vector<4x~>, 4>, memref<?xvector<4x~>>) -> ()\n"
+		"  return\n}\n"
+		"func.func private @load(%m: memref<?xvector<4x~>>, %f: !stream.fifo<vector<4x~>, 4>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
+		"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %n = arith.constant 32 : index\n  %t = arith.constant true\n"
+		"  scf.for %i = %c0 to %n step %c1 {\n    %w = memref.load %m[%i] : memref<?xvector<4x~>>\n"
+		"    \"stream.push\"(%t, %w, %f) : (i1, vector<4x~>, !stream.fifo<vector<4x~>, 4>) -> ()\n  } {stream.pipeline = 1}\n  return\n}\n"
+		"func.func private @store(%f: !stream.fifo<vector<4x~>, 4>, %m: memref<?xvector<4x~>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
+		"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %n = arith.constant 32 : index\n  %t = arith.constant true\n"
+		"  scf.for %i = %c0 to %n step %c1 {\n    %w = \"stream.take\"(%t, %f) : (i1, !stream.fifo<vector<4x~>, 4>) -> vector<4x~>\n"
+		"    memref.store %w, %m[%i] : memref<?xvector<4x~>>\n  } {stream.pipeline = 1}\n  return\n}\n"
+		"func.func private @work(%f: !stream.fifo<vector<4x~>, 4>, %g: !stream.fifo<vector<4x~>, 4>) attributes {stream.process, stream.style = \"flp\", stream.die = 0} {\n"
+		"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n  %c2 = arith.constant 2 : index\n  %n = arith.constant 32 : index\n  %t = arith.constant true\n"
+		"#  return\n}\n}\n";
+	struct text text = text_new(scratch->arena);
+	for (const char *at = form; *at; at++) {
+		const char *part = *at == '~' ? scalar : *at == '#' ? body : text_copy(scratch->arena, at, 1);
+		text_add(&text, "%s", part);
+	}
+	return text.data;
+}
+
+static void check_work(const char *scalar, const char *body)
+{
+	struct guard guard;
+	struct design_case scratch = {.arena = arena_new(&guard)};
+	check(one_process(&scratch, scalar, body));
+	arena_free(scratch.arena);
+}
+
+#define LOOP(body) "  scf.for %i = %c0 to %n step %c1 {\n" body "  } {stream.pipeline = 1}\n"
+#define TAKE(type) "    %w = \"stream.take\"(%t, %f) : (i1, !stream.fifo<vector<4x" type ">, 4>) -> vector<4x" type ">\n"
+#define PUSH(value, type) "    \"stream.push\"(%t, " value ", %g) : (i1, vector<4x" type ">, !stream.fifo<vector<4x" type ">, 4>) -> ()\n"
+
+/* Every math function and comparison, lane by lane and mixed with broadcasts. */
+static void test_real_operations(void **state)
+{
+	(void)state;
+	static const char *const unary[] = {"arith.negf", "math.absf", "math.exp", "math.log", "math.sqrt", "math.rsqrt", "math.tanh", "math.erf", "math.sin", "math.cos", "math.floor", "math.ceil", "math.roundeven"};
+	static const char *const binary[] = {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "math.powf"};
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	struct text text = text_new(arena);
+	text_add(&text, "    %%s0 = arith.addf %%w, %%w : vector<4xf32>\n");
+	int n = 0;
+	for (size_t i = 0; i < sizeof unary / sizeof *unary; i++, n++)
+		text_add(&text, "    %%u%zu = %s %%w : vector<4xf32>\n    %%s%d = arith.subf %%s%d, %%u%zu : vector<4xf32>\n", i, unary[i], n + 1, n, i);
+	for (size_t i = 0; i < sizeof binary / sizeof *binary; i++, n++)
+		text_add(&text, "    %%b%zu = %s %%w, %%u5 : vector<4xf32>\n    %%s%d = arith.addf %%s%d, %%b%zu : vector<4xf32>\n", i, binary[i], n + 1, n, i);
+	for (int p = 0; p < 16; p++, n++)
+		text_add(&text, "    %%p%d = \"arith.cmpf\"(%%w, %%u3) {predicate = %d : i64} : (vector<4xf32>, vector<4xf32>) -> vector<4xi1>\n"
+			 "    %%s%d = arith.select %%p%d, %%s%d, %%w : vector<4xi1>, vector<4xf32>\n", p, p, n + 1, p, n);
+	struct text body = text_new(arena);
+	text_add(&body, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4xf32>, 4>) -> vector<4xf32>\n%s", text.data);
+	text_add(&body, "    \"stream.push\"(%%t, %%s%d, %%g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n  } {stream.pipeline = 1}\n", n);
+	check_work("f32", body.data);
+	arena_free(arena);
+}
+
+static void test_integer_operations(void **state)
+{
+	(void)state;
+	static const char *const types[] = {"i8", "i16", "i32", "i64"};
+	static const char *const binary[] = {"arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.remsi", "arith.floordivsi", "arith.andi", "arith.ori", "arith.xori", "arith.maxsi", "arith.minsi"};
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+		struct text text = text_new(arena);
+		const char *type = types[t];
+		int n = 0;
+		text_add(&text, "    %%k = arith.constant dense<3> : vector<4x%s>\n    %%s0 = arith.muli %%w, %%w : vector<4x%s>\n", type, type);
+		for (size_t i = 0; i < sizeof binary / sizeof *binary; i++, n++)
+			text_add(&text, "    %%b%zu = %s %%s%d, %s : vector<4x%s>\n    %%s%d = arith.addi %%b%zu, %%w : vector<4x%s>\n", i, binary[i], n, i % 2 ? "%k" : "%w", type, n + 1, i, type);
+		for (int p = 0; p < 10; p++, n++)
+			text_add(&text, "    %%p%d = \"arith.cmpi\"(%%w, %%s%d) {predicate = %d : i64} : (vector<4x%s>, vector<4x%s>) -> vector<4xi1>\n"
+				 "    %%e%d = arith.extsi %%p%d : vector<4xi1> to vector<4x%s>\n    %%s%d = arith.addi %%s%d, %%e%d : vector<4x%s>\n", p, n, p, type, type, p, p, type, n + 1, n, p, type);
+		text_add(&text, "    %%fl = arith.sitofp %%s%d : vector<4x%s> to vector<4xf32>\n    %%ex = math.exp %%fl : vector<4xf32>\n    %%bk = arith.fptosi %%ex : vector<4xf32> to vector<4x%s>\n"
+			 "    %%z = arith.xori %%bk, %%s%d : vector<4x%s>\n", n, type, type, n, type);
+		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
+			"    \"stream.push\"(%%t, %%z, %%g) : (i1, vector<4x%s>, !stream.fifo<vector<4x%s>, 4>) -> ()\n  } {stream.pipeline = 1}\n", type, type, text.data, type, type));
+	}
+	arena_free(arena);
+}
+
+/* An array that is read and written in one iteration, a value kept from before the write, and work that only a conditional push needs. */
+static void test_order_of_loads_and_stores(void **state)
+{
+	(void)state;
+	check_work("f32",
+		   "  %acc = memref.alloca() {stream.name = \"acc\", stream.partition = 2, stream.storage = \"lutram\"} : memref<2xvector<4xf32>>\n"
+		   "  %zero = arith.constant dense<0.0> : vector<4xf32>\n"
+		   "  memref.store %zero, %acc[%c0] : memref<2xvector<4xf32>>\n  memref.store %zero, %acc[%c1] : memref<2xvector<4xf32>>\n"
+		   LOOP("    %p = arith.remsi %i, %c2 : index\n    %odd = arith.cmpi eq, %p, %c1 : index\n"
+			TAKE("f32")
+			"    %old = memref.load %acc[%p] : memref<2xvector<4xf32>>\n    %sum = arith.addf %old, %w : vector<4xf32>\n"
+			"    %before = arith.mulf %old, %w : vector<4xf32>\n    memref.store %sum, %acc[%p] : memref<2xvector<4xf32>>\n"
+			"    %after = memref.load %acc[%c0] : memref<2xvector<4xf32>>\n    %late = math.exp %before : vector<4xf32>\n"
+			"    %mix = arith.addf %late, %after : vector<4xf32>\n    %lane = vector.extractelement %mix[%p : index] : vector<4xf32>\n"
+			"    %set = vector.insertelement %lane, %sum[%c2 : index] : vector<4xf32>\n    %never = arith.xori %odd, %t : i1\n"
+			"    \"stream.push\"(%odd, %set, %g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n")
+		   LOOP("    %p = arith.remsi %i, %c2 : index\n    %even = arith.cmpi eq, %p, %c0 : index\n"
+			"    %old = memref.load %acc[%p] : memref<2xvector<4xf32>>\n    %work = math.tanh %old : vector<4xf32>\n"
+			"    memref.store %work, %acc[%p] : memref<2xvector<4xf32>>\n    %more = math.exp %old : vector<4xf32>\n    %most = arith.addf %more, %work : vector<4xf32>\n"
+			"    \"stream.push\"(%even, %most, %g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n"));
+}
+
+/* A take that is not always due keeps its word; trees over odd counts; words split and joined. */
+static void test_registers_trees_and_parts(void **state)
+{
+	(void)state;
+	check_work("f32",
+		   LOOP("    %p = arith.remsi %i, %c2 : index\n    %even = arith.cmpi eq, %p, %c0 : index\n" TAKE("f32")
+			"    %half = \"stream.split_lanes\"(%w, %p) : (vector<4xf32>, index) -> vector<2xf32>\n"
+			"    %a = vector.extractelement %w[%c0 : index] : vector<4xf32>\n    %b = vector.extractelement %w[%p : index] : vector<4xf32>\n"
+			"    %three = \"stream.join_lanes\"(%a, %b, %a) : (f32, f32, f32) -> vector<3xf32>\n"
+			"    %sum = \"stream.tree\"(%three) {kind = \"arith.addf\"} : (vector<3xf32>) -> f32\n"
+			"    %most = \"stream.tree\"(%w) {kind = \"arith.maximumf\"} : (vector<4xf32>) -> f32\n"
+			"    %s = vector.broadcast %sum : f32 to vector<2xf32>\n    %m = vector.broadcast %most : f32 to vector<2xf32>\n"
+			"    %x = arith.mulf %half, %s : vector<2xf32>\n    %y = arith.subf %half, %m : vector<2xf32>\n"
+			"    %out = \"stream.join_lanes\"(%x, %y) : (vector<2xf32>, vector<2xf32>) -> vector<4xf32>\n"
+			PUSH("%out", "f32")));
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	struct guard guard;
+	struct design_case c, scratch = {.arena = arena_new(&guard)};
+	case_start(&c, one_process(&scratch, "f64", LOOP(TAKE("f64") PUSH("%w", "f64"))));
+	struct text out = text_new(c.arena);
+	assert_false(emit_hls(c.module, "design", &out));
+	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type f64"));
+	case_finish(&c);
+	arena_free(scratch.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_compiled_network),
+		cmocka_unit_test(test_real_operations),
+		cmocka_unit_test(test_integer_operations),
+		cmocka_unit_test(test_order_of_loads_and_stores),
+		cmocka_unit_test(test_registers_trees_and_parts),
+		cmocka_unit_test(test_refusals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
