@@ -7,7 +7,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -556,6 +555,99 @@ static void port_overrun(void **state)
 	finish(&s);
 }
 
+/* A word that is popped once and held; lanes taken apart and joined; a scalar beside a word; an address from a map. */
+static void held_words_and_lanes(void **state)
+{
+	struct session s;
+	(void)state;
+	RUN(&s, 1, INPUTS(FLOATS(1, 2, 3, 4, 5, 6, 7, 8)),
+	    HARDWARE_HEAD
+	    "    %f = \"stream.fifo\"() {name = \"words\"} : () -> !stream.fifo<vector<4xf32>, 1>\n"
+	    "    func.call @sender(%in, %f) : (memref<?xvector<4xf32>>, !stream.fifo<vector<4xf32>, 1>) -> ()\n"
+	    "    func.call @mixer(%f, %out) : (!stream.fifo<vector<4xf32>, 1>, memref<?xvector<4xf32>>) -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "  func.func private @sender(%m: memref<?xvector<4xf32>>, %f: !stream.fifo<vector<4xf32>, 1>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "    %c0 = arith.constant 0 : index\n"
+	    "    %true = arith.constant true\n"
+	    "    %at = affine.apply affine_map<(d0) -> (d0 * 3 + 1)>(%c0)\n"
+	    "    %w = memref.load %m[%at] : memref<?xvector<4xf32>>\n"
+	    "    \"stream.push\"(%true, %w, %f) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 1>) -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "  func.func private @mixer(%f: !stream.fifo<vector<4xf32>, 1>, %m: memref<?xvector<4xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "    %c0 = arith.constant 0 : index\n"
+	    "    %c1 = arith.constant 1 : index\n"
+	    "    %c3 = arith.constant 3 : index\n"
+	    "    %ten = arith.constant 10.0 : f32\n"
+	    "    %zero = arith.constant dense<0.0> : vector<4xf32>\n"
+	    "    %sum = memref.alloca() {stream.name = \"sum\"} : memref<1xvector<4xf32>>\n"
+	    "    memref.store %zero, %sum[%c0] : memref<1xvector<4xf32>>\n"
+	    "    scf.for %i = %c0 to %c3 step %c1 {\n"
+	    "      %first = arith.cmpi eq, %i, %c0 : index\n"
+	    "      %w = \"stream.take\"(%first, %f) : (i1, !stream.fifo<vector<4xf32>, 1>) -> vector<4xf32>\n"
+	    "      %old = memref.load %sum[%c0] : memref<1xvector<4xf32>>\n"
+	    "      %tens = vector.broadcast %ten : f32 to vector<4xf32>\n"
+	    "      %more = arith.addf %old, %w : vector<4xf32>\n"
+	    "      %new = arith.select %first, %tens, %more : vector<4xf32>\n"
+	    "      memref.store %new, %sum[%c0] : memref<1xvector<4xf32>>\n"
+	    "      %high = \"stream.split_lanes\"(%new, %c1) : (vector<4xf32>, index) -> vector<2xf32>\n"
+	    "      %lane = vector.extractelement %new[%c0 : index] : vector<4xf32>\n"
+	    "      %joined = \"stream.join_lanes\"(%high, %high) : (vector<2xf32>, vector<2xf32>) -> vector<4xf32>\n"
+	    "      %mixed = vector.insertelement %lane, %joined[%c1 : index] : vector<4xf32>\n"
+	    "      memref.store %mixed, %m[%c0] : memref<?xvector<4xf32>>\n"
+	    "    } {stream.pipeline = 1 : i64}\n"
+	    "    return\n"
+	    "  }\n"
+	    "}\n");
+	EXPECT(&s, 0, 24, 20);           /* 10 + 7 + 7, 10 + 5 + 5 */
+	finish(&s);
+}
+
+/* A row passes through a block and is appended to a state at a position that the host gives; the position is i64 there and i32 in memory. */
+static void blocks_and_state(void **state)
+{
+	struct session s;
+	(void)state;
+	RUN(&s, 3, INPUTS(FLOATS(1, 2, 3, 4, 5, 6), ((const int64_t[]){1}), FLOATS(7, 8)),
+	    "module attributes {stream.level = \"hardware\"} {\n"
+	    "  func.func @main(%c: memref<?xvector<2xf32>> {stream.port = \"m_c\", stream.buffer = \"c\", stream.channel = 0 : i64, stream.direction = \"write\"},\n"
+	    "                  %p: memref<?xi32> {stream.port = \"m_p\", stream.buffer = \"p\", stream.channel = 0 : i64, stream.direction = \"read\"},\n"
+	    "                  %x: memref<?xvector<2xf32>> {stream.port = \"m_x\", stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\"}) attributes {\n"
+	    "      stream.inputs = [{name = \"cache\", role = \"state\", type = tensor<3x2xf32>}, {name = \"pos\", role = \"input\", type = tensor<1xi64>}, {name = \"x\", role = \"input\", type = tensor<1x2xf32>}],\n"
+	    "      stream.outputs = [{name = \"cache\", role = \"state\", type = tensor<1x2xf32>, axis = 0 : i64, at = \"pos\"}],\n"
+	    "      stream.buffers = [\n"
+	    "        {name = \"c\", words = 3 : i64, word = vector<2xf32>, segments = [{name = \"cache\", role = \"state\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 6>, strides = array<i64: 1>, conditions = []}]},\n"
+	    "        {name = \"p\", words = 1 : i64, word = i32, segments = [{name = \"pos\", role = \"input\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 1>, strides = array<i64: 1>, conditions = []}]},\n"
+	    "        {name = \"x\", words = 1 : i64, word = vector<2xf32>, segments = [{name = \"x\", role = \"input\", offset = 0 : i64, base = 0 : i64, trips = array<i64: 2>, strides = array<i64: 1>, conditions = []}]}]} {\n"
+	    "    %b = \"stream.blocks\"() {name = \"half\"} : () -> !stream.blocks<memref<1xvector<2xf32>>, 2>\n"
+	    "    func.call @drain(%b, %p, %c) : (!stream.blocks<memref<1xvector<2xf32>>, 2>, memref<?xi32>, memref<?xvector<2xf32>>) -> ()\n"
+	    "    func.call @fill(%x, %b) : (memref<?xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "  func.func private @fill(%x: memref<?xvector<2xf32>>, %b: !stream.blocks<memref<1xvector<2xf32>>, 2>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "    %c0 = arith.constant 0 : index\n"
+	    "    %w = memref.load %x[%c0] : memref<?xvector<2xf32>>\n"
+	    "    %block = \"stream.acquire\"(%b) {side = \"write\"} : (!stream.blocks<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
+	    "    memref.store %w, %block[%c0] : memref<1xvector<2xf32>>\n"
+	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "  func.func private @drain(%b: !stream.blocks<memref<1xvector<2xf32>>, 2>, %p: memref<?xi32>, %c: memref<?xvector<2xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n"
+	    "    %c0 = arith.constant 0 : index\n"
+	    "    %block = \"stream.acquire\"(%b) {side = \"read\"} : (!stream.blocks<memref<1xvector<2xf32>>, 2>) -> memref<1xvector<2xf32>>\n"
+	    "    %w = memref.load %block[%c0] : memref<1xvector<2xf32>>\n"
+	    "    %n = memref.load %p[%c0] : memref<?xi32>\n"
+	    "    %at = arith.index_cast %n : i32 to index\n"
+	    "    memref.store %w, %c[%at] : memref<?xvector<2xf32>>\n"
+	    "    \"stream.release\"(%block, %b) : (memref<1xvector<2xf32>>, !stream.blocks<memref<1xvector<2xf32>>, 2>) -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "}\n");
+	EXPECT(&s, 0, 7, 8);
+	finish(&s);
+}
+
 /* Sends all of `first` before `second`; the other process wants them in turn. */
 #define PAIR \
 	"  func.func private @sender(%a: !stream.fifo<f32, 2>, %b: !stream.fifo<f32, 2>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n" \
@@ -620,6 +712,8 @@ int main(void)
 		cmocka_unit_test(missing_word),
 		cmocka_unit_test(left_over_word),
 		cmocka_unit_test(port_overrun),
+		cmocka_unit_test(held_words_and_lanes),
+		cmocka_unit_test(blocks_and_state),
 		cmocka_unit_test(deadlock),
 	};
 	return cmocka_run_group_tests_name("eval", tests, NULL, NULL);
