@@ -11,6 +11,7 @@
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
 #define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
+#define KERNEL_SHARE 20             /* a kernel that streams no weights may use this part of the operators' DSPs */
 #define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
 
 struct candidate {
@@ -59,13 +60,17 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	return dsp;
 }
 
+static int64_t kernel_dsp(struct streams *streams, const struct op *op, const struct width *width)
+{
+	const struct platform *platform = streams->context->platform;
+	return planned_lanes(streams, op, width->lanes) * (body_dsp(platform, &op->kernel->update) + body_dsp(platform, &op->kernel->post));
+}
+
 static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
 {
 	int64_t dsp = 0;
-	for (int i = 0; i < count; i++) {
-		int64_t lanes = planned_lanes(streams, kernel[i], width[i].lanes);
-		dsp += lanes * (body_dsp(streams->context->platform, &kernel[i]->kernel->update) + body_dsp(streams->context->platform, &kernel[i]->kernel->post));
-	}
+	for (int i = 0; i < count; i++)
+		dsp += kernel_dsp(streams, kernel[i], &width[i]);
 	return dsp;
 }
 
@@ -136,6 +141,9 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	}
 	spend_ports(streams, candidate, width, count, ports);
 	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
+	for (int i = 0; i < count; i++)
+		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * KERNEL_SHARE > budget)
+			width[i].lanes /= 2;
 	for (int64_t most = MOST_PORTS * LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
 		for (int i = 0; i < count; i++) {
 			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;

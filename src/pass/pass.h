@@ -21,6 +21,7 @@ bool fuse_elementwise(struct pass_context *context, struct module *module);
 bool split_sliced(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
+bool split_posts(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);
 bool fuse_streams(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);
