@@ -8,7 +8,10 @@ struct range {
 static bool unknown_pass(struct session *session, const char *option, const char *name)
 {
 	diag_error(&session->diag, NOWHERE, "--%s names '%s', which is no pass", option, name);
-	return diag_note(&session->diag, "`stc passes` lists them");
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; i < pass_count; i++)
+		nearest_consider(&nearest, passes[i].name);
+	return diag_note(&session->diag, "the nearest is %s; `stc passes` lists all", nearest.found);
 }
 
 static bool choose_passes(struct session *session, struct range *range)

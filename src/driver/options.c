@@ -61,12 +61,7 @@ static int edit_distance(const char *left, const char *right)
 	return row[width];
 }
 
-struct nearest {
-	const char *wanted, *found;
-	int distance;
-};
-
-static void consider(struct nearest *nearest, const char *name)
+void nearest_consider(struct nearest *nearest, const char *name)
 {
 	int distance = edit_distance(nearest->wanted, name);
 	if (!nearest->found || distance < nearest->distance)
@@ -99,12 +94,27 @@ static const struct option *option_find(const struct command *command, const cha
 	return NULL;
 }
 
+/* An option of a command that stands before it. */
+static const struct command *owner_of(const char *name)
+{
+	for (int i = 0; i < OPTIONS; i++)
+		for (int j = 0; j < command_count; j++)
+			if (!strcmp(table[i].name, name) && applies(&table[i], &commands[j]))
+				return &commands[j];
+	return NULL;
+}
+
 static bool unknown_option(struct diag *diag, const struct command *command, const char *given, const char *name)
 {
 	struct nearest nearest = {.wanted = name};
+	const struct command *owner = command ? NULL : owner_of(name);
+	if (owner) {
+		diag_error(diag, NOWHERE, "option '%s' stands before the command", given);
+		return diag_note(diag, "stc %s … --%s …", owner->name, name);
+	}
 	for (int i = 0; i < OPTIONS; i++)
 		if (applies(&table[i], command))
-			consider(&nearest, table[i].name);
+			nearest_consider(&nearest, table[i].name);
 	diag_error(diag, NOWHERE, "unknown option '%s'%s%s", given, command ? " of " : "", command ? command->name : "");
 	return diag_note(diag, "the nearest is --%s; `stc %s%s--help` lists all", nearest.found, command ? command->name : "", command ? " " : "");
 }
@@ -173,7 +183,7 @@ static bool unknown_command(struct diag *diag, const char *name)
 {
 	struct nearest nearest = {.wanted = name};
 	for (int i = 0; i < command_count; i++)
-		consider(&nearest, commands[i].name);
+		nearest_consider(&nearest, commands[i].name);
 	diag_error(diag, NOWHERE, "unknown command '%s'", name);
 	return diag_note(diag, "the nearest is '%s'; `stc --help` lists all", nearest.found);
 }

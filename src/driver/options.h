@@ -41,6 +41,12 @@ struct option {
 extern const struct command commands[];
 extern const int command_count;
 
+struct nearest {              /* the accepted word that is the fewest letters away */
+	const char *wanted, *found;
+	int distance;
+};
+void nearest_consider(struct nearest *nearest, const char *name);
+
 /* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
 bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);
 bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value);

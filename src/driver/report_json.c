@@ -48,6 +48,21 @@ static void add_kernels(struct text *out, const struct report *report)
 	text_add(out, "\n  ]\n");
 }
 
+static void add_bounds(const struct report *report, struct text *out)
+{
+	const struct {
+		const char *key;
+		double ms;
+	} bound[] = {{"memory", report->memory_ms}, {"mac", report->mac_ms}};
+	for (int efficiency = 0; efficiency < 2; efficiency++) {
+		text_add(out, efficiency ? "  \"efficiency\": {" : "  \"bounds\": {");
+		for (int i = 0, listed = 0; i < 2; i++)
+			if (bound[i].ms > 0)
+				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "", bound[i].key, efficiency ? "" : "_ms", efficiency ? bound[i].ms / report->model_ms : bound[i].ms);
+		text_add(out, "},\n");
+	}
+}
+
 void report_json(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
@@ -60,13 +75,7 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->model_ms);
 	if (report->decodes)
 		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->model_ms);
-	text_add(out, "  \"bounds\": {\"memory_ms\": %.6g", report->memory_ms);
-	if (report->time.multipliers)
-		text_add(out, ", \"mac_ms\": %.6g", report->mac_ms);
-	text_add(out, "},\n  \"efficiency\": {\"memory\": %.6g", report->memory_ms / report->model_ms);
-	if (report->time.multipliers)
-		text_add(out, ", \"mac\": %.6g", report->mac_ms / report->model_ms);
-	text_add(out, "},\n");
+	add_bounds(report, out);
 	add_resources(out, "resources", report->cost.total);
 	add_resources(out, "available", platform_total(platform));
 	add_dies(out, report);

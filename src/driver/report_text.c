@@ -39,11 +39,13 @@ static void add_answer(const struct report *report, struct text *out)
 	if (report->decodes)
 		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
 	text_add(out, "limited by      %s\n", limit(report));
-	text_add(out, "bounds          memory %.4g ms: %.4g MB once at %.4g GB/s", report->memory_ms, report->host_bytes / 1e6,
-		 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
+	if (report->memory_ms > 0)
+		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
+			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
 	if (time->multipliers)
-		text_add(out, "; arithmetic %.4g ms: %lld products on %lld multipliers", report->mac_ms, (long long)time->multiplies, (long long)time->multipliers);
-	text_add(out, "    (signature, platform table)\n\n");
+		text_add(out, "product bound   %.4g ms: %lld products on %lld multipliers    (counted in the processes)\n", report->mac_ms, (long long)time->multiplies,
+			 (long long)time->multipliers);
+	text_add(out, "\n");
 }
 
 static void add_busiest(const struct report *report, struct text *out)

@@ -1,0 +1,164 @@
+/* The option table, and sessions through the public API. */
+#include "driver/session.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PARSE(session, ...) parse(session, (char *const[]){(char *)(uintptr_t)"stc", __VA_ARGS__, NULL})
+#define WORD(text) ((char *)(uintptr_t)(text))
+
+static const struct command *chosen;
+
+static bool parse(struct session *session, char *const *arguments)
+{
+	int count = 0;
+	while (arguments[count])
+		count++;
+	session->diag.count = 0;
+	memset(&session->options, 0, sizeof session->options);
+	return options_parse(session->arena, &session->diag, count, arguments, &session->options, &chosen);
+}
+
+static const char *error(const struct session *session)
+{
+	return session->diag.count ? session->diag.entry[0].message : "none";
+}
+
+static void options_are_read(void **state)
+{
+	struct session *s = *state;
+	assert_true(PARSE(s, WORD("compile"), WORD("x.mlir"), WORD("--platform=u280"), WORD("-o"), WORD("d"), WORD("--on-chip"), WORD("4M"), WORD("--progress")));
+	assert_string_equal(chosen->name, "compile");
+	assert_string_equal(s->options.file, "x.mlir");
+	assert_string_equal(s->options.platform, "u280");
+	assert_string_equal(s->options.output, "d");
+	assert_int_equal(s->options.on_chip, 4 << 20);
+	assert_true(s->options.progress);
+	assert_true(PARSE(s, WORD("check"), WORD("--"), WORD("-odd")));
+	assert_string_equal(s->options.file, "-odd");
+	assert_true(PARSE(s, WORD("check"), WORD("-")));
+	assert_string_equal(s->options.file, "-");
+	assert_true(PARSE(s, WORD("--version")));
+	assert_true(s->options.version && !chosen);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	struct session *s = *state;
+	assert_false(PARSE(s, WORD("compile"), WORD("x"), WORD("--outptu"), WORD("d")));
+	assert_string_equal(error(s), "unknown option '--outptu' of compile");
+	assert_non_null(strstr(s->diag.entry[0].note, "--output;"));
+	assert_false(PARSE(s, WORD("chek"), WORD("x")));
+	assert_non_null(strstr(s->diag.entry[0].note, "'check'"));
+	assert_false(PARSE(s, WORD("check"), WORD("x"), WORD("--platform"), WORD("u55c")));   /* not an option of check */
+	assert_false(PARSE(s, WORD("compile"), WORD("x"), WORD("-o")));
+	assert_string_equal(error(s), "option '-o' lacks its value");
+	assert_false(PARSE(s, WORD("compile"), WORD("-o"), WORD("d")));
+	assert_string_equal(error(s), "compile lacks its FILE");
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("b")));
+	assert_false(PARSE(s, WORD("platforms"), WORD("b")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("99999999999999999999")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("9223372036854775807K")));
+	assert_false(PARSE(s, WORD("compile"), WORD("a"), WORD("--on-chip"), WORD("-4")));
+	assert_true(parse(s, (char *const[]){WORD("stc"), NULL}) == false);
+	assert_string_equal(error(s), "no command");
+}
+
+static void help_comes_from_the_table(void **state)
+{
+	struct session *s = *state;
+	struct text all = text_new(s->arena), one = text_new(s->arena);
+	options_help(&all, NULL);
+	for (int i = 0; i < command_count; i++)
+		assert_non_null(strstr(all.data, commands[i].name));
+	options_help(&one, command_find("compile"));
+	assert_non_null(strstr(one.data, "-o, --output DIR"));
+	assert_null(strstr(one.data, "--version"));
+}
+
+static bool break_invariant(struct session *session)
+{
+	session_stage(session, "some_pass");
+	INVARIANT(&session->guard, false, "kernel k3 lost its %s", "loops");
+	return true;
+}
+
+static bool ask_for_too_much(struct session *session)
+{
+	return arena_alloc(session->arena, SIZE_MAX / 2) != NULL;
+}
+
+static void the_guard_ends_a_session(void **state)
+{
+	struct session *s = *state;
+	assert_int_equal(session_guarded(s, break_invariant), STC_INTERNAL);
+	assert_non_null(strstr(s->last_words, "internal error in some_pass: kernel k3 lost its loops"));
+	assert_int_equal(session_guarded(s, ask_for_too_much), STC_REFUSED);
+	assert_non_null(strstr(s->last_words, "out of memory"));
+}
+
+static void count_stage(void *user, const char *name)
+{
+	(void)name;
+	++*(int *)user;
+}
+
+static void the_api_compiles(void **state)
+{
+	(void)state;
+	int stages = 0;
+	struct stc_session *session = stc_session_new();
+	assert_int_equal(stc_session_set(session, "to", "stream"), STC_OK);
+	assert_int_equal(stc_session_set(session, "platfrom", "u55c"), STC_REFUSED);
+	assert_non_null(strstr(stc_session_messages(session), "the nearest is --platform"));
+	stc_session_free(session);
+
+	const char *path = "api_test.mlir";
+	FILE *file = fopen(path, "w");
+	fputs("func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %0 = math.exp %a : tensor<4x4xf32>\n  return %0 : tensor<4x4xf32>\n}\n", file);
+	fclose(file);
+	session = stc_session_new();
+	stc_session_on_stage(session, count_stage, &stages);
+	assert_int_equal(stc_session_set(session, "platform", "u55c"), STC_OK);
+	assert_int_equal(stc_session_set(session, "to", "stream"), STC_OK);
+	assert_int_equal(stc_session_compile(session, path), STC_OK);
+	assert_string_equal(stc_session_messages(session), "");
+	assert_non_null(strstr(stc_session_text(session), "stream.kernel"));
+	assert_true(stages > 3);
+	stc_session_free(session);
+
+	session = stc_session_new();
+	stc_session_stop(session);
+	assert_int_equal(stc_session_set(session, "to", "stream"), STC_OK);
+	assert_int_equal(stc_session_compile(session, path), STC_REFUSED);
+	assert_non_null(strstr(stc_session_messages(session), "interrupted"));
+	stc_session_free(session);
+	remove(path);
+}
+
+static int open_session(void **state)
+{
+	return (*state = session_new()) ? 0 : -1;
+}
+
+static int close_session(void **state)
+{
+	session_free(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(options_are_read, open_session, close_session),
+		cmocka_unit_test_setup_teardown(wrong_options_are_refused, open_session, close_session),
+		cmocka_unit_test_setup_teardown(help_comes_from_the_table, open_session, close_session),
+		cmocka_unit_test_setup_teardown(the_guard_ends_a_session, open_session, close_session),
+		cmocka_unit_test(the_api_compiles),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Platform files, memories by their shapes, and what they refuse. */
+#include "model/resource.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+	struct guard guard;
+	struct diag diag;
+	struct arena *arena;
+};
+
+static void begin(struct fixture *f)
+{
+	memset(f, 0, sizeof *f);
+	f->arena = arena_new(&f->guard);
+	f->diag.arena = f->arena;
+}
+
+static void every_platform_loads(void **state)
+{
+	struct fixture f;
+	const char *const *names;
+	(void)state;
+	begin(&f);
+	int count = platform_names(f.arena, &names);
+	assert_int_equal(count, 3);
+	for (int i = 0; i < count; i++) {
+		const struct platform *platform = platform_load(f.arena, &f.diag, names[i]);
+		assert_non_null(platform);
+		assert_string_equal(platform->name, names[i]);
+		assert_true(i == 0 || strcmp(names[i - 1], names[i]) < 0);
+	}
+	assert_int_equal(f.diag.count, 0);
+	arena_free(f.arena);
+}
+
+static void u55c_has_its_figures(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	const struct platform *p = platform_load(f.arena, &f.diag, "u55c");
+	assert_non_null(p);
+	assert_int_equal(p->dies, 3);
+	assert_int_equal(p->die[1].dsp, 2784);
+	assert_int_equal(p->die[2].lut, 381000);
+	assert_int_equal(platform_total(p).dsp, 8304);
+	assert_int_equal(platform_total(p).bram18, 3552);
+	assert_int_equal(p->channels, 32);
+	assert_int_equal(p->cost[OP_ADDF].latency, 7);
+	assert_int_equal(p->cost[OP_MULF].dsp, 3);
+	/* a composed row: 11 products, 10 sums, 4 comparisons */
+	assert_int_equal(p->cost[OP_EXP].dsp, 11 * 3 + 10 * 2);
+	assert_int_equal(p->cost[OP_EXP].latency, 8 * 4 + 10 * 7 + 3 * 2);
+	arena_free(f.arena);
+}
+
+static void like_takes_the_rest(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	const struct platform *p = platform_load(f.arena, &f.diag, "xc7z020");
+	assert_non_null(p);
+	assert_int_equal(p->dies, 1);
+	assert_int_equal(p->cost[OP_MULF].latency, 3);        /* its own */
+	assert_int_equal(p->cost[OP_SELECT].lut, 32);         /* the U55C's */
+	assert_int_equal(p->cost[OP_EXP].latency, 8 * 3 + 10 * 4 + 3 * 1);    /* composed of its own */
+	arena_free(f.arena);
+}
+
+static void operators_follow_the_width(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	const struct platform *p = platform_load(f.arena, &f.diag, "u55c");
+	struct module *module = module_new(f.arena, &f.guard, &f.diag, LEVEL_HARDWARE);
+	assert_int_equal(platform_operator(p, OP_MULI, type_integer(module, 8)).dsp, 1);
+	assert_int_equal(platform_operator(p, OP_MULI, type_integer(module, 32)).dsp, 3);
+	assert_int_equal(platform_operator(p, OP_MULI, type_integer(module, 64)).dsp, 10);
+	assert_int_equal(platform_operator(p, OP_ADDI, type_integer(module, 16)).lut, 16);
+	assert_int_equal(platform_operator(p, OP_MULF, type_float(module, 64)).dsp, 9);
+	arena_free(f.arena);
+}
+
+static void memories_have_true_shapes(void **state)
+{
+	(void)state;
+	assert_int_equal(storage_cost(STORAGE_BRAM, 36, 512).bram18, 1);
+	assert_int_equal(storage_cost(STORAGE_BRAM, 36, 513).bram18, 2);
+	assert_int_equal(storage_cost(STORAGE_BRAM, 32, 1024).bram18, 2);
+	assert_int_equal(storage_cost(STORAGE_BRAM, 1, 16384).bram18, 1);
+	assert_int_equal(storage_cost(STORAGE_BRAM, 512, 512).bram18, 15);
+	assert_int_equal(storage_cost(STORAGE_BRAM, 9, 4096).bram18, 2);
+	assert_int_equal(storage_cost(STORAGE_URAM, 72, 4096).uram, 1);
+	assert_int_equal(storage_cost(STORAGE_URAM, 73, 4097).uram, 4);
+	assert_int_equal(storage_cost(STORAGE_LUTRAM, 7, 64).lut, 8);
+	assert_int_equal(storage_cost(STORAGE_REGISTERS, 32, 1).ff, 32);
+	assert_int_equal(storage_choose(32, 16, true), STORAGE_LUTRAM);
+	assert_int_equal(storage_choose(512, 4096, true), STORAGE_URAM);
+	assert_int_equal(storage_choose(512, 512, false), STORAGE_BRAM);
+	assert_int_equal(storage_choose(36, 1024, true), STORAGE_BRAM);
+}
+
+static struct op *channel(struct module *module, const struct type *type, enum op_code code)
+{
+	return op_new(module, code, NOWHERE, 0, NULL, 1, &type);
+}
+
+static void channels_cost_what_they_hold(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	const struct platform *p = platform_load(f.arena, &f.diag, "u55c");
+	struct module *module = module_new(f.arena, &f.guard, &f.diag, LEVEL_HARDWARE);
+	const struct type *f32 = type_float(module, 32), *word = type_shaped(module, TYPE_VECTOR, 1, (int64_t[]){16}, f32);
+	struct op *fifo = channel(module, type_channel(module, TYPE_FIFO, word, 32), OP_FIFO);
+	assert_int_equal(memory_cost(p, fifo).bram18, 0);
+	assert_int_equal(memory_cost(p, fifo).lut, 512 + p->fifo_word_lut);
+	assert_int_equal(memory_bytes(fifo), 32 * 64);
+	struct op *deep = channel(module, type_channel(module, TYPE_FIFO, f32, 512), OP_FIFO);
+	assert_int_equal(memory_cost(p, deep).bram18, 1);
+	const struct type *block = type_shaped(module, TYPE_MEMREF, 1, (int64_t[]){1024}, f32);
+	struct op *blocks = channel(module, type_channel(module, TYPE_BLOCKS, block, 2), OP_BLOCKS);
+	attr_set(module, blocks, "stream.storage", attr_string(module, "bram"));
+	assert_int_equal(memory_cost(p, blocks).bram18, 4);       /* 2048 words of 32 bits */
+	attr_set(module, blocks, "stream.partition", attr_integer(module, 4));
+	assert_int_equal(memory_of(p, blocks).banks, 4);
+	assert_int_equal(memory_of(p, blocks).depth, 512);
+	assert_int_equal(memory_bytes(blocks), 8192);
+	arena_free(f.arena);
+}
+
+static void too_much_is_named(void **state)
+{
+	int64_t have, need;
+	(void)state;
+	struct resources has = {.lut = 10, .ff = 10, .dsp = 10, .bram18 = 10, .uram = 10};
+	assert_null(resources_exceeded(has, has, &have, &need));
+	assert_string_equal(resources_exceeded((struct resources){.uram = 11}, has, &have, &need), "URAM blocks");
+	assert_int_equal(need - have, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_platform_loads), cmocka_unit_test(u55c_has_its_figures), cmocka_unit_test(like_takes_the_rest),
+		cmocka_unit_test(operators_follow_the_width), cmocka_unit_test(memories_have_true_shapes), cmocka_unit_test(channels_cost_what_they_hold),
+		cmocka_unit_test(too_much_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
