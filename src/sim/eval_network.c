@@ -32,12 +32,13 @@ static const struct instruction *fail(struct network *network)
 
 static char *slot(const struct channel *channel, int64_t index)
 {
-	return channel->data + (channel->head + index) % channel->depth * channel->slot_bytes;
+	int64_t at = channel->head + index;
+	return channel->data + (at < channel->depth ? at : at - channel->depth) * channel->slot_bytes;
 }
 
 static void drop_first(struct network *network, struct channel *channel)
 {
-	channel->head = (channel->head + 1) % channel->depth;
+	channel->head = channel->head + 1 < channel->depth ? channel->head + 1 : 0;
 	channel->count--;
 	wake(network, channel, SIDE_WRITE);
 }

@@ -446,13 +446,14 @@ bool scalar_of_attr(const struct type *type, const struct attr *attr, union scal
 
 void scalar_fill(const struct type *type, void *registers, union scalar value, int64_t count)
 {
-	bool narrow_class = class_of(type) == F32;
-	for (int64_t i = 0; i < count; i++) {
-		if (narrow_class)
-			((float *)registers)[i] = value.f32;
-		else
-			((int64_t *)registers)[i] = value.integer;
-	}
+	float *narrow_register = registers;
+	int64_t *wide_register = registers;
+	if (class_of(type) == F32)
+		for (int64_t i = 0; i < count; i++)
+			narrow_register[i] = value.f32;
+	else
+		for (int64_t i = 0; i < count; i++)
+			wide_register[i] = value.integer;
 }
 
 union scalar scalar_get(const struct type *type, const void *registers, int64_t at)
