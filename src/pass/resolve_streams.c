@@ -64,6 +64,11 @@ static int shared_loops(struct sequence from, struct sequence to, int64_t *block
 	return best;
 }
 
+static struct block *home(const struct value *value)
+{
+	return value->def ? value->def->parent : value->block;
+}
+
 /* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it. */
 static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, bool crossing)
 {
@@ -73,7 +78,10 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		out = type_regroup(module, type, wide);
 	else if (wide < wanted && type_regroup(module, in, wanted))
 		in = type_regroup(module, in, wanted);
-	struct value *words = cast_to(module, before, from, tensor, in);
+	struct op *outside = before;              /* what comes from outside a rolled layer is cast there */
+	while (outside->parent != home(from))
+		outside = outside->parent->parent;
+	struct value *words = cast_to(module, outside, from, tensor, in);
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
 	int64_t block = type_elements(tensor), base = 0;
 	struct sequence fill = sequence_of_type(module->arena, tensor, in), drain = sequence_of_type(module->arena, tensor, out);
@@ -83,11 +91,6 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 	attr_set(module, convert, "shared", attr_integer(module, shared));
 	attr_set(module, convert, "halves", attr_integer(module, shared ? 2 : 1));
 	return cast_to(module, before, convert->result[0], tensor, type);
-}
-
-static struct block *home(const struct value *value)
-{
-	return value->def ? value->def->parent : value->block;
 }
 
 static struct value *satisfy(struct module *module, struct value *from, struct op *wish)
