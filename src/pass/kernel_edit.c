@@ -324,7 +324,6 @@ static void drop_unit_loops(struct module *module, struct op *op)
 	struct access *access = ARENA_ARRAY(module->arena, struct access, op->operands);
 	for (int i = 0; i < op->operands; i++)
 		access[i] = access_on(module, &kernel->operand[i], kernel->loops, place, kernel->loop, count);
-	bool reduced = kernel_has_reduction(kernel);
 	kernel->update = body_on(module, op, &kernel->update, place, access);
 	kernel->post = body_on(module, op, &kernel->post, place, access);
 	kernel->result = access_on(module, &kernel->result, kernel->loops, place, kernel->loop, count);
@@ -335,9 +334,14 @@ static void drop_unit_loops(struct module *module, struct op *op)
 			loop[place[l]] = kernel->loop[l];
 	kernel->loop = loop;
 	kernel->loops = count;
-	if (!reduced || kernel_has_reduction(kernel))
+}
+
+/* A reduction of one point has no accumulator: post(update(x, init)). */
+static void finish_single_point(struct module *module, struct kernel *kernel)
+{
+	if (kernel_has_reduction(kernel) || (!kernel->post.count && !body_uses_accumulator(&kernel->update)))
 		return;
-	struct node init = {.kind = NODE_CONSTANT, .type = kernel->type, .integer = (int64_t)0, .real = kernel->init};
+	struct node init = {.kind = NODE_CONSTANT, .type = kernel->type, .real = kernel->init};
 	if (!type_is_real(kernel->type))
 		init.integer = (int64_t)kernel->init;
 	struct body body = {0};
@@ -416,6 +420,7 @@ void kernel_tidy(struct module *module, struct op *op)
 	body_remove_dead(module, &op->kernel->update);
 	body_remove_dead(module, &op->kernel->post);
 	drop_unit_loops(module, op);
+	finish_single_point(module, op->kernel);
 	merge_operands(module, op);
 }
 

@@ -4,7 +4,7 @@
  * joined are not the whole loop, and the result is not a result of main.  The parts compute what they computed before, with offsets moved;
  * elements that nobody reads are not computed any more.  (A GEMM that makes queries, keys and values at once: three GEMMs over slices of the
  * weight, and no reader has to skip the tokens of the others.)
- * Exact.  Copies that became whole are merged away and elementwise neighbours that now have one reader are fused. */
+ * Exact.  Copies that became whole are merged away.  Best before fuse_elementwise: slices then join their only readers. */
 #include "pass/fuse.h"
 #include "pass/merge.h"
 #include "pass/pass.h"
@@ -132,8 +132,9 @@ static void shift_access(struct module *module, struct access *access, int loops
 		struct guard_range *guard = &access->guard[g];
 		if (guard->loop != t)
 			continue;
-		guard->low = guard->low > range.low ? guard->low - range.low : 0;
-		guard->high = guard->high < range.high ? guard->high - range.low : range.high - range.low;
+		int64_t low = guard->low > range.low ? guard->low : range.low, high = guard->high < range.high ? guard->high : range.high;
+		guard->low = low < high ? low - range.low : 0;
+		guard->high = low < high ? high - range.low : 0;
 	}
 }
 
@@ -195,8 +196,32 @@ static void read_part(const struct slicing *slicing, const struct reader *reader
 	reader->use.op->operand[reader->use.operand] = part->result[0];
 }
 
+static void add_uses(struct module *module, struct op *op)
+{
+	for (int j = 0; j < op->operands; j++) {
+		struct uses *uses = op->operand[j]->data;
+		struct use use = {op, j};
+		if (uses)
+			VEC_PUSH(module->arena, &uses->list, use);
+	}
+}
+
+static void remove_uses(const struct op *op)
+{
+	for (int j = 0; j < op->operands; j++) {
+		struct uses *uses = op->operand[j]->data;
+		size_t kept = 0;
+		for (size_t u = 0; uses && u < uses->list.count; u++)
+			if (uses->list.data[u].op != op)
+				uses->list.data[kept++] = uses->list.data[u];
+		if (uses)
+			uses->list.count = kept;
+	}
+}
+
 static void split_loop(const struct slicing *slicing, int t, int count, const struct interval *interval)
 {
+	remove_uses(slicing->producer);
 	for (int i = 0; i < count; i++) {
 		struct op *part = make_part(slicing, t, interval[i], i);
 		op_insert_before(slicing->producer, part);
@@ -205,6 +230,8 @@ static void split_loop(const struct slicing *slicing, int t, int count, const st
 			if (interval[i].low <= reader->base[t] && reader->base[t] < interval[i].high)
 				read_part(slicing, reader, part, t, interval[i]);
 		}
+		kernel_tidy(slicing->module, part);
+		add_uses(slicing->module, part);
 	}
 	op_remove(slicing->producer);
 }
@@ -231,16 +258,7 @@ static void clear(struct op *op, void *context)
 		op->result[r]->data = ARENA_NEW(((struct module *)context)->arena, struct uses);
 }
 
-static void add_uses(struct module *module, struct op *op)
-{
-	for (int j = 0; j < op->operands; j++) {
-		struct uses *uses = op->operand[j]->data;
-		struct use use = {op, j};
-		if (uses)
-			VEC_PUSH(module->arena, &uses->list, use);
-	}
-}
-
+/* Last first: what a part does not read any more may split its own producers. */
 static bool split_block(struct module *module, struct block *block)
 {
 	bool changed = false;
@@ -249,9 +267,9 @@ static bool split_block(struct module *module, struct block *block)
 		block->argument[i]->data = NULL;
 	for (struct op *op = block->first; op; op = op->next)
 		add_uses(module, op);
-	struct op *next;
-	for (struct op *op = block->first; op; op = next) {
-		next = op->next;
+	struct op *previous;
+	for (struct op *op = block->last; op; op = previous) {
+		previous = op->previous;
 		if (op->code == OP_KERNEL)
 			changed |= visit(module, op);
 	}
@@ -260,9 +278,9 @@ static bool split_block(struct module *module, struct block *block)
 
 bool split_sliced(struct pass_context *context, struct module *module)
 {
+	(void)context;
 	struct block *block = module_main(module)->region[0];
-	if (!split_block(module, block))
-		return true;
-	merge_block(module, block);
-	return fuse_elementwise(context, module);
+	if (split_block(module, block))
+		merge_block(module, block);
+	return true;
 }
