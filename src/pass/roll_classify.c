@@ -73,6 +73,14 @@ static bool classify_outside(struct roll *roll, int position, int operand, struc
 	return true;
 }
 
+static bool same_types(const struct roll *roll, int position, const struct type *type)
+{
+	for (int layer = 0; layer < roll->layers; layer++)
+		if (roll_op(roll, layer, position)->result[0]->type != type)
+			return false;
+	return true;
+}
+
 static bool classify(struct roll *roll, int position, int operand, struct edge *edge)
 {
 	struct value *first = operand_of(roll, 0, position, operand), *second = operand_of(roll, 1, position, operand);
@@ -82,7 +90,7 @@ static bool classify(struct roll *roll, int position, int operand, struct edge *
 		return true;
 	}
 	if (is_outside(roll, first) && all_at(roll, position, operand, 1, 1, before)) {
-		if (first->type != roll_op(roll, 0, before)->result[0]->type)
+		if (!same_types(roll, before, first->type))
 			return false;
 		*edge = (struct edge){EDGE_CARRIED, carried_number(roll, before, first)};
 		return true;
@@ -114,9 +122,8 @@ static bool mark_stacked(struct roll *roll)
 				roll->stacked[position] = true;
 		}
 	for (int position = 0; position < roll->period; position++)
-		for (int layer = 1; roll->stacked[position] && layer < roll->layers; layer++)
-			if (roll_op(roll, layer, position)->result[0]->type != roll_op(roll, 0, position)->result[0]->type)
-				return false;
+		if (roll->stacked[position] && !same_types(roll, position, roll_op(roll, 0, position)->result[0]->type))
+			return false;
 	return true;
 }
 
