@@ -132,6 +132,12 @@ irdl.dialect @stream {
     irdl.operands(%a0)
     irdl.results(%r0)
   }
+  irdl.operation @choose {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0)
+    irdl.results(%r0)
+  }
   irdl.operation @fork {
     %a0 = irdl.any
     %r0 = irdl.any

@@ -84,8 +84,23 @@ static struct value *wish(struct streams *s, struct value *stream, const struct 
 	return value;
 }
 
+/* The stream of a layer's own choice; all of them flow every layer. */
+static struct value *choose(struct streams *s, const struct flow *flow, const struct type *type)
+{
+	struct module *module = s->module;
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, flow->count);
+	for (int i = 0; i < flow->count; i++)
+		operand[i] = want_stream(s, flow->choice[i], type, 0);
+	struct value *value = build(module, s->block, OP_CHOOSE, type, flow->count, operand);
+	attr_set(module, value->def, "table", attr_integers(module, flow->layers, flow->table));
+	set_stream_tensor(module, value->def, flow->tensor);
+	return value;
+}
+
 struct value *want_stream(struct streams *s, const struct flow *flow, const struct type *type, int ports)
 {
+	if (flow->kind == FLOW_CHOICE)
+		return choose(s, flow, type);
 	if (flow->kind == FLOW_STREAM)
 		return wish(s, flow->stream, flow->tensor, type);
 	INVARIANT(s->module->guard, flow->kind == FLOW_MEMORY, "a tensor that nothing makes");

@@ -16,6 +16,36 @@ void lower_fork(struct design *design, const struct op *op)
 	process_finish(&p);
 }
 
+/* Is operand `choice` the one of this layer? */
+static struct value *chosen(struct process *p, const struct attr *table, int choice)
+{
+	struct value *any = make_bool(p, false);
+	for (int l = 0; l < table->count; l++) {
+		if (table->integers[l] != choice)
+			continue;
+		struct value *operand[2] = {any, make_equal(p, p->layer, l)};
+		any = make_op(p, OP_ORI, any->type, 2, operand);
+	}
+	return any;
+}
+
+void lower_choose(struct design *design, const struct op *op)
+{
+	struct process p = process_new(design, "choose");
+	const struct attr *table = attr_get(op, "table");
+	int64_t words = itensor_tiles(op->result[0]->type->itensor);
+	struct value *counter, *word = NULL;
+	process_layers(&p);
+	int opened = process_nest(&p, 1, &words, 1, &counter);
+	for (int j = 0; j < op->operands; j++) {
+		struct value *taken = make_take(&p, NULL, process_argument(&p, stream_fifo(design, op->operand[j]), text_format(design->module->arena, "x%d", j)));
+		word = word ? make_select(&p, chosen(&p, table, j), taken, word) : taken;
+	}
+	make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[0]), "y"));
+	process_close(&p, opened + 1);
+	process_finish(&p);
+}
+
 static int64_t lanes_of(const struct type *word)
 {
 	return word->kind == TYPE_VECTOR ? type_elements(word) : 1;

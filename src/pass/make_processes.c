@@ -21,6 +21,8 @@ static void lower_block(struct design *design, const struct block *block)
 			lower_cast(design, op);
 		else if (op->code == OP_FORK)
 			lower_fork(design, op);
+		else if (op->code == OP_CHOOSE)
+			lower_choose(design, op);
 		else if (op->code == OP_GATHER)
 			lower_gather(design, op);
 		else if (op->code == OP_FOR) {

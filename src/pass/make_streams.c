@@ -120,26 +120,46 @@ static void clear_scratch(struct block *block)
 	}
 }
 
-/* Flows that are known before any op is emitted: picks of memory. */
-static bool mark_memory(struct streams *s, const struct block *block)
+/* A pick among streams: the different ones, and which of them each layer takes. */
+static void mark_choice(struct streams *s, const struct op *op)
+{
+	struct flow *flow = new_flow(s, op->result[0], FLOW_CHOICE);
+	flow->choice = ARENA_ARRAY(s->module->arena, struct flow *, op->operands);
+	flow->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
+	for (int i = 1; i < op->operands; i++) {
+		struct flow *from = op->operand[i]->data ? flow_of(op->operand[i]) : new_flow(s, op->operand[i], FLOW_NONE);
+		int known = 0;
+		while (known < flow->count && flow->choice[known] != from)
+			known++;
+		if (known == flow->count)
+			flow->choice[flow->count++] = from;
+		flow->table[flow->layers++] = known;
+	}
+}
+
+/* Flows that are known before any op is emitted: picks. */
+static void mark_picks(struct streams *s, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR && !mark_memory(s, op->region[0]))
-			return false;
+		if (op->code == OP_FOR)
+			mark_picks(s, op->region[0]);
 		if (op->code != OP_PICK)
 			continue;
+		bool memory = true;
+		for (int i = 1; i < op->operands; i++)
+			memory = memory && op->operand[i]->data && flow_of(op->operand[i])->kind == FLOW_MEMORY && !flow_of(op->operand[i])->layered;
+		if (!memory) {
+			mark_choice(s, op);
+			continue;
+		}
 		struct flow *flow = new_flow(s, op->result[0], FLOW_MEMORY);
 		flow->layered = true;
 		flow->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
 		for (int i = 1; i < op->operands; i++) {
-			struct flow *from = flow_of(op->operand[i]);
-			if (!from || from->kind != FLOW_MEMORY || from->layered)
-				return diag_error(s->module->diag, op->location, "a value that a kernel computes and that differs from layer to layer");
-			flow->ordered = flow->ordered || from->ordered;
-			flow->argument[flow->count++] = from->argument[0];
+			flow->ordered = flow->ordered || flow_of(op->operand[i])->ordered;
+			flow->argument[flow->count++] = flow_of(op->operand[i])->argument[0];
 		}
 	}
-	return true;
 }
 
 /* Which results of main a carried stack of layers becomes: one per layer. */
@@ -307,8 +327,7 @@ bool make_streams(struct pass_context *context, struct module *module)
 	clear_scratch(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
-	if (!mark_memory(&s, old->region[0]))
-		return false;
+	mark_picks(&s, old->region[0]);
 	const struct width *width = choose_widths(&s, old->region[0]);
 	if (!width || !emit_block(&s, old->region[0], width))
 		return false;

@@ -79,6 +79,7 @@ void lower_kernel(struct design *design, const struct op *op);
 void lower_convert(struct design *design, const struct op *op, bool crossing);
 void lower_cast(struct design *design, const struct op *op);
 void lower_fork(struct design *design, const struct op *op);
+void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
 void lower_ring(struct design *design, const struct op *loop);

@@ -5,7 +5,7 @@
 #include "pass/schedule.h"
 #include "pass/sequence.h"
 
-enum flow_kind { FLOW_NONE, FLOW_MEMORY, FLOW_STREAM };
+enum flow_kind { FLOW_NONE, FLOW_MEMORY, FLOW_STREAM, FLOW_CHOICE };
 
 /* Where the elements of a tensor value come from. */
 struct flow {
@@ -15,6 +15,9 @@ struct flow {
 	int count;                /* FLOW_MEMORY: 1, or one argument a layer */
 	struct value **argument;  /* FLOW_MEMORY: arguments of the new main */
 	bool layered;             /* FLOW_MEMORY: chosen by the layer counter */
+	struct flow **choice;     /* FLOW_CHOICE: [count] streams from outside, one of them a layer */
+	int layers;               /* FLOW_CHOICE */
+	int64_t *table;           /* FLOW_CHOICE: [layers] the choice of each layer */
 	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
 	bool stored, read;        /* who uses the tensor: results of main; kernels */
 };

@@ -162,6 +162,17 @@ static bool eval_fork(struct evaluation *e, struct op *op)
 	return true;
 }
 
+static bool eval_choose(struct evaluation *e, struct op *op)
+{
+	const struct attr *table = attr_get(op, "table");
+	const struct op *loop = op->parent->parent;
+	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : -1;
+	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count || table->integers[layer] < 0 || table->integers[layer] >= op->operands)
+		return diag_error(e->module->diag, op->location, "a choice without an operand for layer %lld", (long long)layer);
+	op->result[0]->data = op->operand[table->integers[layer]]->data;
+	return true;
+}
+
 /* For every row number that comes, `length` elements of the table; numbers are clamped. */
 static bool eval_gather(struct evaluation *e, struct op *op)
 {
@@ -275,4 +286,5 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_CONVERT] = eval_convert,
 	[OP_CAST] = eval_cast,
 	[OP_FORK] = eval_fork,
+	[OP_CHOOSE] = eval_choose,
 };
