@@ -169,48 +169,6 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 	return walk.time;
 }
 
-/* Whether the process reads this channel: it takes from it, or acquires it to read. */
-static void find_read(struct op *op, void *context)
-{
-	bool *reads = context;
-	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : op->code == OP_ACQUIRE && text_same(attr_text_or(op, "side", ""), "read") ? op->operand[0] : NULL;
-	if (channel && !channel->def)
-		reads[channel->index] = true;
-}
-
-/* Chains go along channels from processes started earlier to later ones: channels that lead back, the ring of a rolled layer, begin the next layer,
- * whose cycles every process has in its own. */
-static void find_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct design_time *time)
-{
-	int64_t *end = ARENA_ARRAY(arena, int64_t, cost->processes);
-	for (int i = 0; i < cost->processes; i++) {
-		const struct process_cost *process = &cost->process[i];
-		struct process_time *own = &time->process[i];
-		bool *reads = ARENA_ARRAY(arena, bool, process->call->operands + 1);
-		ir_walk(process->function->region[0], find_read, reads);
-		int64_t start = 0, span = own->busy;
-		own->source = own->memory_bytes > 0;
-		for (int j = 0; j < process->call->operands; j++) {
-			if (!reads[j])
-				continue;
-			own->source = false;
-			const struct op *channel = process->call->operand[j]->def;
-			int writer = channel ? (int)channel->result[0]->id : -1;
-			if (writer < 0 || writer >= i)
-				continue;
-			const struct process_time *from = &time->process[writer];
-			start = end[writer] > start ? end[writer] : start;
-			span = from->source && from->busy > span ? from->busy : span;
-		}
-		/* a loader runs beside its reader, whose time already covers it */
-		end[i] = own->source ? platform->memory_latency : start + span;
-		time->most = end[i] > time->most ? end[i] : time->most;
-		for (int j = 0; j < process->call->operands; j++)
-			if (!reads[j] && process->call->operand[j]->def)
-				process->call->operand[j]->id = i;
-	}
-}
-
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost)
 {
 	struct op *function = module_main(module);
@@ -226,9 +184,7 @@ struct design_time design_time(struct arena *arena, const struct platform *platf
 			time.longest = i;
 		}
 	}
-	for (int i = 0; i < cost->channels; i++)
-		cost->channel[i].op->result[0]->id = -1;
-	find_chain(arena, platform, cost, &time);
-	time.most = time.most < time.least ? time.least : time.most;
+	int64_t chain = longest_chain(arena, platform, cost, time.process);
+	time.most = chain < time.least ? time.least : chain;
 	return time;
 }

@@ -22,5 +22,7 @@ struct design_time {
 };
 
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost);
+/* Cycles along the longest chain of processes; fills process->source. */
+int64_t longest_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct process_time *process);
 int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
 #endif
