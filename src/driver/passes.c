@@ -17,9 +17,13 @@ const struct pass passes[] = {
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
 	PASS(split_sliced, T, T, EXACT, "kernels", "a result that is read in disjoint slices is made in slices"),
 	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels stand inside their readers or makers; no work is done twice"),
+	PASS(roll_layers, T, T, EXACT, "fused kernels", "identical layers are one scf.for that feeds the hidden state back"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
+	PASS(split_posts, T, T, EXACT, "fused kernels", "wide reductions have no costly operation after the sum"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
 	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),
+	PASS(size_fifos, H, H, EXACT, "processes", "depths at which no cycle of waits can arise"),
+	PASS(allocate_memory, H, H, EXACT, "sized channels", "every array and channel has its storage"),
 #undef PASS
 };
 const int pass_count = sizeof passes / sizeof *passes;
