@@ -1,0 +1,165 @@
+/* Chooses what every FIFO, block channel and array is made of.
+ * Needs: final depths.  Guarantees: stream.storage on each of them, and block RAMs and URAMs that the platform has.  Exact.
+ * Largest first, each takes the kind of memory of which it uses the smallest share of what is left; so a kind that runs short is left to those that gain most by it. */
+#include "model/resource.h"
+#include "pass/pass.h"
+#include <stdlib.h>
+
+#define SHIFT_DEPTH 32        /* a FIFO up to this depth is a shift register, one LUT a bit */
+#define REGISTERS_DEPTH 4     /* deeper arrays of registers are mostly multiplexers */
+#define LUTRAM_DEPTH 256      /* deeper ones are slow */
+#define RECURRENCE_DEPTH 16   /* an accumulator that comes round in fewer cycles has none left for a memory's read and write */
+#define MEMORY_LUTS 2         /* one LUT in so many can be memory */
+
+struct item {
+	struct op *op;
+	int64_t bytes;
+	int order;
+};
+
+struct allocation {
+	struct pass_context *context;
+	struct module *module;
+	struct resources left;
+	VEC(struct item) items;
+};
+
+static struct resources subtract(struct resources left, struct resources right)
+{
+	return resources_add(left, (struct resources){-right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram});
+}
+
+static void collect(struct op *op, void *context)
+{
+	struct allocation *a = context;
+	if (op->code == OP_FIFO || op->code == OP_BLOCKS || op->code == OP_ALLOCA)
+		VEC_PUSH(a->module->arena, &a->items, ((struct item){op, memory_bytes(op), (int)a->items.count}));
+}
+
+static int larger_first(const void *left, const void *right)
+{
+	const struct item *l = left, *r = right;
+	if (l->bytes != r->bytes)
+		return l->bytes < r->bytes ? 1 : -1;
+	return l->order - r->order;
+}
+
+static const struct attr *name_of(struct allocation *a, enum storage storage)
+{
+	return attr_string(a->module, storage_name[storage]);
+}
+
+/* Is the array read and written in one pipelined body? */
+static void find_recurrence(const struct block *block, const struct value *array, bool *found)
+{
+	bool reads = false, writes = false;
+	for (const struct op *op = block->first; op; op = op->next) {
+		reads |= op->code == OP_MEMREF_LOAD && op->operand[0] == array;
+		writes |= op->code == OP_MEMREF_STORE && op->operand[1] == array;
+		if (op->region[0])
+			find_recurrence(op->region[0], array, found);
+	}
+	*found |= reads && writes;
+}
+
+static bool is_accumulator(const struct op *op)
+{
+	bool found = false;
+	if (op->code == OP_ALLOCA)
+		find_recurrence(op->parent, op->result[0], &found);
+	return found;
+}
+
+static bool accepts(const struct op *op, int64_t depth, enum storage storage)
+{
+	if (storage == STORAGE_REGISTERS)
+		return op->code != OP_FIFO && depth <= REGISTERS_DEPTH;
+	return storage != STORAGE_LUTRAM || depth <= LUTRAM_DEPTH;
+}
+
+static double share(int64_t need, int64_t left)
+{
+	return need <= 0 ? 0 : need > left ? 1e6 + (double)need : (double)need / (double)left;
+}
+
+static double price(struct resources need, struct resources left, bool memory_luts)
+{
+	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut) + share(need.ff, left.ff) + share(need.bram18, left.bram18) + share(need.uram, left.uram);
+}
+
+static void choose(struct allocation *a, struct op *op)
+{
+	const struct platform *platform = a->context->platform;
+	struct memory memory = memory_of(platform, op);
+	enum storage best = STORAGE_AUTO;
+	double lowest = 0;
+	for (enum storage storage = STORAGE_REGISTERS; storage <= STORAGE_URAM; storage++) {
+		if (!accepts(op, memory.depth, storage))
+			continue;
+		attr_set(a->module, op, "stream.storage", name_of(a, storage));
+		double now = price(memory_cost(platform, op), a->left, storage == STORAGE_LUTRAM);
+		if (best == STORAGE_AUTO || now < lowest) {
+			best = storage;
+			lowest = now;
+		}
+	}
+	attr_set(a->module, op, "stream.storage", name_of(a, best));
+}
+
+static void allocate(struct allocation *a, struct op *op)
+{
+	struct memory memory = memory_of(a->context->platform, op);
+	if (op->code == OP_FIFO && memory.depth <= SHIFT_DEPTH)
+		attr_set(a->module, op, "stream.storage", attr_string(a->module, "srl"));
+	else if (memory.depth <= 1 || (memory.depth <= RECURRENCE_DEPTH && is_accumulator(op)))
+		attr_set(a->module, op, "stream.storage", name_of(a, STORAGE_REGISTERS));
+	else
+		choose(a, op);
+	a->left = subtract(a->left, memory_cost(a->context->platform, op));
+}
+
+/* What operators and memory ports leave of the platform. */
+static void subtract_processes(struct allocation *a)
+{
+	const struct platform *platform = a->context->platform;
+	a->left = platform_total(platform);
+	for (const struct op *op = module_body(a->module)->first; op; op = op->next)
+		if (attr_get(op, "stream.process"))
+			a->left = subtract(a->left, process_resources(platform, op));
+	for (size_t i = 0; i < a->items.count; i++)
+		if (a->items.data[i].op->code == OP_ALLOCA)
+			a->left = resources_add(a->left, memory_cost(platform, a->items.data[i].op));
+}
+
+static bool exceeded(struct allocation *a)
+{
+	const struct platform *platform = a->context->platform;
+	struct diag *diag = a->module->diag;
+	const char *name = a->left.bram18 < 0 ? "BRAM18" : "URAM";
+	int64_t have = a->left.bram18 < 0 ? platform_total(platform).bram18 : platform_total(platform).uram;
+	int64_t over = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram, bytes = 0;
+	if (over <= 0)
+		return false;
+	for (size_t i = 0; i < a->items.count; i++)
+		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0 : memory_bytes(a->items.data[i].op);
+	const struct item *largest = &a->items.data[0];
+	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s has; the largest of its memories, '%s', holds %lld bytes",
+		   (long long)(have + over), name, (long long)over, (long long)have, platform->name,
+		   attr_text_or(largest->op, "name", attr_text_or(largest->op, "stream.name", "array")), (long long)largest->bytes);
+	diag_note(diag, "converters and FIFOs hold %lld bytes: --on-chip with less keeps more in external memory; or another --platform", (long long)bytes);
+	return true;
+}
+
+bool allocate_memory(struct pass_context *context, struct module *module)
+{
+	struct allocation a = {.context = context, .module = module};
+	ir_walk(module_body(module), collect, &a);
+	for (size_t i = 0; i < a.items.count; i++)
+		attr_set(module, a.items.data[i].op, "stream.storage", NULL);
+	subtract_processes(&a);
+	if (a.items.count)
+		qsort(a.items.data, a.items.count, sizeof *a.items.data, larger_first);
+	for (size_t i = 0; i < a.items.count; i++)
+		allocate(&a, a.items.data[i].op);
+	return !exceeded(&a);
+}

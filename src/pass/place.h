@@ -1,0 +1,47 @@
+/* Which die each process stands on, as a problem of its own: items with needs, edges with widths, dies in a row. */
+#ifndef STC_PLACE_H
+#define STC_PLACE_H
+#include "model/resource.h"
+
+struct place_item {
+	struct resources need;
+	bool home;                /* has a memory port: stands on the memory die */
+	int first, count;         /* its part of `touching` */
+};
+
+struct place_edge {
+	int from, to;             /* items */
+	int64_t bits;
+};
+
+struct place_problem {
+	struct arena *arena;
+	int items, edges, dies, home;
+	struct place_item *item;
+	struct place_edge *edge;
+	int *touching;            /* edges of each item, in order */
+	struct resources capacity[PLATFORM_DIES];
+	int64_t wires;            /* across one boundary between dies */
+};
+
+struct place_cost {
+	double overflow;          /* sum of what each resource and boundary is exceeded by, relative to what there is; 0: it fits */
+	int64_t crossing;         /* bits over boundaries; an edge over two boundaries counts twice */
+};
+
+struct place_load {
+	struct resources used[PLATFORM_DIES];
+	int64_t wires[PLATFORM_DIES];         /* over the boundary above die d */
+};
+
+void place_index(struct place_problem *problem);                   /* fills touching */
+struct place_load place_load(const struct place_problem *problem, const int *die);
+struct place_cost place_cost(const struct place_problem *problem, const int *die);
+bool place_better(struct place_cost left, struct place_cost right);
+/* Moves an item to the side of the one it shares most bits with where that never costs a crossing: smaller problems with the same best crossings, capacity aside.
+ * group: [items], the item of the smaller problem that each became. */
+struct place_problem place_merge(const struct place_problem *problem, int *group);
+struct place_cost place_search(const struct place_problem *problem, int *die);        /* greedy starts, then passes of moves */
+struct place_cost place_refine(const struct place_problem *problem, int *die);        /* passes of moves from what `die` has */
+struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
+#endif

@@ -1,0 +1,217 @@
+/* Puts every process on a die, so that as few bits as possible cross between dies.
+ * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
+ * ports on the memory die; no die and no boundary over what the platform has.  Exact.
+ * Dies are filled to three quarters if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
+#include "pass/pass.h"
+#include "pass/place.h"
+#include <string.h>
+
+static const int fill_percent[] = {75, 80, 90, 100};
+
+struct placing {
+	struct module *module;
+	const struct platform *platform;
+	struct design_cost cost;
+	int *item;                /* of each process */
+	struct place_problem problem;
+	int *die;                 /* of each item */
+};
+
+/* Calls that use the value, in order: its writer and its reader. */
+static int users_of(const struct placing *p, const struct value *value, int user[2])
+{
+	int count = 0;
+	for (int i = 0; i < p->cost.processes && count < 2; i++) {
+		const struct op *call = p->cost.process[i].call;
+		for (int a = 0; a < call->operands; a++)
+			if (call->operand[a] == value) {
+				user[count++] = i;
+				break;
+			}
+	}
+	return count;
+}
+
+static bool has_port(const struct op *call)
+{
+	for (int a = 0; a < call->operands; a++)
+		if (!call->operand[a]->def)
+			return true;
+	return false;
+}
+
+/* The sides of a block channel are one item. */
+static void join_sides(struct placing *p)
+{
+	for (int c = 0; c < p->cost.channels; c++) {
+		int user[2], from, to;
+		if (p->cost.channel[c].op->code != OP_BLOCKS || users_of(p, p->cost.channel[c].op->result[0], user) < 2)
+			continue;
+		from = p->item[user[1]];
+		to = p->item[user[0]];
+		for (int i = 0; i < p->cost.processes; i++)
+			if (p->item[i] == from)
+				p->item[i] = to;
+	}
+}
+
+static void number_items(struct placing *p)
+{
+	int *number = ARENA_ARRAY(p->module->arena, int, p->cost.processes + 1);
+	for (int i = 0; i < p->cost.processes; i++)
+		p->item[i] = i;
+	join_sides(p);
+	for (int i = 0; i < p->cost.processes; i++) {
+		if (p->item[i] == i)
+			number[i] = p->problem.items++;
+		p->item[i] = number[p->item[i]];
+	}
+}
+
+static void add_edges(struct placing *p)
+{
+	struct place_problem *problem = &p->problem;
+	for (int c = 0; c < p->cost.channels; c++) {
+		struct op *op = p->cost.channel[c].op;
+		int user[2], users = users_of(p, op->result[0], user);
+		if (!users)
+			continue;
+		struct place_item *last = &problem->item[p->item[user[users - 1]]];       /* design_cost counts it there, too */
+		last->need = resources_add(last->need, p->cost.channel[c].resources);
+		if (users == 2 && op->code == OP_FIFO && p->item[user[0]] != p->item[user[1]])
+			problem->edge[problem->edges++] = (struct place_edge){p->item[user[0]], p->item[user[1]], type_bits(op->result[0]->type->element)};
+	}
+}
+
+static void make_problem(struct placing *p)
+{
+	struct arena *arena = p->module->arena;
+	p->item = ARENA_ARRAY(arena, int, p->cost.processes + 1);
+	number_items(p);
+	struct place_problem *problem = &p->problem;
+	problem->item = ARENA_ARRAY(arena, struct place_item, problem->items + 1);
+	problem->edge = ARENA_ARRAY(arena, struct place_edge, p->cost.channels + 1);
+	p->die = ARENA_ARRAY(arena, int, problem->items + 1);
+	for (int i = 0; i < p->cost.processes; i++) {
+		struct place_item *item = &problem->item[p->item[i]];
+		item->need = resources_add(item->need, p->cost.process[i].resources);
+		item->home |= has_port(p->cost.process[i].call);
+	}
+	add_edges(p);
+	place_index(problem);
+}
+
+static struct place_cost place(struct place_problem *problem, int *die)
+{
+	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1), *coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	int *direct = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	struct place_problem smaller = place_merge(problem, group);
+	place_search(&smaller, coarse);
+	place_exact(&smaller, coarse);
+	for (int i = 0; i < problem->items; i++)
+		die[i] = coarse[group[i]];
+	struct place_cost cost = place_refine(problem, die);
+	if (cost.overflow <= 0)
+		return cost;
+	struct place_cost other = place_search(problem, direct);
+	if (!place_better(other, cost))
+		return cost;
+	memcpy(die, direct, sizeof *die * (size_t)problem->items);
+	return other;
+}
+
+static bool place_at(struct placing *p, int percent)
+{
+	for (int d = 0; d < p->platform->dies; d++) {
+		struct resources r = p->platform->die[d];
+		p->problem.capacity[d] = (struct resources){r.lut * percent / 100, r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100, r.uram * percent / 100};
+	}
+	return place(&p->problem, p->die).overflow <= 0;
+}
+
+/* --- what does not fit --- */
+
+static bool refuse(const struct placing *p, const char *what, const char *name, int64_t need, int64_t have, const char *where)
+{
+	struct diag *diag = p->module->diag;
+	bool memory = strstr(name, "BRAM") || strstr(name, "URAM");
+	diag_error(diag, module_main(p->module)->location, "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name, (long long)(need - have), (long long)have, where);
+	return diag_note(diag, "%s; or a smaller model, or another --platform (`stc platforms` lists them)",
+			 memory ? "--on-chip with less keeps more in external memory" : "--dsp with less gives kernels fewer lanes");
+}
+
+static bool refuse_item(const struct placing *p, int item)
+{
+	int64_t have = 0, need = 0;
+	const char *name = NULL, *process = "";
+	for (int d = 0; d < p->problem.dies; d++) {
+		name = resources_exceeded(p->problem.item[item].need, p->problem.capacity[d], &have, &need);
+		if (!name)
+			return true;
+	}
+	for (int i = p->cost.processes - 1; i >= 0; i--)
+		process = p->item[i] == item ? p->cost.process[i].name : process;
+	return refuse(p, text_format(p->module->arena, "process '%s' needs", process), name, need, have, text_format(p->module->arena, "one die of %s", p->platform->name));
+}
+
+static bool refuse_ports(const struct placing *p)
+{
+	struct resources sum = {0};
+	int64_t have, need;
+	for (int i = 0; i < p->problem.items; i++)
+		if (p->problem.item[i].home)
+			sum = resources_add(sum, p->problem.item[i].need);
+	const char *name = resources_exceeded(sum, p->problem.capacity[p->problem.home], &have, &need);
+	return !name || refuse(p, "processes with memory ports need", name, need, have, text_format(p->module->arena, "die %d, the memory die of %s", p->problem.home, p->platform->name));
+}
+
+static bool refuse_total(const struct placing *p)
+{
+	int64_t have, need;
+	const char *name = resources_exceeded(p->cost.total, platform_total(p->platform), &have, &need);
+	return !name || refuse(p, "the design needs", name, need, have, p->platform->name);
+}
+
+/* The nearest that was found. */
+static bool refuse_nearest(const struct placing *p)
+{
+	struct arena *arena = p->module->arena;
+	struct place_load load = place_load(&p->problem, p->die);
+	int64_t have, need;
+	for (int d = 0; d < p->problem.dies; d++) {
+		const char *name = resources_exceeded(load.used[d], p->problem.capacity[d], &have, &need);
+		if (name)
+			return refuse(p, text_format(arena, "no placement on %d dies was found; in the nearest, die %d needs", p->problem.dies, d), name, need, have, p->platform->name);
+	}
+	for (int d = 0; d + 1 < p->problem.dies; d++)
+		if (load.wires[d] > p->problem.wires)
+			return refuse(p, text_format(arena, "no placement on %d dies was found; in the nearest, the boundary of dies %d and %d needs", p->problem.dies, d, d + 1), "wires",
+				      load.wires[d], p->problem.wires, p->platform->name);
+	return true;
+}
+
+static bool explain(const struct placing *p)
+{
+	bool found = !refuse_total(p);
+	for (int i = 0; !found && i < p->problem.items; i++)
+		found = !refuse_item(p, i);
+	found = found || !refuse_ports(p) || !refuse_nearest(p);
+	INVARIANT(p->module->guard, found, "a placement that fits was refused");
+	return false;
+}
+
+bool place_dies(struct pass_context *context, struct module *module)
+{
+	const struct platform *platform = context->platform;
+	struct placing p = {.module = module, .platform = platform, .cost = design_cost(module->arena, platform, module)};
+	p.problem = (struct place_problem){.arena = module->arena, .dies = platform->dies, .home = platform->memory_die, .wires = platform->crossing_wires};
+	make_problem(&p);
+	bool placed = false;
+	for (size_t i = 0; !placed && i < sizeof fill_percent / sizeof *fill_percent; i++)
+		placed = place_at(&p, fill_percent[i]);
+	if (!placed)
+		return explain(&p);
+	for (int i = 0; i < p.cost.processes; i++)
+		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));
+	return true;
+}

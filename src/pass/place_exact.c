@@ -1,0 +1,122 @@
+/* Placement as an integer program.  x_i_d: item i stands on die d (one of them); c_e_b: edge e crosses the boundary above die b, so at least
+ * the difference of "stands above b" of its two items.  Minimises Σ bits · c under each die's resources and each boundary's wires. */
+#include "pass/place.h"
+#include "solve/ilp.h"
+#include <stddef.h>
+
+#define COLUMNS_MOST 360      /* larger problems are left to the moves */
+#define NODES_MOST 300
+
+struct program {
+	const struct place_problem *problem;
+	struct ilp ilp;
+	int crossing;             /* first of the c columns */
+};
+
+static int on_die(const struct program *p, int item, int die)
+{
+	return item * p->problem->dies + die;
+}
+
+static void add_columns(struct program *p)
+{
+	const struct place_problem *problem = p->problem;
+	for (int i = 0; i < problem->items; i++)
+		for (int d = 0; d < problem->dies; d++) {
+			double lower = problem->item[i].home && d == problem->home, upper = !problem->item[i].home || d == problem->home;
+			ilp_column(&p->ilp, text_format(problem->arena, "x_%d_%d", i, d), lower, upper, 0, true);
+		}
+	p->crossing = (int)p->ilp.column.count;
+	for (int e = 0; e < problem->edges; e++)
+		for (int b = 0; b + 1 < problem->dies; b++)
+			ilp_column(&p->ilp, text_format(problem->arena, "c_%d_%d", e, b), 0, 1, (double)problem->edge[e].bits, false);
+}
+
+/* c ± (above(from) - above(to)) ≥ 0 */
+static void add_crossing(struct program *p, int edge, int boundary, int sign)
+{
+	const struct place_problem *problem = p->problem;
+	ilp_row(&p->ilp, text_format(problem->arena, "cross_%d_%d_%s", edge, boundary, sign > 0 ? "down" : "up"), 'G', 0);
+	ilp_term(&p->ilp, p->crossing + edge * (problem->dies - 1) + boundary, 1);
+	for (int d = boundary + 1; d < problem->dies; d++) {
+		ilp_term(&p->ilp, on_die(p, problem->edge[edge].from, d), sign);
+		ilp_term(&p->ilp, on_die(p, problem->edge[edge].to, d), -sign);
+	}
+}
+
+static void add_resource(struct program *p, const char *name, int die, size_t offset)
+{
+	const struct place_problem *problem = p->problem;
+	int64_t available = *(const int64_t *)((const char *)&problem->capacity[die] + offset);
+	ilp_row(&p->ilp, text_format(problem->arena, "%s_%d", name, die), 'L', 1);
+	for (int i = 0; i < problem->items; i++) {
+		int64_t need = *(const int64_t *)((const char *)&problem->item[i].need + offset);
+		if (need > 0)
+			ilp_term(&p->ilp, on_die(p, i, die), (double)need / (double)(available > 0 ? available : 1) + (available > 0 ? 0 : 1));
+	}
+}
+
+static void add_rows(struct program *p)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} kinds[] = {
+		{"lut", offsetof(struct resources, lut)}, {"ff", offsetof(struct resources, ff)}, {"dsp", offsetof(struct resources, dsp)},
+		{"bram", offsetof(struct resources, bram18)}, {"uram", offsetof(struct resources, uram)},
+	};
+	const struct place_problem *problem = p->problem;
+	for (int i = 0; i < problem->items; i++) {
+		ilp_row(&p->ilp, text_format(problem->arena, "one_%d", i), 'E', 1);
+		for (int d = 0; d < problem->dies; d++)
+			ilp_term(&p->ilp, on_die(p, i, d), 1);
+	}
+	for (int d = 0; d < problem->dies; d++)
+		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+			add_resource(p, kinds[k].name, d, kinds[k].offset);
+	for (int b = 0; b + 1 < problem->dies; b++) {
+		ilp_row(&p->ilp, text_format(problem->arena, "wires_%d", b), 'L', (double)problem->wires);
+		for (int e = 0; e < problem->edges; e++)
+			ilp_term(&p->ilp, p->crossing + e * (problem->dies - 1) + b, (double)problem->edge[e].bits);
+		for (int e = 0; e < problem->edges; e++) {
+			add_crossing(p, e, b, 1);
+			add_crossing(p, e, b, -1);
+		}
+	}
+}
+
+static const double *start_values(const struct program *p, const int *die)
+{
+	const struct place_problem *problem = p->problem;
+	double *value = ARENA_ARRAY(problem->arena, double, p->ilp.column.count + 1);
+	for (int i = 0; i < problem->items; i++)
+		value[on_die(p, i, die[i])] = 1;
+	for (int e = 0; e < problem->edges; e++)
+		for (int b = 0; b + 1 < problem->dies; b++)
+			value[p->crossing + e * (problem->dies - 1) + b] = (die[problem->edge[e].from] > b) != (die[problem->edge[e].to] > b);
+	return value;
+}
+
+struct place_cost place_exact(const struct place_problem *problem, int *die)
+{
+	struct place_cost before = place_cost(problem, die);
+	if (problem->items * problem->dies > COLUMNS_MOST || (before.overflow <= 0 && before.crossing == 0))
+		return before;
+	struct program p = {.problem = problem, .ilp = ilp_new(problem->arena)};
+	add_columns(&p);
+	add_rows(&p);
+	struct ilp_solution solution = ilp_solve(&p.ilp, before.overflow <= 0 ? start_values(&p, die) : NULL, NODES_MOST);
+	if (solution.status != ILP_OPTIMAL && solution.status != ILP_FEASIBLE)
+		return before;
+	int *found = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	for (int i = 0; i < problem->items; i++)
+		for (int d = 0; d < problem->dies; d++)
+			if (solution.value[on_die(&p, i, d)] > 0.5)
+				found[i] = d;
+	struct place_cost after = place_cost(problem, found);
+	if (!place_better(after, before))
+		return before;
+	for (int i = 0; i < problem->items; i++)
+		die[i] = found[i];
+	return after;
+}
