@@ -15,6 +15,8 @@ static void lower_block(struct design *design, const struct block *block)
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
+		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
+			lower_cut(design, op, from_outside(op));
 		else if (op->code == OP_CONVERT)
 			lower_convert(design, op, from_outside(op));
 		else if (op->code == OP_CAST)

@@ -77,6 +77,7 @@ const struct attr *signature_of(const struct design *design, bool output, int in
 bool lower_loads(struct design *design, struct block *body);
 void lower_kernel(struct design *design, const struct op *op);
 void lower_convert(struct design *design, const struct op *op, bool crossing);
+void lower_cut(struct design *design, const struct op *op, bool crossing);
 void lower_cast(struct design *design, const struct op *op);
 void lower_fork(struct design *design, const struct op *op);
 void lower_choose(struct design *design, const struct op *op);
