@@ -8,6 +8,7 @@
 
 #define ELEMENTS_MOST ((int64_t)1 << 21)          /* of all inputs: larger modules are only printed and read */
 #define INTEGER_MOST 3                            /* small enough for positions and token numbers of test models */
+#define LINE_PART 100         /* characters shown before and after a difference */
 
 static const double tolerance[] = {[NUMERIC_EXACT] = 0, [NUMERIC_REASSOCIATING] = 1e-5, [NUMERIC_APPROXIMATING] = 1e-4};
 
@@ -148,10 +149,15 @@ static void check_text(struct session *session, struct arena *arena)
 	if (!again)
 		guard_leave(&session->guard, GUARD_INVARIANT, "its text cannot be read back: line %d: %s", session->diag.entry[0].location.line, session->diag.entry[0].message);
 	ir_print(again, &second);
-	size_t at = 0, line = 1;
-	while (at < first.size && at < second.size && first.data[at] == second.data[at])
-		line += first.data[at++] == '\n';
-	INVARIANT(&session->guard, first.size == second.size && at == first.size, "print, read, print differ in line %zu", line);
+	size_t at = 0, line = 1, start = 0;
+	for (; at < first.size && at < second.size && first.data[at] == second.data[at]; at++)
+		if (first.data[at] == '\n') {
+			start = at + 1;
+			line++;
+		}
+	size_t from = at > start + LINE_PART ? at - LINE_PART : start;
+	INVARIANT(&session->guard, first.size == second.size && at == first.size, "print, read, print differ in line %zu:\n%.*s\nbecomes\n%.*s", line,
+		  2 * LINE_PART, first.data + from, 2 * LINE_PART, second.data + from);
 }
 
 static double real_at(const struct tensor *tensor, int64_t at)

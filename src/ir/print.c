@@ -46,6 +46,11 @@ static const struct attr *derived_attributes(struct module *module, const struct
 {
 	if (op->code == OP_KERNEL)
 		return kernel_attributes(module, op);
+	if (op->code == OP_ALLOCA) {          /* MLIR's reader gives it these if the text does not */
+		struct attr sizes = {.kind = ATTR_INTEGERS, .type = type_integer(module, 32), .count = 2, .integers = ARENA_ARRAY(module->arena, int64_t, 2)};
+		struct named segments = {"operandSegmentSizes", arena_copy(module->arena, &sizes, sizeof sizes)};
+		return attr_dictionary(module, 1, &segments);
+	}
 	if (op->code == OP_MODULE) {
 		struct named level = {"stream.level", attr_string(module, level_name(module->level))};
 		return attr_dictionary(module, 1, &level);
