@@ -3,23 +3,28 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
+struct platform;
+
 /* The name of the top function, which is also the kernel's: an identifier made of the design's name. */
 const char *emit_top_name(struct arena *arena, const char *design);
 
 /* Each adds one file to `out`. */
 bool emit_hls(struct module *module, const char *top, struct text *out);       /* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
-void emit_link(struct module *module, const char *top, struct text *out);      /* hls/link.cfg: memory channels, dies */
-void emit_makefile(const char *top, const char *xpfm, double clock_mhz, struct text *out);   /* Makefile: csim, xclbin, host */
-void emit_host(const char *top, struct text *out);                             /* host/main.c: reads .npy files, launches, writes .npy files */
+void emit_link(struct module *module, const struct platform *platform, const char *top, struct text *out);   /* hls/link.cfg: memory channels, dies */
+void emit_makefile(const struct platform *platform, const char *top, struct text *out);    /* hls/Makefile: csim, xclbin, host */
+void emit_host(struct module *module, const char *top, struct text *out);      /* host/main.c */
+/* manifest.json up to its list of files: names, shapes, and how host tensors lie in the buffers of the ports. */
+void emit_manifest(struct module *module, const char *design, const char *top, bool packed, struct text *out);
 
 /* Ports of main, as the attributes of its arguments name them. */
-struct port {
+struct memory_port {
 	const char *name, *buffer;
 	const struct type *word;
 	int64_t channel;
 	bool write;
 };
-struct port emit_port(const struct op *function, int argument);
+struct memory_port emit_port(const struct op *function, int argument);
 int emit_ports(const struct module *module);
+int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte */
 
 #endif

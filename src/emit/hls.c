@@ -19,13 +19,19 @@ int emit_ports(const struct module *module)
 	return module_main(module)->region[0]->arguments;
 }
 
-struct port emit_port(const struct op *function, int argument)
+int64_t emit_bytes(const struct type *type)
+{
+	int64_t bits = type_bits(type_scalar(type));
+	return type_elements(type) * (bits < 8 ? 1 : bits / 8);
+}
+
+struct memory_port emit_port(const struct op *function, int argument)
 {
 	const struct attr *name = function_argument_attr(function, argument, "stream.port");
 	const struct attr *buffer = function_argument_attr(function, argument, "stream.buffer");
 	const struct attr *channel = function_argument_attr(function, argument, "stream.channel");
 	const struct attr *direction = function_argument_attr(function, argument, "stream.direction");
-	return (struct port){
+	return (struct memory_port){
 		.name = name ? name->text : "",
 		.buffer = buffer ? buffer->text : "",
 		.word = function->region[0]->argument[argument]->type->element,
@@ -73,10 +79,10 @@ static void write_interface(struct emitter *e, struct text *out)
 {
 	const struct block *body = e->main->region[0];
 	for (int i = 0; i < body->arguments; i++) {
-		struct port port = emit_port(e->main, i);
+		struct memory_port port = emit_port(e->main, i);
 		const char *name = hls_spelling(e, body->argument[i])->text, *way = port.write ? "write" : "read";
 		text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)buffer_words(e->main, port.buffer));
-		text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)type_bits(port.word));
+		text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(port.word)));
 	}
 	for (int i = 0; i < body->arguments; i++)
 		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", hls_spelling(e, body->argument[i])->text);
@@ -103,7 +109,7 @@ static void write_top(struct emitter *e, const char *top, struct text *out)
 	const struct block *body = e->main->region[0];
 	text_add(out, "extern \"C\" void %s(", top);
 	for (int i = 0; i < body->arguments; i++) {
-		struct port port = emit_port(e->main, i);
+		struct memory_port port = emit_port(e->main, i);
 		text_add(out, "%s%s%s *%s", i ? ", " : "", port.write ? "" : "const ", hls_type(e, port.word), hls_spelling(e, body->argument[i])->text);
 	}
 	text_add(out, ")\n{\n");

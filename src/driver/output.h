@@ -1,0 +1,36 @@
+/* The result folder, written whole or not at all: files go to a sibling with a temporary name, which takes the place of the target at the end. */
+#ifndef STC_OUTPUT_H
+#define STC_OUTPUT_H
+#include "base/text.h"
+#include "ir/ir.h"
+#include <signal.h>
+
+struct output_entry {
+	const char *path;         /* below the folder */
+	const char *hash;         /* SHA-256 in hex; NULL: not listed in the manifest */
+};
+
+struct output {
+	struct arena *arena;
+	struct diag *diag;
+	const char *target;
+	const char *folder;       /* temporary; NULL once committed or abandoned */
+	const volatile sig_atomic_t *stop;   /* set: end soon; may be NULL */
+	VEC(struct output_entry) entries;
+};
+
+/* NULL after diagnostics: the target exists and is no design of ours, or its place cannot be written to. */
+struct output *output_begin(struct arena *arena, struct diag *diag, const char *target, const volatile sig_atomic_t *stop);
+bool output_file(struct output *output, const char *path, const char *data, size_t size);
+bool output_unlisted(struct output *output, const char *path, const char *data, size_t size);     /* what differs from run to run */
+const char *output_place(struct output *output, const char *path);   /* where to write the file; folders are made.  NULL after a diagnostic */
+void output_record(struct output *output, const char *path, const char *hash);
+bool output_error(struct output *output, const char *path, int reason);           /* a diagnostic about an errno; false */
+bool output_stopped(const struct output *output);
+bool output_commit(struct output *output);             /* the target is now the new folder */
+void output_abandon(struct output *output);            /* removes all; NULL and committed ones are accepted */
+
+/* One file, whole or not at all. */
+bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size);
+
+#endif

@@ -1,0 +1,203 @@
+/* Streamed: an image is made and written in chunks, so that memory does not grow with the model.  Packing and hashing of several images run side by side. */
+#define _POSIX_C_SOURCE 200809L
+#include "driver/pack.h"
+#include "base/sha256.h"
+#include "emit/emit.h"
+#include "model/image.h"
+#include "sim/eval_level.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES ((size_t)4 << 20)
+#define WORKERS 2
+
+struct source {               /* a segment and what it is packed from */
+	struct segment segment;
+	const void *data;
+};
+
+struct image_file {
+	const char *path, *place;
+	int64_t elements, element_bytes;
+	VEC(struct source) sources;
+	int reason;               /* errno */
+	char hash[65];
+};
+
+struct packing {
+	struct output *output;
+	struct module *module;
+	struct weights *weights;
+	struct arena *arena;
+	VEC(struct image_file) files;
+	atomic_size_t next;       /* file that a worker takes next */
+	atomic_bool failed;
+};
+
+struct worker {
+	struct packing *packing;
+	char *chunk;
+};
+
+/* ---- what goes where */
+
+static const struct attr *input_named(const struct module *module, const char *name)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; i < inputs->count; i++)
+		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+			return inputs->items[i].value;
+	return NULL;
+}
+
+static struct segment read_segment(struct arena *arena, const struct attr *attr, const struct type *host, int64_t element_bytes)
+{
+	const struct attr *conditions = attr_item(attr, "conditions"), *trips = attr_item(attr, "trips");
+	int count = conditions ? conditions->count : 0, row = trips->count + 1;
+	int64_t *rows = ARENA_ARRAY(arena, int64_t, count * row + 1);
+	for (int c = 0; c < count; c++)
+		memcpy(rows + c * row, conditions->items[c].value->integers, sizeof *rows * (size_t)row);
+	return (struct segment){
+		.name = attr_item(attr, "name")->text, .role = attr_item(attr, "role")->text, .offset = attr_item(attr, "offset")->integer,
+		.base = attr_item(attr, "base")->integer, .dims = trips->count, .trip = trips->integers, .stride = attr_item(attr, "strides")->integers,
+		.conditions = count, .condition = rows, .host_bytes = (int)(emit_bytes(host) / type_elements(host)), .image_bytes = (int)element_bytes,
+	};
+}
+
+/* NULL without a diagnostic: the segment is not for the compiler to fill. */
+static const void *segment_data(struct packing *p, const struct attr *segment, const struct attr *input)
+{
+	const struct type *type = attr_item(input, "type")->type;
+	const char *name = attr_item(segment, "name")->text, *role = attr_item(segment, "role")->text;
+	if (text_same(role, "constant")) {
+		struct evaluation e = {.module = p->module, .arena = p->arena};
+		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, "value"), module_main(p->module)->location);
+		return tensor ? tensor->data : NULL;
+	}
+	if (!text_same(role, "weight") || !p->weights)
+		return NULL;
+	const struct weight *weight = weights_find(p->weights, name, type);
+	return weight ? weight->data : NULL;
+}
+
+static bool plan_file(struct packing *p, const struct attr *buffer)
+{
+	const struct attr *segments = attr_item(buffer, "segments"), *word = attr_item(buffer, "word");
+	struct image_file file = {.element_bytes = emit_bytes(word->type) / type_elements(word->type)};
+	file.elements = attr_item(buffer, "words")->integer * type_elements(word->type);
+	for (int s = 0; s < segments->count; s++) {
+		const struct attr *segment = segments->items[s].value, *input = input_named(p->module, attr_item(segment, "name")->text);
+		int errors = p->module->diag->count;
+		const void *data = input && type_elements(attr_item(input, "type")->type) ? segment_data(p, segment, input) : NULL;
+		if (p->module->diag->count > errors)
+			return false;
+		if (!data)
+			continue;
+		struct source source = {read_segment(p->arena, segment, attr_item(input, "type")->type, file.element_bytes), data};
+		VEC_PUSH(p->arena, &file.sources, source);
+	}
+	if (!file.sources.count)
+		return true;
+	file.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, "name")->text);
+	file.place = output_place(p->output, file.path);
+	VEC_PUSH(p->arena, &p->files, file);
+	return file.place != NULL;
+}
+
+/* ---- writing */
+
+static void fill_chunk(const struct image_file *file, char *chunk, int64_t first, int64_t count)
+{
+	memset(chunk, 0, (size_t)(count * file->element_bytes));
+	for (size_t s = 0; s < file->sources.count; s++) {
+		const struct segment *segment = &file->sources.data[s].segment;
+		int64_t begin = segment->offset, end = begin + segment_elements(segment);
+		begin = begin > first ? begin : first;
+		end = end < first + count ? end : first + count;
+		if (begin < end)
+			segment_pack(segment, file->sources.data[s].data, chunk, first, begin - segment->offset, end - begin);
+	}
+}
+
+static int put(int to, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t done = write(to, data, size);
+		if (done < 0 && errno != EINTR)
+			return errno;
+		data += done > 0 ? done : 0;
+		size -= done > 0 ? (size_t)done : 0;
+	}
+	return 0;
+}
+
+static int write_image(struct worker *worker, struct image_file *file)
+{
+	struct sha256 hash;
+	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), reason = to < 0 ? errno : 0;
+	int64_t step = (int64_t)CHUNK_BYTES / file->element_bytes;
+	sha256_start(&hash);
+	for (int64_t first = 0; first < file->elements && !reason; first += step) {
+		int64_t count = file->elements - first < step ? file->elements - first : step;
+		size_t bytes = (size_t)(count * file->element_bytes);
+		fill_chunk(file, worker->chunk, first, count);
+		sha256_add(&hash, worker->chunk, bytes);
+		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
+	}
+	sha256_end(&hash, file->hash);
+	return to >= 0 && close(to) && !reason ? errno : reason;
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct packing *p = worker->packing;
+	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->files.count;) {
+		p->files.data[i].reason = write_image(worker, &p->files.data[i]);
+		if (p->files.data[i].reason)
+			p->failed = true;
+	}
+	return NULL;
+}
+
+static void run_workers(struct packing *p)
+{
+	struct worker worker[WORKERS];
+	pthread_t thread[WORKERS];
+	bool started[WORKERS] = {0};
+	for (int i = 0; i < WORKERS; i++)
+		worker[i] = (struct worker){p, arena_alloc(p->arena, CHUNK_BYTES)};
+	for (int i = 1; i < WORKERS; i++)
+		started[i] = !pthread_create(&thread[i], NULL, work, &worker[i]);
+	work(&worker[0]);
+	for (int i = 1; i < WORKERS; i++)
+		if (started[i])
+			pthread_join(thread[i], NULL);
+}
+
+bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
+{
+	const struct attr *buffers = attr_get(module_main(module), "stream.buffers");
+	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena};
+	int64_t total = 0;
+	for (int b = 0; b < buffers->count; b++)
+		if (!plan_file(&p, buffers->items[b].value))
+			return false;
+	run_workers(&p);
+	for (size_t i = 0; i < p.files.count; i++) {
+		const struct image_file *file = &p.files.data[i];
+		if (file->reason && output_stopped(output))
+			return diag_error(output->diag, NOWHERE, "stopped");
+		if (file->reason)
+			return output_error(output, file->path, file->reason);
+		output_record(output, file->path, file->hash);
+		total += file->elements * file->element_bytes;
+	}
+	if (bytes)
+		*bytes = total;
+	return true;
+}

@@ -1,0 +1,80 @@
+#include "driver/write_design.h"
+#include "base/data.h"
+#include "base/json.h"
+#include "emit/emit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Headers that a design brings with it: those the vendor lacks beside the source; those of the vendor's names apart, for the CPU only. */
+static const struct {
+	const char *from, *to;
+} headers[] = {
+	{"runtime/include/st_math.h", "hls/st_math.h"},
+	{"runtime/include/st_integer.h", "hls/st_integer.h"},
+	{"runtime/include/st_fibre.h", "hls/csim/st_fibre.h"},
+	{"runtime/include/hls_stream.h", "hls/csim/hls_stream.h"},
+	{"runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h"},
+	{"runtime/include/hls_vector.h", "hls/csim/hls_vector.h"},
+	{"include/stc_runtime.h", "host/stc_runtime.h"},
+};
+
+const char *design_name(struct arena *arena, const char *path)
+{
+	const char *end = path + strlen(path), *begin, *dot;
+	while (end > path && end[-1] == '/')
+		end--;
+	for (begin = end; begin > path && begin[-1] != '/'; begin--) {
+	}
+	for (dot = end; dot > begin && *dot != '.'; dot--) {
+	}
+	return text_copy(arena, begin, (size_t)((dot > begin ? dot : end) - begin));
+}
+
+static bool copy_headers(struct output *output)
+{
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		const char *from = data_path(output->arena, headers[i].from), *reason;
+		size_t size;
+		const char *text = file_read(output->arena, from, &size, &reason);
+		if (!text)
+			return diag_error(output->diag, (struct location){.file = from}, "cannot be read: %s", reason);
+		if (!output_file(output, headers[i].to, text, size))
+			return false;
+	}
+	return true;
+}
+
+bool write_code(struct output *output, struct module *module, const struct platform *platform, const char *name)
+{
+	struct arena *arena = output->arena;
+	const char *top = emit_top_name(arena, name);
+	struct text code = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
+	if (!emit_hls(module, top, &code))
+		return false;
+	emit_link(module, platform, top, &link);
+	emit_makefile(platform, top, &make);
+	emit_host(module, top, &host);
+	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
+	       output_file(output, "hls/Makefile", make.data, make.size) && output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
+}
+
+static int by_path(const void *left, const void *right)
+{
+	return strcmp(((const struct output_entry *)left)->path, ((const struct output_entry *)right)->path);
+}
+
+bool write_manifest(struct output *output, struct module *module, const char *name, bool packed)
+{
+	struct text text = text_new(output->arena);
+	emit_manifest(module, name, emit_top_name(output->arena, name), packed, &text);
+	if (output->entries.count)
+		qsort(output->entries.data, output->entries.count, sizeof *output->entries.data, by_path);
+	text_add(&text, "\"files\":{");
+	for (size_t i = 0; i < output->entries.count; i++) {
+		text_add(&text, "%s\n  ", i ? "," : "");
+		json_quote(&text, output->entries.data[i].path);
+		text_add(&text, ":\"%s\"", output->entries.data[i].hash);
+	}
+	text_add(&text, "}}\n");
+	return output_unlisted(output, "manifest.json", text.data, text.size);
+}

@@ -1,0 +1,52 @@
+/* link.cfg for v++: one compute unit, a memory channel for every port, the die where all processes stand on one. */
+#include "emit/emit.h"
+#include "model/platform.h"
+
+static int64_t buffer_bytes(const struct op *main, const char *name)
+{
+	const struct attr *buffers = attr_get(main, "stream.buffers");
+	for (int i = 0; buffers && i < buffers->count; i++) {
+		const struct attr *buffer = buffers->items[i].value;
+		if (text_same(attr_item(buffer, "name")->text, name))
+			return attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type);
+	}
+	return 0;
+}
+
+/* -1: processes stand on several dies. */
+static int64_t only_die(const struct module *module)
+{
+	int64_t die = -2;
+	for (const struct op *op = module_body(module)->first; op; op = op->next) {
+		if (op->code != OP_FUNC || !attr_get(op, "stream.process"))
+			continue;
+		int64_t here = attr_integer_or(op, "stream.die", 0);
+		die = die == -2 || die == here ? here : -1;
+	}
+	return die < 0 ? -1 : die;
+}
+
+/* A buffer larger than a channel takes the channels that follow as well. */
+void emit_link(struct module *module, const struct platform *platform, const char *top, struct text *out)
+{
+	const struct op *main = module_main(module);
+	int64_t die = only_die(module);
+	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
+	for (int i = 0; i < emit_ports(module); i++) {
+		struct memory_port port = emit_port(main, i);
+		int64_t bytes = buffer_bytes(main, port.buffer), more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
+		text_add(out, "sp=%s_1.%s:HBM[%lld", top, port.name, (long long)(last < platform->channels ? port.channel : platform->channels - 1 - more));
+		if (more)
+			text_add(out, ":%lld", (long long)(last < platform->channels ? last : platform->channels - 1));
+		text_add(out, "]\n");
+	}
+	if (die >= 0 && platform->dies > 1)
+		text_add(out, "slr=%s_1:SLR%lld\n", top, (long long)die);
+	text_add(out,
+		 "\n[vivado]\n"
+		 "prop=run.impl_1.STEPS.OPT_DESIGN.ARGS.DIRECTIVE=ExploreWithRemap\n"
+		 "prop=run.impl_1.STEPS.PLACE_DESIGN.ARGS.DIRECTIVE=Explore\n"
+		 "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.IS_ENABLED=true\n"
+		 "prop=run.impl_1.STEPS.PHYS_OPT_DESIGN.ARGS.DIRECTIVE=Explore\n"
+		 "prop=run.impl_1.STEPS.ROUTE_DESIGN.ARGS.DIRECTIVE=Explore\n");
+}

@@ -1,0 +1,116 @@
+/* manifest.json: all that the runtime needs to know of a design. */
+#include "base/json.h"
+#include "emit/emit.h"
+
+#define DESIGN_VERSION 1
+
+static void add_integers(const int64_t *integers, int count, struct text *out)
+{
+	text_add(out, "[");
+	for (int i = 0; i < count; i++)
+		text_add(out, "%s%lld", i ? "," : "", (long long)integers[i]);
+	text_add(out, "]");
+}
+
+static void add_member(const char *key, const char *text, struct text *out)
+{
+	text_add(out, "\"%s\":", key);
+	json_quote(out, text);
+}
+
+static void add_tensor(const struct attr *entry, struct text *out)
+{
+	const struct type *type = attr_item(entry, "type")->type;
+	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at");
+	text_add(out, "{");
+	add_member("name", attr_item(entry, "name")->text, out);
+	text_add(out, ",");
+	add_member("role", attr_item(entry, "role")->text, out);
+	text_add(out, ",\"dtype\":\"%s\",\"shape\":", type_scalar(type)->text);
+	add_integers(type->shape, type->rank, out);
+	if (axis && at) {
+		text_add(out, ",\"axis\":%lld,", (long long)axis->integer);
+		add_member("at", at->text, out);
+	}
+	text_add(out, "}");
+}
+
+static void add_tensors(const char *key, const struct attr *list, struct text *out)
+{
+	int count = 0;
+	text_add(out, "\"%s\":[", key);
+	for (int i = 0; i < list->count; i++) {
+		if (text_same(attr_item(list->items[i].value, "role")->text, "constant"))
+			continue;
+		text_add(out, "%s\n  ", count++ ? "," : "");
+		add_tensor(list->items[i].value, out);
+	}
+	text_add(out, "],\n");
+}
+
+static void add_segment(const struct attr *segment, struct text *out)
+{
+	const struct attr *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides"), *conditions = attr_item(segment, "conditions");
+	text_add(out, "{");
+	add_member("name", attr_item(segment, "name")->text, out);
+	text_add(out, ",");
+	add_member("role", attr_item(segment, "role")->text, out);
+	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":", (long long)attr_item(segment, "offset")->integer, (long long)attr_item(segment, "base")->integer);
+	add_integers(trips->integers, trips->count, out);
+	text_add(out, ",\"strides\":");
+	add_integers(strides->integers, strides->count, out);
+	text_add(out, ",\"conditions\":[");
+	for (int c = 0; conditions && c < conditions->count; c++) {
+		text_add(out, "%s", c ? "," : "");
+		add_integers(conditions->items[c].value->integers, conditions->items[c].value->count, out);
+	}
+	text_add(out, "]}");
+}
+
+static void add_buffer(const struct attr *buffer, struct text *out)
+{
+	const struct type *word = attr_item(buffer, "word")->type;
+	const struct attr *segments = attr_item(buffer, "segments");
+	int64_t bytes = emit_bytes(word), words = attr_item(buffer, "words")->integer;
+	text_add(out, "{");
+	add_member("name", attr_item(buffer, "name")->text, out);
+	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, type_scalar(word)->text);
+	for (int s = 0; s < segments->count; s++) {
+		text_add(out, "%s\n    ", s ? "," : "");
+		add_segment(segments->items[s].value, out);
+	}
+	text_add(out, "]}");
+}
+
+static void add_port(struct memory_port port, int argument, struct text *out)
+{
+	text_add(out, "{");
+	add_member("name", port.name, out);
+	text_add(out, ",\"argument\":%d,", argument);
+	add_member("buffer", port.buffer, out);
+	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel, port.write ? "write" : "read");
+}
+
+void emit_manifest(struct module *module, const char *design, const char *top, bool packed, struct text *out)
+{
+	const struct op *main = module_main(module);
+	const struct attr *buffers = attr_get(main, "stream.buffers");
+	text_add(out, "{\"schema\":1,\"tool\":\"%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
+	add_member("name", design, out);
+	text_add(out, ",");
+	add_member("top", top, out);
+	text_add(out, ",\"packed\":%s,\n", packed ? "true" : "false");
+	add_tensors("inputs", attr_get(main, "stream.inputs"), out);
+	add_tensors("outputs", attr_get(main, "stream.outputs"), out);
+	text_add(out, "\"buffers\":[");
+	for (int b = 0; b < buffers->count; b++) {
+		text_add(out, "%s\n  ", b ? "," : "");
+		add_buffer(buffers->items[b].value, out);
+	}
+	text_add(out, "],\n\"ports\":[");
+	for (int i = 0; i < emit_ports(module); i++) {
+		text_add(out, "%s\n  ", i ? "," : "");
+		add_port(emit_port(main, i), i, out);
+	}
+	text_add(out, "],\n");
+}
