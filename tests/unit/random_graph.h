@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #define GRAPH_RANK 4
-#define GRAPH_VALUES 64
+#define GRAPH_VALUES 512
 
 struct shape {
 	int rank;
