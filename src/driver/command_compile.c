@@ -1,5 +1,6 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
 #include "driver/report.h"
+#include "driver/write_design.h"
 
 struct range {
 	int first, last;
@@ -46,16 +47,46 @@ static bool write_text(struct session *session)
 	return true;
 }
 
-static bool write_design(struct session *session)
+static bool open_weights(struct session *session)
 {
+	const char *path = session->options.weights;
+	session->weights = path ? weights_open(session->arena, &session->diag, path) : NULL;
+	return !path || session->weights;
+}
+
+static bool write_reports(struct session *session, const struct report *report)
+{
+	struct text json = text_new(session->arena), text = text_new(session->arena);
+	report_json(report, &json);
+	report_text(report, &text);
+	return output_file(session->output, "report.json", json.data, json.size) && output_file(session->output, "report.txt", text.data, text.size);
+}
+
+static bool write_timing(struct session *session, int64_t packed_bytes)
+{
+	struct text text = text_new(session->arena);
+	report_timing(session, (double)packed_bytes, &text);
+	return output_unlisted(session->output, "timing.json", text.data, text.size);
+}
+
+/* Nothing is in place before everything is written. */
+static bool build_design(struct session *session)
+{
+	const char *name = design_name(session->arena, session->options.file);
+	int64_t packed_bytes = 0;
 	if (!session_stage(session, "report"))
 		return false;
-	struct report report = report_make(session);
+	struct report report = report_make(session, name);
 	if (!report_fits(session, &report))
 		return false;
-	report_json(&report, &session->out);
-	report_text(&report, &session->out);
-	return true;
+	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
+	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, session->module, session->platform, name) || !write_reports(session, &report))
+		return false;
+	if (!session_stage(session, "pack weights") || !pack_weights(session->output, session->module, session->weights, &packed_bytes))
+		return false;
+	bool packed = session->weights != NULL;
+	return session_stage(session, "finish") && write_manifest(session->output, session->module, name, packed) && write_timing(session, packed_bytes) &&
+	       output_commit(session->output);
 }
 
 bool command_compile(struct session *session)
@@ -67,9 +98,9 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
-	if (!load_platform(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
 		return false;
 	if (!run_passes(session, range.first, range.last))
 		return false;
-	return whole ? write_design(session) : write_text(session);
+	return whole ? build_design(session) : write_text(session);
 }

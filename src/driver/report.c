@@ -2,12 +2,6 @@
 #include "driver/report.h"
 #include <string.h>
 
-static const char *base_name(struct arena *arena, const char *file)
-{
-	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file, *dot = strrchr(name, '.');
-	return text_same(file, "-") ? "stdin" : text_copy(arena, name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
-}
-
 static void count_channels(struct report *report)
 {
 	for (int i = 0; i < report->cost.channels; i++) {
@@ -53,10 +47,10 @@ static void read_signature(struct report *report)
 	}
 }
 
-struct report report_make(struct session *session)
+struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
-	struct report report = {.name = base_name(session->arena, session->options.file), .module = session->module, .platform = platform};
+	struct report report = {.name = name, .module = session->module, .platform = platform};
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
 	count_channels(&report);

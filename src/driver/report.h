@@ -22,7 +22,7 @@ struct report {
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
 };
 
-struct report report_make(struct session *session);
+struct report report_make(struct session *session, const char *name);
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_json(const struct report *report, struct text *out);
 void report_text(const struct report *report, struct text *out);

@@ -1,6 +1,8 @@
 /* Sessions, and the public API over them. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/session.h"
+#include "driver/output.h"
+#include "frontend/weights.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -50,14 +52,25 @@ static void note_last_words(struct session *session)
 			 guard->stage ? " in " : "", guard->stage ? guard->stage : "", guard->message);
 }
 
+/* Unmaps the weights and removes what is not finished. */
+static void drop(struct session *session)
+{
+	output_abandon(session->output);
+	weights_close(session->weights);
+	session->output = NULL;
+	session->weights = NULL;
+}
+
 enum stc_status session_guarded(struct session *session, bool (*work)(struct session *session))
 {
 	if (setjmp(session->guard.leave)) {
 		note_last_words(session);
+		drop(session);
 		return session->guard.reason == GUARD_INVARIANT ? STC_INTERNAL : STC_REFUSED;
 	}
 	bool done = work(session);
 	session_stage(session, NULL);
+	drop(session);
 	return done && !session->diag.count ? STC_OK : STC_REFUSED;
 }
 

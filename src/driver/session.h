@@ -14,6 +14,9 @@ struct stage {
 	double seconds;
 };
 
+struct output;
+struct weights;
+
 struct session {
 	struct arena *own;        /* holds this */
 	struct arena *arena;      /* everything else */
@@ -22,6 +25,8 @@ struct session {
 	struct options options;
 	const struct platform *platform;
 	struct module *module;
+	struct weights *weights;  /* NULL: none were given */
+	struct output *output;    /* being written; NULL before and after */
 	struct text out;          /* for standard output */
 	struct text notices;      /* for standard error, beside the diagnostics */
 	char last_words[640];     /* why the guard was left; "" */

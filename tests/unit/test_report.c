@@ -52,7 +52,6 @@ static int open_session(void **state)
 {
 	struct session *session = session_new();
 	session->platform = platform_load(session->arena, &session->diag, "u55c");
-	session->options.file = "folder/square.mlir";
 	*state = session;
 	return session->platform ? 0 : -1;
 }
@@ -69,7 +68,7 @@ static struct report report_of(struct session *session, const char *text)
 	if (!session->module)
 		print_error("%s\n", session->diag.entry[0].message);
 	assert_non_null(session->module);
-	return report_make(session);
+	return report_make(session, "square");
 }
 
 static int64_t busy(const struct report *report, const char *name)
