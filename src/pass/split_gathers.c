@@ -1,6 +1,7 @@
 /* Every gather becomes a kernel of its own that only copies rows: at stream level it is an indexed DMA.
  * Needs: kernels on root tensors.  Guarantees: a kernel with a gathered operand copies it and does nothing else; its index loops come first, and the
  * rest of its loops walk one contiguous row.  Exact. */
+#include "pass/kernel_edit.h"
 #include "pass/streams.h"
 
 bool kernel_is_gather(const struct op *op)
@@ -86,29 +87,6 @@ static bool split_one(struct module *module, struct op *op, int table, int seria
 	return true;
 }
 
-/* Operands that nothing reads any more, such as row numbers, leave the kernel. */
-static void drop_unread(struct module *module, struct op *op)
-{
-	struct kernel *kernel = op->kernel;
-	int *renamed = ARENA_ARRAY(module->arena, int, op->operands + 1), kept = 0;
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, op->operands + 1);
-	for (int j = 0; j < op->operands; j++) {
-		renamed[j] = kept;
-		if (!body_uses_operand(&kernel->update, j) && !body_uses_operand(&kernel->post, j))
-			continue;
-		kernel->operand[kept] = kernel->operand[j];
-		operand[kept++] = op->operand[j];
-	}
-	struct body *bodies[] = {&kernel->update, &kernel->post};
-	for (int b = 0; b < 2; b++)
-		for (int n = 0; n < bodies[b]->count; n++) {
-			struct node *node = &bodies[b]->node[n];
-			if (node->kind == NODE_OPERAND || (node->kind == NODE_OP && node->code == OP_ACTIVE))
-				node->integer = renamed[node->integer];
-		}
-	op_set_operands(module, op, kept, operand);
-}
-
 static bool split_block(struct module *module, struct block *block, int *serial)
 {
 	for (struct op *op = block->first; op; op = op->next) {
@@ -125,7 +103,7 @@ static bool split_block(struct module *module, struct block *block, int *serial)
 			any = true;
 		}
 		if (any)
-			drop_unread(module, op);
+			kernel_tidy(module, op);
 	}
 	return true;
 }

@@ -2,6 +2,7 @@
  * The contraction is as wide as its weights need; its post body runs once per result and would be built just as wide, to be idle nearly always.
  * Needs: fused kernels.  Guarantees: a reduction of many points to many results has no costly operation in its post body.  Exact. */
 #include "model/platform.h"
+#include "pass/kernel_edit.h"
 #include "pass/pass.h"
 
 #define MANY_POINTS 16
@@ -91,6 +92,7 @@ static void split(struct module *module, struct op *op)
 		op_insert_before(op->next, after);
 	else
 		op_append(op->parent, after);
+	kernel_tidy(module, op);              /* what only the post body read */
 }
 
 static void split_block(struct pass_context *context, struct module *module, struct block *block)
