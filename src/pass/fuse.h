@@ -17,6 +17,9 @@ bool fuse_compose(struct module *module, const struct op *producer, struct op *c
 bool fuse_inline(struct module *module, struct op *producer, struct op *consumer, int operand);
 /* The elementwise consumer becomes the post body of the producer, which has a reduction. */
 bool fuse_epilogue(struct module *module, struct op *producer, struct op *consumer);
+/* `copy` puts the whole result of a kernel into another order: the kernel's other readers read the copy instead.  False if one of them cannot;
+ * then nothing changed.  `readers` are all readers of the kernel. */
+bool fuse_layout(struct module *module, struct op *copy, int readers, struct op *const *reader);
 
 /* Result address = Σ stride * counter reaches each address once: digits by falling stride. */
 bool fuse_digits(struct module *module, const struct op *op, int *order, int *count);

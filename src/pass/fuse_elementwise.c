@@ -4,6 +4,8 @@
  *              copies are inlined however often they are read;
  *   trivial:   one operation on arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
+ *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
+ *              result, and joins it.
  * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
  * Exact: every element is computed by the same operations in the same order.
  * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and their operands. */
@@ -135,6 +137,32 @@ static bool try_epilogue(struct module *module, struct op *op, struct op *consum
 	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && fuse_epilogue(module, op, consumer);
 }
 
+static bool is_returned(const struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	for (size_t u = 0; u < users->ops.count; u++)
+		if (users->ops.data[u]->code == OP_RETURN)
+			return true;
+	return false;
+}
+
+static bool try_layout(struct module *module, struct op *copy)
+{
+	struct users *users = copy->operands == 1 ? users_of(copy->operand[0]) : NULL;
+	if (!users || users->ops.count < 2 || !is_returned(copy) || !kernel_is_copy(copy))
+		return false;
+	size_t count = users->ops.count;
+	struct op **readers = arena_copy(module->arena, users->ops.data, sizeof *readers * count);
+	if (!fuse_layout(module, copy, (int)count, readers))
+		return false;
+	users->ops.count = 0;
+	for (size_t u = 0; u < count; u++) {
+		remove_user(readers[u]);
+		add_user(module, readers[u]);
+	}
+	return true;
+}
+
 static bool visit(struct module *module, struct op *op)
 {
 	struct users *users = users_of(op->result[0]);
@@ -142,6 +170,8 @@ static bool visit(struct module *module, struct op *op)
 	bool reduction = kernel_has_reduction(op->kernel), changed = false;
 	if (!count)
 		return drop(op);
+	if (try_layout(module, op))
+		return true;
 	if (count > 1 && (reduction || !kernel_is_copy(op)))
 		return false;
 	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);

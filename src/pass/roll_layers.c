@@ -114,7 +114,7 @@ static bool choose_start(struct roll *roll, struct run run, int layers)
 	return true;
 }
 
-/* Runs by falling coverage, then rising period; tried until one lines up. */
+/* Runs by falling coverage, then rising period; tried until one lines up, without up to two layers if it must be. */
 static bool find_layers(struct roll *roll)
 {
 	int periods = roll->kernels / 2;
@@ -128,7 +128,8 @@ static bool find_layers(struct roll *roll)
 				best = p;
 		if (best < 0)
 			return false;
-		for (int layers = run[best].length / run[best].period; layers >= 2; layers--)
+		int most = run[best].length / run[best].period;
+		for (int layers = most; layers >= 2 && layers >= most - 2; layers--)
 			if (choose_start(roll, run[best], layers))
 				return true;
 		run[best].length = 0;
