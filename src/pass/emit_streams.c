@@ -150,10 +150,10 @@ bool emit_gather(struct streams *s, const struct op *old)
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
 	}
 	const struct type *tensor = old->result[0]->type, *order = natural_order(module, tensor);
-	int64_t pitch = kernel->operand[1].index_stride, offset = kernel->operand[1].offset, lanes = stream_lanes(order);
-	while (pitch % lanes || offset % lanes || kernel->operand[1].stride[kernel->loops - 1] != 1)
+	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;     /* rows of one element */
+	int64_t pitch = kernel->operand[1].index_stride, offset = kernel->operand[1].offset, lanes = scalar ? 1 : stream_lanes(order);
+	while (pitch % lanes || offset % lanes)
 		lanes /= 2;
-	lanes = lanes ? lanes : 1;
 	const struct type *type = lanes == stream_lanes(order) ? order : type_regroup(module, order, lanes);
 	struct plan plan = {.parts = kernel->loops, .lanes = 1, .part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 1)};
 	for (int l = 0; l < kernel->loops; l++)

@@ -106,7 +106,7 @@ static bool is_carried(const struct roll *roll, int position)
 	return false;
 }
 
-/* Values that something after the layers reads. */
+/* Values that the results of main take after the layers, other than what the last layer hands on.  A kernel cannot: below tensor level a stack is memory. */
 static bool mark_stacked(struct roll *roll)
 {
 	int end = roll->start + roll->layers * roll->period;
@@ -118,8 +118,11 @@ static bool mark_stacked(struct roll *roll)
 			if (index < 0 || index >= end - roll->start)
 				continue;
 			int layer = index / roll->period, position = index % roll->period;
-			if (layer != roll->layers - 1 || !is_carried(roll, position))
-				roll->stacked[position] = true;
+			if (layer == roll->layers - 1 && is_carried(roll, position))
+				continue;
+			if (after->code == OP_KERNEL)
+				return false;
+			roll->stacked[position] = true;
 		}
 	for (int position = 0; position < roll->period; position++)
 		if (roll->stacked[position] && !same_types(roll, position, roll_op(roll, 0, position)->result[0]->type))
