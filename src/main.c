@@ -47,7 +47,7 @@ static bool print(struct session *session)
 		fwrite(messages.data, 1, messages.size, stderr);
 	if (session->out.data)
 		fwrite(session->out.data, 1, session->out.size, stdout);
-	return !fflush(stdout) && !ferror(stdout);
+	return true;
 }
 
 static void catch_signals(void)
@@ -73,8 +73,12 @@ int main(int count, char **arguments)
 		session->on_stage = on_stage;
 	if (status == STC_OK)
 		status = session_guarded(session, work);
-	if (session->guard.reason == GUARD_NONE && session_guarded(session, print) != STC_OK && status == STC_OK)
-		status = STC_REFUSED;
+	if (session->guard.reason == GUARD_NONE)
+		session_guarded(session, print);
+	if (fflush(stdout) || ferror(stdout)) {
+		fputs("stc: error: standard output cannot be written\n", stderr);
+		status = status == STC_OK ? STC_REFUSED : status;
+	}
 	fputs(session->last_words, stderr);
 	session_free(session);
 	return (int)status;

@@ -42,7 +42,7 @@ static bool write_text(struct session *session)
 	struct text text = text_new(session->arena);
 	ir_print(session->module, &text);
 	if (session->options.output)
-		return write_file(session, session->options.output, text.data, text.size);
+		return file_write_whole(session->arena, &session->diag, session->options.output, text.data, text.size);
 	text_add_bytes(&session->out, text.data, text.size);
 	return true;
 }

@@ -1,6 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
 /* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the only file that differs between runs. */
+#include "base/data.h"
 #include "driver/report.h"
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #define SCHEMA 1
@@ -87,6 +90,14 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "}\n");
 }
 
+/* Memory that is not a mapped file.  Arenas only grow, so what there is at the end is near the peak. */
+static long long private_bytes(struct arena *arena)
+{
+	size_t size;
+	const char *reason, *text = file_read(arena, "/proc/self/status", &size, &reason), *line = text ? strstr(text, "RssAnon:") : NULL;
+	return line ? strtoll(line + strlen("RssAnon:"), NULL, 10) * 1024 : 0;
+}
+
 void report_timing(const struct session *session, double packed_bytes, struct text *out)
 {
 	struct rusage usage;
@@ -105,5 +116,5 @@ void report_timing(const struct session *session, double packed_bytes, struct te
 			text_add(out, "  \"pack\": {\"bytes\": %.0f, \"seconds\": %.6f, \"bytes_per_second\": %.6g},\n", packed_bytes, stage->seconds, packed_bytes / stage->seconds);
 	}
 	getrusage(RUSAGE_SELF, &usage);
-	text_add(out, "  \"peak_rss_bytes\": %lld\n}\n", (long long)usage.ru_maxrss * 1024);
+	text_add(out, "  \"private_bytes\": %lld,\n  \"peak_rss_bytes\": %lld\n}\n", private_bytes(out->arena), (long long)usage.ru_maxrss * 1024);
 }

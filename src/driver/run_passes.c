@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool write_file(struct session *session, const char *path, const char *data, size_t size)
+static bool write_file(struct session *session, const char *path, const char *data, size_t size)
 {
 	FILE *file = fopen(path, "wb");
 	bool written = file && fwrite(data, 1, size, file) == size;

@@ -48,7 +48,6 @@ bool session_messages(struct session *session, struct text *out);  /* notices an
 bool run_passes(struct session *session, int first, int last);
 bool load_module(struct session *session);         /* options.file → module, verified */
 bool load_platform(struct session *session);
-bool write_file(struct session *session, const char *path, const char *data, size_t size);
 
 bool command_compile(struct session *session);
 bool command_check(struct session *session);
