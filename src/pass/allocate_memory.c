@@ -10,6 +10,7 @@
 #define LUTRAM_DEPTH 256      /* deeper ones are slow */
 #define RECURRENCE_DEPTH 16   /* an accumulator that comes round in fewer cycles has none left for a memory's read and write */
 #define MEMORY_LUTS 2         /* one LUT in so many can be memory */
+#define MISSING 1e6           /* price of all of a resource that has run out */
 
 struct item {
 	struct op *op;
@@ -77,14 +78,19 @@ static bool accepts(const struct op *op, int64_t depth, enum storage storage)
 	return storage != STORAGE_LUTRAM || depth <= LUTRAM_DEPTH;
 }
 
-static double share(int64_t need, int64_t left)
+/* What is not there is dear, and dearer where the platform has less of it. */
+static double share(int64_t need, int64_t left, int64_t whole)
 {
-	return need <= 0 ? 0 : need > left ? 1e6 + (double)need : (double)need / (double)left;
+	if (need <= 0)
+		return 0;
+	return need <= left ? (double)need / (double)left : MISSING * (1 + (double)need / (whole > 0 ? (double)whole : 1e-6));
 }
 
-static double price(struct resources need, struct resources left, bool memory_luts)
+static double price(const struct platform *platform, struct resources need, struct resources left, bool memory_luts)
 {
-	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut) + share(need.ff, left.ff) + share(need.bram18, left.bram18) + share(need.uram, left.uram);
+	struct resources whole = platform_total(platform);
+	return share(need.lut, memory_luts ? left.lut / MEMORY_LUTS : left.lut, whole.lut) + share(need.ff, left.ff, whole.ff) +
+	       share(need.bram18, left.bram18, whole.bram18) + share(need.uram, left.uram, whole.uram);
 }
 
 static void choose(struct allocation *a, struct op *op)
@@ -97,7 +103,7 @@ static void choose(struct allocation *a, struct op *op)
 		if (!accepts(op, memory.depth, storage))
 			continue;
 		attr_set(a->module, op, "stream.storage", name_of(a, storage));
-		double now = price(memory_cost(platform, op), a->left, storage == STORAGE_LUTRAM);
+		double now = price(platform, memory_cost(platform, op), a->left, storage == STORAGE_LUTRAM);
 		if (best == STORAGE_AUTO || now < lowest) {
 			best = storage;
 			lowest = now;

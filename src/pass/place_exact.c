@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #define COLUMNS_MOST 360      /* larger problems are left to the moves */
-#define NODES_MOST 300
+#define NODES_MOST 2000
 
 struct program {
 	const struct place_problem *problem;

@@ -1,0 +1,499 @@
+/* Storage of memories and placement on dies: small designs whose best answer is known, random problems against trying every placement. */
+#define _POSIX_C_SOURCE 200809L       /* fileno, dup2 */
+#include "frontend/import.h"
+#include "ir/print.h"
+#include "model/resource.h"
+#include "pass/pass.h"
+#include "pass/place.h"
+#include "solve/ilp.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct test {
+	struct guard guard;
+	struct diag diag;
+	struct arena *arena;
+	struct platform platform;
+	uint64_t seed;
+};
+
+static int open_test(void **state)
+{
+	struct arena *arena = arena_new(NULL);
+	struct test *t = ARENA_NEW(arena, struct test);
+	t->arena = arena;
+	t->diag.arena = arena;
+	t->seed = 1;
+	const struct platform *platform = platform_load(arena, &t->diag, "u55c");
+	if (!platform)
+		return -1;
+	t->platform = *platform;
+	*state = t;
+	return 0;
+}
+
+static int close_test(void **state)
+{
+	arena_free(((struct test *)*state)->arena);
+	return 0;
+}
+
+static int random_below(struct test *t, int limit)
+{
+	t->seed ^= t->seed << 13;
+	t->seed ^= t->seed >> 7;
+	t->seed ^= t->seed << 17;
+	return (int)(t->seed % (uint64_t)limit);
+}
+
+static const char *message(const struct test *t)
+{
+	assert_true(t->diag.count > 0);
+	return t->diag.entry[0].message;
+}
+
+/* ---- integer programs */
+
+/* Weights 3 4 5 6 into 10: worth 4 5 6 8; best 13. */
+static struct ilp knapsack(struct arena *arena)
+{
+	static const double weight[] = {3, 4, 5, 6}, worth[] = {4, 5, 6, 8};
+	struct ilp ilp = ilp_new(arena);
+	for (int i = 0; i < 4; i++)
+		ilp_column(&ilp, text_format(arena, "x%d", i), 0, 1, -worth[i], true);
+	ilp_row(&ilp, "room", 'L', 10);
+	for (int i = 0; i < 4; i++)
+		ilp_term(&ilp, i, weight[i]);
+	return ilp;
+}
+
+static void ilp_finds_the_optimum(void **state)
+{
+	struct test *t = *state;
+	struct ilp ilp = knapsack(t->arena);
+	const double start[] = {1, 0, 1, 0};
+	for (int with = 0; with < 2; with++) {
+		struct ilp_solution solution = ilp_solve(&ilp, with ? start : NULL, 100);
+		assert_int_equal(solution.status, ILP_OPTIMAL);
+		assert_true(solution.objective == -13);
+		assert_true(solution.value[1] > 0.5 && solution.value[3] > 0.5);
+	}
+	ilp_row(&ilp, "much", 'G', 19);
+	for (int i = 0; i < 4; i++)
+		ilp_term(&ilp, i, 1);
+	assert_int_equal(ilp_solve(&ilp, NULL, 100).status, ILP_INFEASIBLE);
+}
+
+static void ilp_prints_lp_format(void **state)
+{
+	struct test *t = *state;
+	struct ilp ilp = knapsack(t->arena);
+	struct text out = text_new(t->arena);
+	ilp_print(&ilp, &out);
+	assert_string_equal(out.data, "Minimize\n obj: -4 x0 -5 x1 -6 x2 -8 x3\nSubject To\n room: +3 x0 +4 x1 +5 x2 +6 x3 <= 10\n"
+				      "Bounds\n 0 <= x0 <= 1\n 0 <= x1 <= 1\n 0 <= x2 <= 1\n 0 <= x3 <= 1\nGeneral\n x0\n x1\n x2\n x3\nEnd\n");
+}
+
+static void ilp_says_nothing(void **state)
+{
+	struct test *t = *state;
+	struct ilp ilp = knapsack(t->arena);
+	const double start[] = {1, 0, 1, 0};
+	FILE *file = tmpfile();
+	assert_non_null(file);
+	fflush(stdout);
+	int saved = dup(STDOUT_FILENO);
+	dup2(fileno(file), STDOUT_FILENO);
+	ilp_solve(&ilp, start, 100);
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	fseek(file, 0, SEEK_END);
+	assert_int_equal(ftell(file), 0);
+	fclose(file);
+}
+
+/* ---- placements */
+
+static struct place_problem problem_new(struct test *t, int items, int64_t dsp_of_die, int64_t wires)
+{
+	struct place_problem problem = {.arena = t->arena, .items = items, .dies = 3, .wires = wires};
+	problem.item = ARENA_ARRAY(t->arena, struct place_item, items);
+	problem.edge = ARENA_ARRAY(t->arena, struct place_edge, items * items);
+	for (int d = 0; d < problem.dies; d++)
+		problem.capacity[d] = (struct resources){1000, 1000, dsp_of_die, 1000, 1000};
+	return problem;
+}
+
+static void add_edge(struct place_problem *problem, int from, int to, int64_t bits)
+{
+	problem->edge[problem->edges++] = (struct place_edge){from, to, bits};
+}
+
+static struct place_cost try_all(const struct place_problem *problem)
+{
+	int die[10] = {0};
+	struct place_cost best = {1e9, 0};
+	for (int code = 0;; code++) {
+		int rest = code;
+		bool stays = true;
+		for (int i = 0; i < problem->items; i++, rest /= problem->dies) {
+			die[i] = rest % problem->dies;
+			stays = stays && (!problem->item[i].home || die[i] == problem->home);
+		}
+		if (rest)
+			return best;
+		struct place_cost cost = place_cost(problem, die);
+		if (stays && place_better(cost, best))
+			best = cost;
+	}
+}
+
+/* Six in a row, two fit on a die, and the thin edges are those that must be cut. */
+static void chain_is_cut_where_it_is_thin(void **state)
+{
+	struct test *t = *state;
+	static const int64_t bits[] = {512, 32, 512, 64, 512};
+	struct place_problem problem = problem_new(t, 6, 20, 5000);
+	for (int i = 0; i < 6; i++)
+		problem.item[i].need.dsp = 10;
+	problem.item[0].home = true;
+	for (int i = 0; i < 5; i++)
+		add_edge(&problem, i, i + 1, bits[i]);
+	place_index(&problem);
+	int die[6], again[6];
+	place_search(&problem, die);
+	struct place_cost cost = place_exact(&problem, die);
+	assert_true(cost.overflow == 0);
+	assert_int_equal(cost.crossing, 96);
+	static const int expected[] = {0, 0, 1, 1, 2, 2};
+	assert_memory_equal(die, expected, sizeof die);
+	place_search(&problem, again);
+	place_exact(&problem, again);
+	assert_memory_equal(die, again, sizeof die);
+}
+
+static void random_edges(struct test *t, struct place_problem *problem)
+{
+	for (int i = 1; i < problem->items; i++) {
+		add_edge(problem, random_below(t, i), i, 1 + random_below(t, 512));
+		if (random_below(t, 2))
+			add_edge(problem, random_below(t, i), i, 1 + random_below(t, 512));
+	}
+	place_index(problem);
+}
+
+static void exact_is_best(void **state)
+{
+	struct test *t = *state;
+	int fitting = 0;
+	for (int round = 0; round < 60; round++) {
+		struct place_problem problem = problem_new(t, 6, 14 + random_below(t, 12), 600 + random_below(t, 600));
+		for (int i = 0; i < problem.items; i++)
+			problem.item[i] = (struct place_item){.need = {.dsp = 1 + random_below(t, 10)}, .home = i == 0 || !random_below(t, 5)};
+		random_edges(t, &problem);
+		int die[6];
+		struct place_cost best = try_all(&problem), found = place_search(&problem, die);
+		assert_false(place_better(found, best));
+		found = place_exact(&problem, die);
+		assert_false(place_better(found, best));
+		fitting += best.overflow == 0;
+		if (best.overflow > 0)
+			assert_true(found.overflow > 0);
+		else
+			assert_int_equal(found.crossing, best.crossing);
+	}
+	assert_in_range(fitting, 10, 59);
+}
+
+/* Items without needs can only follow their bits, so nothing is lost by merging them. */
+static void merging_keeps_the_best(void **state)
+{
+	struct test *t = *state;
+	int merged = 0;
+	for (int round = 0; round < 40; round++) {
+		struct place_problem problem = problem_new(t, 8, 10, 100000);
+		for (int i = 0; i < 3; i++)
+			problem.item[i].need.dsp = 10;
+		problem.item[0].home = true;
+		random_edges(t, &problem);
+		int group[8];
+		struct place_problem smaller = place_merge(&problem, group);
+		assert_int_equal(try_all(&smaller).crossing, try_all(&problem).crossing);
+		merged += problem.items - smaller.items;
+	}
+	assert_true(merged > 40);
+}
+
+/* ---- designs: load, stages that multiply, store; FIFOs of the given depth in between */
+
+#define PORT "memref<?xf32>"
+
+static void add_process(struct text *out, const char *name, const char *types, const char *body)
+{
+	text_add(out, "\"func.func\"() ({\n^bb0(%s):\n%%c0 = \"arith.constant\"() {value = 0 : index} : () -> index\n%%c1 = \"arith.constant\"() {value = 1 : index} : () -> index\n"
+		      "%%n = \"arith.constant\"() {value = 100 : index} : () -> index\n%%t = \"arith.constant\"() {value = true} : () -> i1\n%s\"func.return\"() : () -> ()\n"
+		      "}) {arg_attrs = [{stream.name = \"a\"}, {stream.name = \"b\"}], function_type = (%s) -> (), stream.die = 0 : i64, stream.process, stream.style = \"stp\", "
+		      "sym_name = \"%s\", sym_visibility = \"private\"} : () -> ()\n", types, body, types, name);
+}
+
+static const char *arguments(struct arena *arena, const char *first, const char *second)
+{
+	return text_format(arena, "%%a: %s, %%b: %s", first, second);
+}
+
+static void add_function(struct test *t, struct text *out, const char *name, const char *first, const char *second, const char *before, const char *inside)
+{
+	struct text text = text_new(t->arena);
+	const char *body = text_format(t->arena, "%s\"scf.for\"(%%c0, %%n, %%c1) ({\n^bb0(%%i: index):\n%s\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n",
+				       before, inside);
+	add_process(&text, name, "ARGUMENTS", body);
+	const char *names = strstr(text.data, "ARGUMENTS"), *types = strstr(names + 9, "ARGUMENTS");
+	text_add_bytes(out, text.data, (size_t)(names - text.data));
+	text_add(out, "%s", arguments(t->arena, first, second));
+	text_add_bytes(out, names + 9, (size_t)(types - names - 9));
+	text_add(out, "%s, %s%s", first, second, types + 9);
+}
+
+static const char *fifo(struct test *t, int64_t depth)
+{
+	return text_format(t->arena, "!stream.fifo<f32, %lld>", (long long)depth);
+}
+
+static void add_stage(struct test *t, struct text *out, int stage, int multiplies, int64_t depth, const char *before)
+{
+	struct text inside = text_new(t->arena);
+	text_add(&inside, "%%y0 = \"stream.take\"(%%t, %%a) : (i1, %s) -> f32\n", fifo(t, depth));
+	for (int m = 0; m < multiplies; m++)
+		text_add(&inside, "%%y%d = \"arith.mulf\"(%%y%d, %%y%d) : (f32, f32) -> f32\n", m + 1, m, m);
+	text_add(&inside, "\"stream.push\"(%%t, %%y%d, %%b) : (i1, f32, %s) -> ()\n", multiplies, fifo(t, depth));
+	add_function(t, out, text_format(t->arena, "stage%d", stage), fifo(t, depth), fifo(t, depth), before, inside.data);
+}
+
+static const char *design(struct test *t, int stages, int multiplies, int64_t depth, const char *before)
+{
+	struct text out = text_new(t->arena);
+	const char *channel = fifo(t, depth);
+	text_add(&out, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%m: " PORT ", %%r: " PORT "):\n");
+	for (int i = 0; i <= stages; i++)
+		text_add(&out, "%%f%d = \"stream.fifo\"() {name = \"s_%d\"} : () -> %s\n", i, i, channel);
+	text_add(&out, "\"func.call\"(%%m, %%f0) {callee = @load} : (" PORT ", %s) -> ()\n", channel);
+	for (int i = 0; i < stages; i++)
+		text_add(&out, "\"func.call\"(%%f%d, %%f%d) {callee = @stage%d} : (%s, %s) -> ()\n", i, i + 1, i, channel, channel);
+	text_add(&out, "\"func.call\"(%%r, %%f%d) {callee = @store} : (" PORT ", %s) -> ()\n\"func.return\"() : () -> ()\n", stages, channel);
+	text_add(&out, "}) {arg_attrs = [{stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\", stream.port = \"m_x\"}, "
+		       "{stream.buffer = \"y\", stream.channel = 1 : i64, stream.direction = \"write\", stream.port = \"m_y\"}], function_type = (" PORT ", " PORT ") -> (), "
+		       "stream.buffers = [], stream.inputs = [{name = \"w\", role = \"weight\", type = tensor<100xf32>}], "
+		       "stream.outputs = [{name = \"r\", role = \"output\", type = tensor<100xf32>}], sym_name = \"main\"} : () -> ()\n");
+	add_function(t, &out, "load", PORT, channel, "",
+		     text_format(t->arena, "%%x = \"memref.load\"(%%a, %%i) : (" PORT ", index) -> f32\n\"stream.push\"(%%t, %%x, %%b) : (i1, f32, %s) -> ()\n", channel));
+	add_function(t, &out, "store", PORT, channel, "",
+		     text_format(t->arena, "%%x = \"stream.take\"(%%t, %%b) : (i1, %s) -> f32\n\"memref.store\"(%%x, %%a, %%i) : (f32, " PORT ", index) -> ()\n", channel));
+	for (int i = 0; i < stages; i++)
+		add_stage(t, &out, i, multiplies, depth, before);
+	text_add(&out, "}) {stream.level = \"hardware\"} : () -> ()\n");
+	return out.data;
+}
+
+static struct module *module_of(struct test *t, const char *text)
+{
+	struct module *module = import_mlir(t->arena, &t->guard, &t->diag, "test", text, strlen(text));
+	if (!module || !ir_verify(module))
+		fail_msg("%s", message(t));
+	return module;
+}
+
+static const char *storage_of(struct module *module, const char *name)
+{
+	for (const struct op *function = module_body(module)->first; function; function = function->next)
+		for (const struct op *op = function->region[0]->first; op; op = op->next)
+			if (text_same(attr_text_or(op, "name", attr_text_or(op, "stream.name", NULL)), name))
+				return attr_text_or(op, "stream.storage", "none");
+	return "missing";
+}
+
+static const char *fifo_storage(struct test *t, int64_t depth)
+{
+	struct module *module = module_of(t, design(t, 2, 1, depth, ""));
+	struct pass_context context = {.platform = &t->platform};
+	assert_true(allocate_memory(&context, module));
+	return storage_of(module, "s_1");
+}
+
+static void set_memories(struct test *t, int64_t bram18, int64_t uram)
+{
+	for (int d = 0; d < t->platform.dies; d++) {
+		t->platform.die[d].bram18 = bram18;
+		t->platform.die[d].uram = uram;
+	}
+}
+
+static void storage_follows_depth(void **state)
+{
+	struct test *t = *state;
+	assert_string_equal(fifo_storage(t, 16), "srl");
+	assert_string_equal(fifo_storage(t, 32), "srl");
+	assert_string_equal(fifo_storage(t, 64), "lutram");
+	assert_string_equal(fifo_storage(t, 512), "bram");
+	assert_string_equal(fifo_storage(t, 4096), "uram");
+}
+
+static void storage_follows_what_is_left(void **state)
+{
+	struct test *t = *state;
+	set_memories(t, 1200, 0);
+	assert_string_equal(fifo_storage(t, 4096), "bram");
+	set_memories(t, 2, 100);
+	assert_string_equal(fifo_storage(t, 512), "uram");
+}
+
+/* Six FIFOs of 4096 words, each one URAM or eight block RAMs: neither kind alone has a good share for all. */
+static void storage_changes_kind_when_one_is_full(void **state)
+{
+	struct test *t = *state;
+	set_memories(t, 9, 2);
+	struct module *module = module_of(t, design(t, 5, 1, 4096, ""));
+	struct pass_context context = {.platform = &t->platform};
+	assert_true(allocate_memory(&context, module));
+	struct design_cost cost = design_cost(t->arena, &t->platform, module);
+	assert_in_range(cost.total.uram, 1, 5);
+	assert_in_range(cost.total.bram18, 8, 27);
+}
+
+#define ARRAY(name, words) "%" name " = \"memref.alloca\"() {stream.name = \"" name "\"} : () -> memref<" words "xf32>\n"
+#define ADD(name, words) \
+	"%r" name " = \"memref.load\"(%" name ", %c1) : (memref<" words "xf32>, index) -> f32\n%s" name " = \"arith.addf\"(%r" name ", %r" name ") : (f32, f32) -> f32\n" \
+	"\"memref.store\"(%s" name ", %" name ", %c1) : (f32, memref<" words "xf32>, index) -> ()\n"
+#define LOOPED(body) "\"scf.for\"(%c0, %n, %c1) ({\n^bb0(%k: index):\n" body "\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n"
+
+/* Eight accumulators take an addition in turn, which leaves no cycle for a memory; 64 do. */
+static void accumulators_are_registers(void **state)
+{
+	struct test *t = *state;
+	struct module *module = module_of(t, design(t, 1, 1, 16, ARRAY("one", "1") ARRAY("few", "8") ARRAY("many", "64") ARRAY("read", "8")
+		LOOPED(ADD("few", "8") ADD("many", "64") "%z = \"memref.load\"(%read, %k) : (memref<8xf32>, index) -> f32\n")));
+	struct pass_context context = {.platform = &t->platform};
+	assert_true(allocate_memory(&context, module));
+	assert_string_equal(storage_of(module, "one"), "registers");
+	assert_string_equal(storage_of(module, "few"), "registers");
+	assert_string_equal(storage_of(module, "many"), "lutram");
+	assert_string_equal(storage_of(module, "read"), "lutram");
+}
+
+static void memory_that_is_missing_is_named(void **state)
+{
+	struct test *t = *state;
+	set_memories(t, 4, 1);
+	struct module *module = module_of(t, design(t, 5, 1, 1 << 16, ""));
+	struct pass_context context = {.platform = &t->platform};
+	assert_false(allocate_memory(&context, module));
+	assert_non_null(strstr(message(t), "on-chip memory: the design needs 96 URAM blocks, 93 more than the 3 that u55c has; the largest of its memories, 's_0', holds 262144 bytes"));
+	assert_non_null(strstr(t->diag.entry[0].note, "hold 1572864 bytes: --on-chip"));
+	t->diag.count = 0;
+	set_memories(t, 40, 0);
+	assert_false(allocate_memory(&context, module));
+	assert_non_null(strstr(message(t), "needs 770 BRAM18 blocks, 650 more than the 120"));
+}
+
+/* ---- dies */
+
+static void set_dsps(struct test *t, int64_t dsp)
+{
+	for (int d = 0; d < t->platform.dies; d++)
+		t->platform.die[d].dsp = dsp;
+}
+
+static bool place_text(struct test *t, const char *text, struct module **module)
+{
+	struct pass_context context = {.platform = &t->platform};
+	*module = module_of(t, text);
+	return allocate_memory(&context, *module) && place_dies(&context, *module);
+}
+
+static void check_placed(struct test *t, struct module *module, int percent)
+{
+	struct design_cost cost = design_cost(t->arena, &t->platform, module);
+	int64_t have, need;
+	for (int i = 0; i < cost.processes; i++) {
+		const char *name = cost.process[i].name;
+		assert_in_range(attr_integer_or(cost.process[i].function, "stream.die", -1), 0, t->platform.dies - 1);
+		if (text_same(name, "load") || text_same(name, "store"))
+			assert_int_equal(cost.process[i].die, t->platform.memory_die);
+	}
+	for (int d = 0; d < t->platform.dies; d++) {
+		assert_null(resources_exceeded(cost.die[d], t->platform.die[d], &have, &need));
+		assert_true(cost.die[d].dsp * 100 <= t->platform.die[d].dsp * percent);
+	}
+}
+
+static void designs_fit_their_dies(void **state)
+{
+	struct test *t = *state;
+	static const int percent[] = {75, 80, 90, 100};       /* three stages of 30 DSPs on a die */
+	static const int64_t dsp[] = {120, 113, 100, 90};
+	for (int i = 0; i < 4; i++) {
+		struct module *first, *second;
+		set_dsps(t, dsp[i]);
+		const char *text = design(t, 9, 10, 16, "");
+		assert_true(place_text(t, text, &first));
+		assert_true(place_text(t, text, &second));
+		check_placed(t, first, percent[i]);
+		struct text left = text_new(t->arena), right = text_new(t->arena);
+		ir_print(first, &left);
+		ir_print(second, &right);
+		assert_string_equal(left.data, right.data);
+	}
+}
+
+static void small_designs_stay_on_one_die(void **state)
+{
+	struct test *t = *state;
+	struct module *module;
+	t->platform.memory_die = 1;
+	assert_true(place_text(t, design(t, 4, 2, 16, ""), &module));
+	struct design_cost cost = design_cost(t->arena, &t->platform, module);
+	assert_true(cost.die[1].dsp == 24 && cost.die[0].dsp == 0 && cost.die[2].dsp == 0);
+}
+
+static void refused(struct test *t, const char *text, const char *expected)
+{
+	struct module *module;
+	t->diag.count = 0;
+	assert_false(place_text(t, text, &module));
+	if (!strstr(message(t), expected))
+		fail_msg("'%s' lacks '%s'", message(t), expected);
+	assert_non_null(strstr(t->diag.entry[0].note, "--platform"));
+}
+
+static void what_does_not_fit_is_named(void **state)
+{
+	struct test *t = *state;
+	const struct platform whole = t->platform;
+	set_dsps(t, 80);
+	refused(t, design(t, 9, 10, 16, ""), "the design needs 270 DSP slices, 30 more than the 240 of u55c");
+	refused(t, design(t, 2, 30, 16, ""), "process 'stage0' needs 90 DSP slices, 10 more than the 80 of one die of u55c");
+	set_dsps(t, 100);
+	t->platform.crossing_wires = 31;
+	refused(t, design(t, 9, 10, 16, ""), "no placement on 3 dies was found; in the nearest, ");
+	t->platform = whole;
+	t->platform.die[0].bram18 = 0;
+	refused(t, design(t, 2, 2, 16, ""), "processes with memory ports need 2 BRAM18 blocks, 2 more than the 0 of die 0, the memory die of u55c");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
+	const struct CMUnitTest tests[] = {
+		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing),
+		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(merging_keeps_the_best),
+		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
+		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
