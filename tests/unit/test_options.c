@@ -89,7 +89,7 @@ static bool break_invariant(struct session *session)
 
 static bool ask_for_too_much(struct session *session)
 {
-	return arena_alloc(session->arena, SIZE_MAX / 2) != NULL;
+	return arena_alloc(session->arena, SIZE_MAX) != NULL;
 }
 
 static void the_guard_ends_a_session(void **state)
