@@ -184,7 +184,8 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	int first = (int)results->integers[0];
 	const struct op *old = module_main(module);
 	const struct attr *at = first >= 0 ? function_result_attr(old, first, "stream.at") : NULL;
-	const struct type *type = flow->kind == FLOW_STREAM ? flow->stream->type : natural_order(module, flow->tensor);
+	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
+	const struct type *type = as_made ? flow->stream->type : natural_order(module, flow->tensor);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
 	int count = 1;
 	for (int i = 0; at && i < old->region[0]->arguments; i++) {

@@ -4,11 +4,24 @@
 #include "pass/kernel_edit.h"
 #include "pass/streams.h"
 
+/* Index loops, then the loops of one contiguous row, made in that order. */
 bool kernel_is_gather(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
-	return op->operands == 2 && !kernel_has_reduction(kernel) && kernel->operand[1].index_operand == 0 && kernel->update.node[kernel->update.result].kind == NODE_OPERAND &&
-	       kernel->update.node[kernel->update.result].integer == 1;
+	const struct access *index = &kernel->operand[0], *row = &kernel->operand[1];
+	int64_t made = 1, inner = 1;
+	bool indices = false;
+	if (op->operands != 2 || kernel_has_reduction(kernel) || row->index_operand != 0 || row->guards || index->guards || kernel->result.offset)
+		return false;
+	for (int l = kernel->loops - 1; l >= 0; l--) {
+		indices = indices || index->stride[l];
+		if (kernel->result.stride[l] != made || row->stride[l] != (indices ? 0 : inner))
+			return false;
+		made *= kernel->loop[l].extent;
+		inner *= kernel->loop[l].extent;
+	}
+	const struct node *result = &kernel->update.node[kernel->update.result];
+	return result->kind == NODE_OPERAND && result->integer == 1;
 }
 
 /* Loops of the copy: those of the index, then those of the row with the largest stride first. */
