@@ -1,4 +1,5 @@
-/* The runtime: a compiled design folder as an accelerator, on the CPU or on the card.  0 is success everywhere; one design is used by one thread at a time. */
+/* The host runtime: runs a compiled design, on the CPU or on a card.  A design is used by one thread at a time.  Functions return 0, or not and then
+ * stc_design_error says why.  Nothing here prints or exits. */
 #ifndef STC_RUNTIME_H
 #define STC_RUNTIME_H
 #include <stddef.h>
@@ -8,19 +9,33 @@ extern "C" {
 
 typedef struct stc_design stc_design;
 
-/* device: "cpu" (the emitted code, compiled once into cache_dir) or "xrt:0" (the card of that number; the design's hls/ holds the .xclbin).
- * cache_dir NULL: $XDG_CACHE_HOME/streamtensor or ~/.cache/streamtensor.  On failure *out is NULL and `error` says why. */
+/* `dir` is a design folder.  device: "cpu" or "xrt:INDEX".  cache_dir: where compiled designs are kept; NULL: the user's cache.
+ * On failure *out is NULL and `error` holds the reason. */
 int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out, char *error, size_t error_size);
-/* Sets an input, a weight, or a whole state, by name; row-major, little endian, i1 one byte an element. */
+/* Sets a whole input, state, or weight of a design without weights.  `bytes` must be the tensor's size; elements are row-major. */
 int stc_design_input(stc_design *design, const char *name, const void *data, size_t bytes);
+/* Every input must have been set once; states are zero at first and persist. */
 int stc_design_launch(stc_design *design);
-/* Reads an output of the last launch, or a whole state (a row of it that a launch wrote goes by the state's name too). */
+/* A result of the last launch, or a whole state. */
 int stc_design_output(stc_design *design, const char *name, void *data, size_t bytes);
-int stc_design_reset(stc_design *design);                             /* all states are 0 again */
-const char *stc_design_error(const stc_design *design);               /* of the last call that failed; "" before */
-void stc_design_times(const stc_design *design, double *host_seconds, double *device_seconds);   /* since the design was opened */
-int stc_design_check(const char *dir, char *error, size_t error_size);        /* every file, also large ones, against the manifest's hashes */
-void stc_design_close(stc_design *design);                            /* NULL is accepted */
+/* Zeroes the states. */
+int stc_design_reset(stc_design *design);
+const char *stc_design_error(const stc_design *design);
+/* Of the last launch: packing and unpacking since the launch before, and waiting for the device. */
+int stc_design_times(const stc_design *design, double *host_seconds, double *device_seconds);
+void stc_design_close(stc_design *design);            /* NULL is accepted */
+
+/* The signature: tensors 0 … in the order of the source function, inputs first.  Not 0: there is no such tensor. */
+struct stc_tensor {
+	const char *name;
+	const char *role;         /* input, state, weight, constant; output, state */
+	const char *dtype;        /* as in NumPy: f4 f8 f2 i8 i4 i2 i1 u1 b1 */
+	int rank;
+	const long long *shape;
+	int result;
+	size_t bytes;
+};
+int stc_design_tensor(const stc_design *design, int index, struct stc_tensor *tensor);
 
 #ifdef __cplusplus
 }
