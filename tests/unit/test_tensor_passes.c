@@ -205,6 +205,36 @@ static void test_work_is_not_repeated(void **state)
 	               3, 0);
 }
 
+/* The consumer reads tanh(x) in two orders: inlined it would be computed twice. */
+static void test_two_orders_keep_a_kernel(void **state)
+{
+	(void)state;
+	expect_kernels("func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %e = tensor.empty() : tensor<4x4xf32>\n"
+	               "  %t = linalg.tanh ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+	               "  %p = linalg.transpose ins(%t : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) permutation = [1, 0]\n"
+	               "  %s = linalg.add ins(%t, %p : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+	               "  return %s : tensor<4x4xf32>\n}\n",
+	               2, 0);
+}
+
+/* A returned transpose of a product that another kernel reads, too: the product is made transposed. */
+static void test_returned_order_is_made_at_once(void **state)
+{
+	(void)state;
+	expect_kernels("func.func @main(%x: tensor<3x4xf32>, %w: tensor<4x5xf32>) -> (tensor<5x3xf32>, tensor<3xf32>) {\n" ZERO
+	               "  %e = tensor.empty() : tensor<3x5xf32>\n"
+	               "  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x5xf32>) -> tensor<3x5xf32>\n"
+	               "  %m = linalg.matmul ins(%x, %w : tensor<3x4xf32>, tensor<4x5xf32>) outs(%f : tensor<3x5xf32>) -> tensor<3x5xf32>\n"
+	               "  %g = tensor.empty() : tensor<5x3xf32>\n"
+	               "  %t = linalg.transpose ins(%m : tensor<3x5xf32>) outs(%g : tensor<5x3xf32>) permutation = [1, 0]\n"
+	               "  %h = tensor.empty() : tensor<3xf32>\n"
+	               "  %z = linalg.fill ins(%zero : f32) outs(%h : tensor<3xf32>) -> tensor<3xf32>\n"
+	               "  %r = linalg.reduce ins(%m : tensor<3x5xf32>) outs(%z : tensor<3xf32>) dimensions = [1]\n"
+	               "    (%a: f32, %o: f32) { %q = arith.addf %a, %o : f32 linalg.yield %q : f32 }\n"
+	               "  return %t, %r : tensor<5x3xf32>, tensor<3xf32>\n}\n",
+	               2, 0);
+}
+
 /* Padding cannot be strides of a window, so it is one copy; the bias is added after the sum. */
 static void test_convolution(void **state)
 {
@@ -460,6 +490,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_work_is_not_repeated),
+		cmocka_unit_test(test_two_orders_keep_a_kernel),       cmocka_unit_test(test_returned_order_is_made_at_once),
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
