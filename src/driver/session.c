@@ -52,11 +52,13 @@ static void note_last_words(struct session *session)
 			 guard->stage ? " in " : "", guard->stage ? guard->stage : "", guard->message);
 }
 
-/* Unmaps the weights and removes what is not finished. */
+/* Unmaps the weights, removes what is not finished. */
 static void drop(struct session *session)
 {
 	output_abandon(session->output);
 	weights_close(session->weights);
+	arena_free(session->scratch);
+	session->scratch = NULL;
 	session->output = NULL;
 	session->weights = NULL;
 }

@@ -20,6 +20,7 @@ struct weights;
 struct session {
 	struct arena *own;        /* holds this */
 	struct arena *arena;      /* everything else */
+	struct arena *scratch;    /* of a stress check; else NULL */
 	struct guard guard;
 	struct diag diag;
 	struct options options;

@@ -130,7 +130,7 @@ static struct tensor *evaluate(struct session *session, struct stress *stress, i
 
 struct stress *stress_begin(struct session *session)
 {
-	struct arena *arena = arena_new(&session->guard);
+	struct arena *arena = session->scratch = arena_new(&session->guard);
 	struct stress *stress = ARENA_NEW(arena, struct stress);
 	struct op *function = module_main(session->module);
 	stress->arena = arena;
@@ -202,5 +202,6 @@ void stress_check(struct session *session, struct stress *stress, const struct p
 	check_text(session, stress->arena);
 	if (stress->result)
 		check_values(session, stress, pass);
+	session->scratch = NULL;
 	arena_free(stress->arena);
 }

@@ -101,6 +101,66 @@ static void the_guard_ends_a_session(void **state)
 	assert_non_null(strstr(s->last_words, "out of memory"));
 }
 
+static void the_pipeline_is_one_chain(void **state)
+{
+	(void)state;
+	enum level level = LEVEL_TENSOR;
+	for (int i = 0; i < pass_count; i++) {
+		assert_int_equal(passes[i].needed, level);
+		assert_true(passes[i].produced >= level);
+		assert_int_equal(pass_find(passes[i].name), i);
+		level = passes[i].produced;
+	}
+	assert_int_equal(level, LEVEL_HARDWARE);
+	assert_int_equal(pass_first(LEVEL_STREAM), pass_last(LEVEL_TENSOR) + 2);      /* between them: the pass that leads there */
+	assert_int_equal(pass_last(LEVEL_HARDWARE), pass_count - 1);
+}
+
+#define MODEL "stress_test.mlir"
+
+static void write_model(const char *name)
+{
+	FILE *file = fopen(name, "w");
+	fputs("func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %0 = math.exp %a : tensor<4x4xf32>\n  return %0 : tensor<4x4xf32>\n}\n", file);
+	fclose(file);
+}
+
+static void change_exp(struct op *op, void *context)
+{
+	(void)context;
+	if (op->code == OP_EXP)
+		op->code = OP_TANH;
+}
+
+static bool harm_values(struct session *session)
+{
+	static const struct pass harmful = {.name = "harmful", .numeric = NUMERIC_APPROXIMATING};
+	assert_true(load_module(session));
+	struct stress *stress = stress_begin(session);
+	ir_walk(module_body(session->module), change_exp, NULL);
+	stress_check(session, stress, &harmful);
+	return true;
+}
+
+static bool harm_nothing(struct session *session)
+{
+	static const struct pass idle = {.name = "idle", .numeric = NUMERIC_EXACT};
+	assert_true(load_module(session));
+	stress_check(session, stress_begin(session), &idle);
+	return true;
+}
+
+static void stress_finds_changed_values(void **state)
+{
+	struct session *s = *state;
+	write_model(MODEL);
+	s->options.file = MODEL;
+	assert_int_equal(session_guarded(s, harm_nothing), STC_OK);
+	assert_int_equal(session_guarded(s, harm_values), STC_INTERNAL);
+	assert_non_null(strstr(s->last_words, "result 0 is off by"));
+	remove(MODEL);
+}
+
 static void count_stage(void *user, const char *name)
 {
 	(void)name;
@@ -118,9 +178,7 @@ static void the_api_compiles(void **state)
 	stc_session_free(session);
 
 	const char *path = "api_test.mlir";
-	FILE *file = fopen(path, "w");
-	fputs("func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {\n  %0 = math.exp %a : tensor<4x4xf32>\n  return %0 : tensor<4x4xf32>\n}\n", file);
-	fclose(file);
+	write_model(path);
 	session = stc_session_new();
 	stc_session_on_stage(session, count_stage, &stages);
 	assert_int_equal(stc_session_set(session, "platform", "u55c"), STC_OK);
@@ -158,6 +216,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused, open_session, close_session),
 		cmocka_unit_test_setup_teardown(help_comes_from_the_table, open_session, close_session),
 		cmocka_unit_test_setup_teardown(the_guard_ends_a_session, open_session, close_session),
+		cmocka_unit_test(the_pipeline_is_one_chain),
+		cmocka_unit_test_setup_teardown(stress_finds_changed_values, open_session, close_session),
 		cmocka_unit_test(the_api_compiles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
