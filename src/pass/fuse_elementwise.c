@@ -2,7 +2,7 @@
  *
  *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
  *              copies are inlined however often they are read;
- *   trivial:   one operation on arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
+ *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
  *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
  *              result, and joins it.
@@ -100,12 +100,17 @@ static bool distinct(struct module *module, const struct op *producer, const str
 	return composed.once || (!update && reads_once(consumer, operand));
 }
 
-/* One operation on arguments of main. */
+/* One cheap operation on arguments of main. */
 static bool is_trivial(const struct op *op)
 {
+	static const bool cheap[OP_COUNT] = {
+		[OP_ADDF] = true, [OP_SUBF] = true, [OP_MULF] = true, [OP_NEGF] = true, [OP_ADDI] = true, [OP_SUBI] = true,
+	};
 	int operations = 0;
-	for (int i = 0; i < op->kernel->update.count; i++)
-		operations += op->kernel->update.node[i].kind == NODE_OP;
+	for (int i = 0; i < op->kernel->update.count; i++) {
+		const struct node *node = &op->kernel->update.node[i];
+		operations += node->kind != NODE_OP ? 0 : cheap[node->code] ? 1 : 2;
+	}
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j]->def || op->kernel->operand[j].index_operand >= 0)
 			return false;
