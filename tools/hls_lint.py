@@ -96,8 +96,9 @@ class Region:
             self.source.report(s.line, "A12", f"stream {local.name} is static")
         if not local.dims and "stream" in texts and f'"{local.name}"' not in texts:
             self.source.report(s.line, "A12", f"stream {local.name} is not given its name")
-        if local.depth is None or local.depth < 2:
-            self.source.report(s.line, "B1", f"stream {local.name} needs a constant depth of at least 2 as template argument")
+        least = 1 if "stream_of_blocks" in texts else 2  # one block: producer and consumer take turns
+        if local.depth is None or local.depth < least:
+            self.source.report(s.line, "B1", f"stream {local.name} needs a constant depth of at least {least} as template argument")
         bits = self.source.width(local.type)
         if "stream_of_blocks" not in texts and (bits is None or bits > 4096):
             self.source.report(s.line, "B4", f"words of {local.name} have {bits or 'an unknown number of'} bits, at most 4096 work")

@@ -218,8 +218,9 @@ static void emit_alloca(struct emitter *e, struct op *op)
 	for (int d = 0; d < type->rank; d++)
 		text_add(&shape, "[%lld]", (long long)type->shape[d]);
 	bind_name(e, op->result[0], name);
-	hls_line(e, "%s %s%s;", element, name, type->rank ? shape.data : "[1]");
-	if (text_same(storage, "registers"))
+	bool registers = text_same(storage, "registers");          /* reset to 0 for nothing; memories are written before they are read */
+	hls_line(e, "%s %s%s%s;", element, name, type->rank ? shape.data : "[1]", registers ? " = {}" : "");
+	if (registers)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=0\n", name);
 	else if (partition > 1 && partition >= last)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n", name, type->rank);
