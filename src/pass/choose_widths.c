@@ -37,7 +37,7 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op)
 	for (int j = 0; j < op->operands; j++) {
 		struct flow *flow = flow_of(op->operand[j]);
 		int64_t elements = points(op, j, true);
-		if (reach[j] != REACH_PACKED || elements < BULK_ELEMENTS || elements * flow->count <= best.elements || op->kernel->operand[j].guards)
+		if (reach[j] != REACH_PACKED || elements < BULK_ELEMENTS || elements * flow->count <= best.elements)
 			continue;
 		best.operand = j;
 		best.elements = elements * flow->count;
