@@ -21,7 +21,7 @@ int stc_design_output(stc_design *design, const char *name, void *data, size_t b
 /* Zeroes the states. */
 int stc_design_reset(stc_design *design);
 const char *stc_design_error(const stc_design *design);
-/* Of the last launch: packing and unpacking since the launch before, and waiting for the device. */
+/* Of the last launch: setting inputs and reading outputs since the launch before, and waiting for the device. */
 int stc_design_times(const stc_design *design, double *host_seconds, double *device_seconds);
 void stc_design_close(stc_design *design);            /* NULL is accepted */
 

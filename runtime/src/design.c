@@ -1,0 +1,172 @@
+/* Host tensors in and out of a design's buffers, and launches. */
+#define _POSIX_C_SOURCE 200809L
+#include "design.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct device_class *const classes[] = {&device_cpu, &device_xrt};
+
+static double now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* CLASS or CLASS:INDEX. */
+static const struct device_class *class_named(const char *name, int *index)
+{
+	size_t size = strcspn(name, ":");
+	char *end = "";
+	*index = name[size] ? (int)strtol(name + size + 1, &end, 10) : 0;
+	for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+		if (strlen(classes[i]->name) == size && !strncmp(classes[i]->name, name, size) && !*end && *index >= 0)
+			return classes[i];
+	return NULL;
+}
+
+bool design_open(struct design *design, const char *folder, const char *device, const char *cache)
+{
+	const struct device_class *class = class_named(device, &design->program.index);
+	design->folder = text_copy(design->arena, folder, strlen(folder));
+	design->program.cache = cache;
+	if (!class) {
+		diag_error(design->diag, NOWHERE, "unknown device '%s'", device);
+		return diag_note(design->diag, "cpu, or xrt:0 for the first card");
+	}
+	if (!manifest_read(design) || !manifest_check_files(design))
+		return false;
+	design->device = (struct device){.class = class, .arena = design->arena, .diag = design->diag, .program = &design->program};
+	return class->open(&design->device);
+}
+
+void design_close(struct design *design)
+{
+	if (design->device.class)
+		design->device.class->close(&design->device);
+	design->device.class = NULL;
+}
+
+static struct design_tensor *find(struct design *design, const char *name, bool result)
+{
+	for (size_t i = 0; i < design->tensors.count; i++)
+		if (design->tensors.data[i].result == result && !strcmp(design->tensors.data[i].name, name))
+			return &design->tensors.data[i];
+	return NULL;
+}
+
+struct design_tensor *design_argument(struct design *design, const char *name)
+{
+	return find(design, name, false);
+}
+
+struct design_tensor *design_result(struct design *design, const char *name)
+{
+	struct design_tensor *argument = find(design, name, false), *result = find(design, name, true);
+	bool state = argument && text_same(argument->role, "state");
+	return result && !text_same(result->role, "state") ? result : state ? argument : NULL;
+}
+
+static bool has_bytes(struct design *design, const struct design_tensor *tensor, size_t bytes)
+{
+	return bytes == tensor->bytes || diag_error(design->diag, NOWHERE, "'%s' has %zu bytes, not %zu", tensor->name, tensor->bytes, bytes);
+}
+
+static size_t segment_at(const struct segment *segment)
+{
+	return (size_t)(segment->offset * segment->image_bytes);
+}
+
+static size_t segment_size(const struct segment *segment)
+{
+	return (size_t)(segment_elements(segment) * segment->image_bytes);
+}
+
+static bool is_of(const struct design *design, const struct design_segment *segment, const struct design_tensor *tensor)
+{
+	return segment->tensor >= 0 && &design->tensors.data[segment->tensor] == tensor;
+}
+
+/* data NULL: zeros. */
+static bool fill(struct design *design, const struct design_tensor *tensor, const void *data)
+{
+	const struct device *device = &design->device;
+	for (size_t i = 0; i < design->segments.count; i++) {
+		const struct design_segment *segment = &design->segments.data[i];
+		const struct segment *s = &segment->segment;
+		char *map = design->program.buffer[segment->buffer].map;
+		if (!is_of(design, segment, tensor))
+			continue;
+		if (data)
+			segment_pack(s, data, map, 0, 0, segment_elements(s));
+		else
+			memset(map + segment_at(s), 0, segment_size(s));
+		if (!device->class->write(&design->device, segment->buffer, segment_at(s), segment_size(s)))
+			return false;
+	}
+	return true;
+}
+
+bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes)
+{
+	double start = now();
+	if (!has_bytes(design, tensor, bytes) || !fill(design, tensor, data))
+		return false;
+	tensor->set = true;
+	design->pending += now() - start;
+	return true;
+}
+
+bool design_get(struct design *design, const struct design_tensor *tensor, void *data, size_t bytes)
+{
+	double start = now();
+	if (!has_bytes(design, tensor, bytes))
+		return false;
+	if (tensor->result && !design->ready)
+		return diag_error(design->diag, NOWHERE, "'%s' has no value before a launch", tensor->name);
+	memset(data, 0, bytes);
+	for (size_t i = 0; i < design->segments.count; i++) {
+		const struct design_segment *segment = &design->segments.data[i];
+		const struct segment *s = &segment->segment;
+		if (!is_of(design, segment, tensor))
+			continue;
+		if (!design->device.class->read(&design->device, segment->buffer, segment_at(s), segment_size(s)))
+			return false;
+		segment_unpack(s, design->program.buffer[segment->buffer].map, data);
+	}
+	design->pending += now() - start;
+	return true;
+}
+
+static bool all_set(struct design *design)
+{
+	struct text missing = text_new(design->arena);
+	for (size_t i = 0; i < design->tensors.count; i++)
+		if (!design->tensors.data[i].set && !design->tensors.data[i].result)
+			text_add(&missing, "%s%s", missing.size ? ", " : "", design->tensors.data[i].name);
+	return !missing.size || diag_error(design->diag, NOWHERE, "no value was given for %s", missing.data);
+}
+
+bool design_launch(struct design *design)
+{
+	if (!all_set(design))
+		return false;
+	double start = now();
+	bool fine = design->device.class->launch(&design->device);
+	design->device_seconds = now() - start;
+	design->host_seconds = design->pending;
+	design->pending = 0;
+	design->ready = fine;
+	return fine;
+}
+
+bool design_reset(struct design *design)
+{
+	for (size_t i = 0; i < design->tensors.count; i++) {
+		const struct design_tensor *tensor = &design->tensors.data[i];
+		if (!tensor->result && text_same(tensor->role, "state") && !fill(design, tensor, NULL))
+			return false;
+	}
+	return true;
+}

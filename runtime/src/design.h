@@ -1,0 +1,60 @@
+/* A design folder as its manifest.json describes it, opened on a device. */
+#ifndef STC_DESIGN_H
+#define STC_DESIGN_H
+#include "device.h"
+#include "model/image.h"
+
+#define DESIGN_READS 1        /* version of the design format */
+#define DESIGN_RANK_MOST 32
+
+struct design_tensor {
+	const char *name, *role, *dtype;       /* dtype: f32, i64, … */
+	const char *npy;                       /* the same for NumPy: f4, i8, …; NULL: it has none */
+	int element_bytes, rank;
+	int64_t shape[DESIGN_RANK_MOST];
+	size_t bytes;
+	bool result;                           /* of the source function, not argument */
+	bool set;                              /* has a value: given, packed by the compiler, or a state */
+};
+
+struct design_segment {
+	struct segment segment;
+	int buffer, tensor;                    /* indices; tensor -1: a constant */
+};
+
+struct design_file {
+	const char *path, *hash;
+};
+
+struct design {
+	struct arena *arena;
+	struct diag *diag;
+	const char *folder, *name;
+	VEC(struct design_tensor) tensors;     /* arguments, then results */
+	VEC(struct design_segment) segments;
+	VEC(struct design_file) files;
+	bool packed;                           /* with its weights */
+	bool ready;                            /* launched at least once */
+	struct device_program program;
+	struct device device;
+	double host_seconds, device_seconds;   /* since the launch before the last; of the last launch */
+	double pending;                        /* host seconds since the last launch */
+};
+
+bool manifest_read(struct design *design);             /* folder → everything but device and times */
+bool manifest_check_files(struct design *design);      /* every listed file is there and whole */
+
+/* `design` is zeroed but for arena and diag.  After a failure too, design_close must be called. */
+bool design_open(struct design *design, const char *folder, const char *device, const char *cache);
+struct design_tensor *design_argument(struct design *design, const char *name);        /* NULL: none */
+struct design_tensor *design_result(struct design *design, const char *name);          /* a state's is its argument */
+bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);
+bool design_get(struct design *design, const struct design_tensor *tensor, void *data, size_t bytes);
+bool design_launch(struct design *design);
+bool design_reset(struct design *design);
+void design_close(struct design *design);
+
+/* The library of a design for the CPU, made where the cache lacks it.  NULL after a diagnostic. */
+const char *compile_design(struct device *device);
+
+#endif

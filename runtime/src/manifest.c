@@ -1,0 +1,334 @@
+/* manifest.json: read with every figure checked, since all later accesses to memory follow from it. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/data.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "design.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIMS_MOST 16          /* what image.c walks */
+#define BYTES_MOST ((int64_t)1 << 40)
+
+static const struct {
+	const char *name, *npy;
+	int bytes;
+} dtypes[] = {
+	{"f32", "f4", 4}, {"f64", "f8", 8}, {"f16", "f2", 2}, {"bf16", NULL, 2}, {"i64", "i8", 8}, {"i32", "i4", 4}, {"i16", "i2", 2}, {"i8", "i1", 1}, {"i1", "b1", 1},
+};
+#define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
+
+static bool damaged(struct design *design, const char *what)
+{
+	const char *path = text_format(design->arena, "%s/manifest.json", design->folder);
+	diag_error(design->diag, (struct location){.file = path}, "%s", what);
+	return diag_note(design->diag, "a folder that `stc compile` wrote, as it wrote it");
+}
+
+static int dtype_find(const char *name)
+{
+	for (int i = 0; name && i < DTYPES; i++)
+		if (!strcmp(dtypes[i].name, name))
+			return i;
+	return -1;
+}
+
+static bool in_range(const struct json *item, int64_t low, int64_t high, int64_t *value)
+{
+	return json_integer(item, value) && *value >= low && *value <= high;
+}
+
+/* *integers: [count]; count < 0: any up to DIMS_MOST. */
+static bool read_integers(struct design *design, const struct json *list, int count, const int64_t **integers)
+{
+	if (!list || list->kind != JSON_ARRAY || (count < 0 ? list->count > DIMS_MOST : list->count != count))
+		return false;
+	int64_t *values = ARENA_ARRAY(design->arena, int64_t, list->count + 1), *value = values;
+	for (const struct json *item = list->first; item; item = item->next)
+		if (!in_range(item, -BYTES_MOST, BYTES_MOST, value++))
+			return false;
+	*integers = values;
+	return true;
+}
+
+static bool read_tensor(struct design *design, const struct json *entry, bool result)
+{
+	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result};
+	const struct json *shape = json_get(entry, "shape");
+	int dtype = dtype_find(tensor.dtype);
+	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY || shape->count > DESIGN_RANK_MOST)
+		return damaged(design, "describes an input or output that cannot be");
+	int64_t bytes = tensor.element_bytes = dtypes[dtype].bytes;
+	tensor.npy = dtypes[dtype].npy;
+	for (const struct json *item = shape->first; item; item = item->next) {
+		int64_t *extent = &tensor.shape[tensor.rank++];
+		if (!in_range(item, 0, BYTES_MOST, extent) || __builtin_mul_overflow(bytes, *extent, &bytes) || bytes > BYTES_MOST)
+			return damaged(design, "describes an input or output of an impossible shape");
+	}
+	tensor.bytes = (size_t)bytes;
+	tensor.set = text_same(tensor.role, "state") || (text_same(tensor.role, "weight") && design->packed) || !bytes;
+	VEC_PUSH(design->arena, &design->tensors, tensor);
+	return true;
+}
+
+static bool read_tensors(struct design *design, const struct json *list, bool result)
+{
+	if (!list || list->kind != JSON_ARRAY)
+		return damaged(design, "lists no inputs or no outputs");
+	for (const struct json *entry = list->first; entry; entry = entry->next)
+		if (!read_tensor(design, entry, result))
+			return false;
+	return true;
+}
+
+/* Largest value of the sum over loops that a condition bounds in the same way as the address, else over all its loops. */
+static int64_t bounded(const struct segment *segment, const int64_t *condition)
+{
+	int64_t most = condition[segment->dims] - 1, rest = 0;
+	for (int d = 0; d < segment->dims; d++) {
+		if (condition[d] && condition[d] != segment->stride[d])
+			return INT64_MAX;
+		if (!condition[d] && segment->stride[d] > 0)
+			rest += segment->stride[d] * (segment->trip[d] - 1);
+	}
+	return most + rest;
+}
+
+/* What a single condition leaves of each loop. */
+static int64_t loop_end(const struct segment *segment, int dim)
+{
+	int64_t end = segment->trip[dim];
+	for (int c = 0; c < segment->conditions; c++) {
+		const int64_t *condition = segment->condition + c * (segment->dims + 1);
+		int64_t limit = condition[segment->dims], others = 0;
+		for (int d = 0; d < segment->dims; d++)
+			others += d != dim && condition[d];
+		if (!others && condition[dim] > 0 && limit > 0 && (limit - 1) / condition[dim] + 1 < end)
+			end = (limit - 1) / condition[dim] + 1;
+	}
+	return end;
+}
+
+static bool within(const struct segment *segment, int64_t host_elements, int64_t image_elements)
+{
+	int64_t low = segment->base, high = segment->base, elements = 1;
+	for (int d = 0; d < segment->dims; d++) {
+		int64_t span, end = segment->trip[d] < 1 ? 1 : loop_end(segment, d);
+		if (segment->trip[d] < 0 || __builtin_mul_overflow(elements, segment->trip[d], &elements) || elements > BYTES_MOST)
+			return false;
+		if (__builtin_mul_overflow(segment->stride[d], end - 1, &span) || span > BYTES_MOST || span < -BYTES_MOST)
+			return false;
+		*(span < 0 ? &low : &high) += span;
+	}
+	for (int c = 0; c < segment->conditions; c++) {
+		int64_t most = bounded(segment, segment->condition + c * (segment->dims + 1));
+		if (most < INT64_MAX && segment->base + most < high)
+			high = segment->base + most;
+	}
+	bool inside = !elements || (low >= 0 && high < host_elements);
+	return inside && segment->offset >= 0 && segment->offset <= image_elements && elements <= image_elements - segment->offset;
+}
+
+static int tensor_of(const struct design *design, const char *name, bool result)
+{
+	for (size_t i = 0; i < design->tensors.count; i++)
+		if (design->tensors.data[i].result == result && text_same(design->tensors.data[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static bool read_conditions(struct design *design, const struct json *list, struct segment *segment)
+{
+	int row = segment->dims + 1;
+	if (list && (list->kind != JSON_ARRAY || list->count > DIMS_MOST))
+		return false;
+	int64_t *rows = ARENA_ARRAY(design->arena, int64_t, (list ? list->count : 0) * row + 1);
+	for (const struct json *item = list ? list->first : NULL; item; item = item->next) {
+		const int64_t *values;
+		if (!read_integers(design, item, row, &values))
+			return false;
+		memcpy(rows + segment->conditions++ * row, values, sizeof *values * (size_t)row);
+	}
+	segment->condition = rows;
+	return true;
+}
+
+static bool read_segment(struct design *design, const struct json *entry, int buffer, int element_bytes)
+{
+	struct design_segment made = {.buffer = buffer, .tensor = -1};
+	struct segment *segment = &made.segment;
+	const struct json *trips = json_get(entry, "trips");
+	segment->name = json_text(entry, "name");
+	segment->role = json_text(entry, "role");
+	segment->image_bytes = element_bytes;
+	bool fine = segment->name && segment->role && in_range(json_get(entry, "offset"), 0, BYTES_MOST, &segment->offset) &&
+		    in_range(json_get(entry, "base"), -BYTES_MOST, BYTES_MOST, &segment->base) && read_integers(design, trips, -1, &segment->trip);
+	segment->dims = fine ? trips->count : 0;
+	if (!fine || !read_integers(design, json_get(entry, "strides"), segment->dims, &segment->stride) || !read_conditions(design, json_get(entry, "conditions"), segment))
+		return damaged(design, "has a damaged segment");
+	if (text_same(segment->role, "constant"))
+		return true;
+	made.tensor = tensor_of(design, segment->name, text_same(segment->role, "output"));
+	if (made.tensor < 0)
+		return damaged(design, text_format(design->arena, "has a segment of '%s', which is no input or output", segment->name));
+	const struct design_tensor *tensor = &design->tensors.data[made.tensor];
+	segment->host_bytes = tensor->element_bytes;
+	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes, (int64_t)design->program.buffer[buffer].bytes / element_bytes))
+		return damaged(design, text_format(design->arena, "has a segment of '%s' that reaches beyond the tensor or its buffer", segment->name));
+	VEC_PUSH(design->arena, &design->segments, made);
+	return true;
+}
+
+static const struct design_file *file_listed(const struct design *design, const char *path)
+{
+	for (size_t i = 0; i < design->files.count; i++)
+		if (!strcmp(design->files.data[i].path, path))
+			return &design->files.data[i];
+	return NULL;
+}
+
+static bool read_buffer(struct design *design, const struct json *entry, int index)
+{
+	struct device_buffer *buffer = &design->program.buffer[index];
+	const struct json *segments = json_get(entry, "segments");
+	int dtype = dtype_find(json_text(entry, "dtype"));
+	int64_t bytes;
+	buffer->name = json_text(entry, "name");
+	if (!buffer->name || dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments || segments->kind != JSON_ARRAY)
+		return damaged(design, "has a damaged buffer");
+	buffer->bytes = (size_t)bytes;
+	const char *file = text_format(design->arena, "weights/%s.bin", buffer->name);
+	buffer->file = file_listed(design, file) ? text_format(design->arena, "%s/%s", design->folder, file) : NULL;
+	for (const struct json *segment = segments->first; segment; segment = segment->next)
+		if (!read_segment(design, segment, index, dtypes[dtype].bytes))
+			return false;
+	return true;
+}
+
+static bool read_buffers(struct design *design, const struct json *list)
+{
+	if (!list || list->kind != JSON_ARRAY)
+		return damaged(design, "lists no buffers");
+	design->program.buffer = ARENA_ARRAY(design->arena, struct device_buffer, list->count + 1);
+	for (const struct json *entry = list->first; entry; entry = entry->next)
+		if (!read_buffer(design, entry, design->program.buffers++))
+			return false;
+	return true;
+}
+
+static int buffer_named(const struct design *design, const char *name)
+{
+	for (int b = 0; b < design->program.buffers; b++)
+		if (text_same(design->program.buffer[b].name, name))
+			return b;
+	return -1;
+}
+
+static bool read_ports(struct design *design, const struct json *list)
+{
+	if (!list || list->kind != JSON_ARRAY)
+		return damaged(design, "lists no ports");
+	struct device_port *ports = ARENA_ARRAY(design->arena, struct device_port, list->count + 1);
+	for (const struct json *entry = list->first; entry; entry = entry->next) {
+		int64_t argument;
+		if (!in_range(json_get(entry, "argument"), 0, list->count - 1, &argument) || ports[argument].name)
+			return damaged(design, "has a damaged port");
+		ports[argument] = (struct device_port){json_text(entry, "name"), buffer_named(design, json_text(entry, "buffer"))};
+		if (!ports[argument].name || ports[argument].buffer < 0)
+			return damaged(design, "has a port without a buffer");
+	}
+	design->program.port = ports;
+	design->program.ports = list->count;
+	return true;
+}
+
+static bool read_files(struct design *design, const struct json *list)
+{
+	if (!list || list->kind != JSON_OBJECT)
+		return damaged(design, "lists no files");
+	for (const struct json *entry = list->first; entry; entry = entry->next) {
+		bool plain = entry->text && strlen(entry->text) == 64 && entry->name[0] != '/' && !strstr(entry->name, "..");
+		if (!plain)
+			return damaged(design, "has a damaged list of files");
+		struct design_file file = {entry->name, entry->text};
+		VEC_PUSH(design->arena, &design->files, file);
+	}
+	return true;
+}
+
+static bool is_identifier(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	return text && *text && !text[strspn(text, letters)] && !strchr("0123456789", *text);
+}
+
+static bool read_version(struct design *design, const struct json *manifest)
+{
+	int64_t schema, version;
+	if (!in_range(json_get(manifest, "schema"), 1, 1, &schema) || !json_integer(json_get(manifest, "design"), &version))
+		return damaged(design, "is not the manifest of a design");
+	if (version == DESIGN_READS)
+		return true;
+	const char *tool = json_text(manifest, "tool"), *path = text_format(design->arena, "%s/manifest.json", design->folder);
+	diag_error(design->diag, (struct location){.file = path}, "the design has version %lld, written by stc %s", (long long)version, tool ? tool : "unknown");
+	return diag_note(design->diag, "this one runs designs of version %d: compile the model again", DESIGN_READS);
+}
+
+bool manifest_read(struct design *design)
+{
+	const char *path = text_format(design->arena, "%s/manifest.json", design->folder), *reason;
+	size_t size, offset;
+	const char *text = file_read(design->arena, path, &size, &reason);
+	if (!text) {
+		diag_error(design->diag, (struct location){.file = design->folder}, "is no design: manifest.json cannot be read: %s", reason);
+		return diag_note(design->diag, "a folder that `stc compile` wrote");
+	}
+	const struct json *manifest = json_parse(design->arena, text, size, &offset), *packed = json_get(manifest, "packed");
+	if (!manifest)
+		return damaged(design, text_format(design->arena, "is no JSON (byte %zu)", offset));
+	if (!read_version(design, manifest))
+		return false;
+	design->name = json_text(manifest, "name");
+	design->packed = packed && packed->kind == JSON_BOOL && packed->number > 0;
+	design->program.folder = design->folder;
+	design->program.top = json_text(manifest, "top");
+	if (!is_identifier(design->program.top))
+		return damaged(design, "names no top function");
+	return read_files(design, json_get(manifest, "files")) && read_tensors(design, json_get(manifest, "inputs"), false) &&
+	       read_tensors(design, json_get(manifest, "outputs"), true) && read_buffers(design, json_get(manifest, "buffers")) && read_ports(design, json_get(manifest, "ports"));
+}
+
+static bool check_file(struct design *design, const struct design_file *file)
+{
+	const char *path = text_format(design->arena, "%s/%s", design->folder, file->path);
+	struct stat status;
+	char hash[65];
+	int opened = open(path, O_RDONLY | O_CLOEXEC);
+	bool there = opened >= 0 && !fstat(opened, &status) && S_ISREG(status.st_mode);
+	int reason = there ? 0 : errno ? errno : EINVAL;
+	size_t size = there ? (size_t)status.st_size : 0;
+	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, opened, 0) : NULL;
+	if (opened >= 0)
+		close(opened);
+	if (!there || data == MAP_FAILED)
+		return diag_error(design->diag, (struct location){.file = path}, "is listed in manifest.json but cannot be read: %s", strerror(reason));
+	sha256_hex(data ? data : "", size, hash);
+	if (data)
+		munmap(data, size);
+	if (!strcmp(hash, file->hash))
+		return true;
+	diag_error(design->diag, (struct location){.file = path}, "is not the file that manifest.json lists: its hash differs");
+	return diag_note(design->diag, "the design as `stc compile` wrote it: compile the model again");
+}
+
+bool manifest_check_files(struct design *design)
+{
+	for (size_t i = 0; i < design->files.count; i++)
+		if (!check_file(design, &design->files.data[i]))
+			return false;
+	return true;
+}
