@@ -162,28 +162,43 @@ static void mark_picks(struct streams *s, const struct block *block)
 	}
 }
 
-/* Which results of main a carried stack of layers becomes: one per layer. */
-static const struct attr *stack_results(struct streams *s, const struct op *loop, int carried)
+static bool is_row(const struct streams *s, int result)
+{
+	return function_result_attr(module_main(s->module), result, "stream.at");
+}
+
+/* Which results of main a carried stack of layers becomes, as rows of states or as they are: one per layer; where a layer's is wanted several times, the one
+ * after `skip` others.  NULL: none. */
+static const struct attr *stack_results(struct streams *s, const struct op *loop, int carried, bool rows, int skip)
 {
 	int64_t layers = type_elements(loop->result[carried]->type) ? loop->result[carried]->type->shape[0] : 0;
-	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1), *seen = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	bool any = false;
 	for (int64_t l = 0; l < layers; l++)
 		result[l] = -1;
 	for (int r = 0; r < s->results->operands; r++) {
 		const struct op *part = s->results->operand[r]->def;
-		if (part && part->code == OP_PART && part->operand[0] == loop->result[carried])
-			result[attr_integer_or(part, "index", 0)] = r;
+		if (!part || part->code != OP_PART || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
+			continue;
+		int64_t layer = attr_integer_or(part, "index", 0);
+		if (seen[layer]++ == skip) {
+			result[layer] = r;
+			any = true;
+		}
 	}
-	return attr_integers(s->module, (int)layers, result);
+	return any ? attr_integers(s->module, (int)layers, result) : NULL;
 }
 
 /* Writes a flow to results of main; a state's row also needs its position. */
 static bool emit_store(struct streams *s, struct flow *flow, const struct attr *results, struct location location)
 {
 	struct module *module = s->module;
-	int first = (int)results->integers[0];
+	int first = 0;
+	while (results->integers[first] < 0)
+		first++;
+	first = (int)results->integers[first];
 	const struct op *old = module_main(module);
-	const struct attr *at = first >= 0 ? function_result_attr(old, first, "stream.at") : NULL;
+	const struct attr *at = function_result_attr(old, first, "stream.at");
 	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
 	const struct type *type = as_made ? flow->stream->type : natural_order(module, flow->tensor);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
@@ -196,6 +211,9 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 		operand[count++] = want_stream(s, position, natural_order(module, position->tensor), 0);
 		break;
 	}
+	for (int l = 0; at && l < results->count; l++)
+		if (results->integers[l] < 0)
+			return diag_error(module->diag, location, "a state is written in some of its layers only");
 	if (at && count == 1)
 		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
 	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
@@ -294,7 +312,13 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 	const struct value *stack = op->operand[1];
 	const struct op *loop = stack->block ? stack->block->parent : NULL;
 	INVARIANT(s->module->guard, loop && loop->code == OP_FOR, "stream.insert_layer into something that no layer carries");
-	return emit_store(s, flow_of(op->operand[0]), stack_results(s, loop, stack->index - 1), op->location);
+	for (int rows = 0; rows < 2; rows++) {
+		const struct attr *results;
+		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip)); skip++)
+			if (!emit_store(s, flow_of(op->operand[0]), results, op->location))
+				return false;
+	}
+	return true;
 }
 
 static bool emit_op(struct streams *s, struct op *op, const struct width *width)
