@@ -231,74 +231,112 @@ static void merging_keeps_the_best(void **state)
 	assert_true(merged > 40);
 }
 
-/* ---- designs: load, stages that multiply, store; FIFOs of the given depth in between */
+/* ---- designs: load, stages that multiply, store; between them FIFOs, or with `blocks` a block channel after every even stage */
 
 #define PORT "memref<?xf32>"
+#define BLOCK "memref<100xf32>"
 
-static void add_process(struct text *out, const char *name, const char *types, const char *body)
+struct chain {
+	int stages, multiplies;
+	int64_t depth;
+	const char *before;       /* operations of each stage before its loop */
+	bool blocks;
+};
+
+struct part {
+	const char *name, *first, *second;    /* function, types of its arguments %a and %b */
+	const char *before, *inside, *after;  /* the loop over %i */
+};
+
+static void add_function(struct text *out, struct part part)
 {
-	text_add(out, "\"func.func\"() ({\n^bb0(%s):\n%%c0 = \"arith.constant\"() {value = 0 : index} : () -> index\n%%c1 = \"arith.constant\"() {value = 1 : index} : () -> index\n"
-		      "%%n = \"arith.constant\"() {value = 100 : index} : () -> index\n%%t = \"arith.constant\"() {value = true} : () -> i1\n%s\"func.return\"() : () -> ()\n"
-		      "}) {arg_attrs = [{stream.name = \"a\"}, {stream.name = \"b\"}], function_type = (%s) -> (), stream.die = 0 : i64, stream.process, stream.style = \"stp\", "
-		      "sym_name = \"%s\", sym_visibility = \"private\"} : () -> ()\n", types, body, types, name);
+	text_add(out, "\"func.func\"() ({\n^bb0(%%a: %s, %%b: %s):\n", part.first, part.second);
+	text_add(out, "%%c0 = \"arith.constant\"() {value = 0 : index} : () -> index\n%%c1 = \"arith.constant\"() {value = 1 : index} : () -> index\n"
+		      "%%n = \"arith.constant\"() {value = 100 : index} : () -> index\n%%t = \"arith.constant\"() {value = true} : () -> i1\n%s", part.before);
+	text_add(out, "\"scf.for\"(%%c0, %%n, %%c1) ({\n^bb0(%%i: index):\n%s\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n%s",
+		 part.inside, part.after);
+	text_add(out, "\"func.return\"() : () -> ()\n}) {arg_attrs = [{stream.name = \"a\"}, {stream.name = \"b\"}], function_type = (%s, %s) -> (), stream.die = 0 : i64, "
+		      "stream.process, stream.style = \"stp\", sym_name = \"%s\", sym_visibility = \"private\"} : () -> ()\n", part.first, part.second, part.name);
 }
 
-static const char *arguments(struct arena *arena, const char *first, const char *second)
+static bool is_block(const struct chain *chain, int channel)
 {
-	return text_format(arena, "%%a: %s, %%b: %s", first, second);
+	return chain->blocks && channel % 2 == 1;
 }
 
-static void add_function(struct test *t, struct text *out, const char *name, const char *first, const char *second, const char *before, const char *inside)
+static const char *channel_type(struct test *t, const struct chain *chain, int channel)
 {
-	struct text text = text_new(t->arena);
-	const char *body = text_format(t->arena, "%s\"scf.for\"(%%c0, %%n, %%c1) ({\n^bb0(%%i: index):\n%s\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n",
-				       before, inside);
-	add_process(&text, name, "ARGUMENTS", body);
-	const char *names = strstr(text.data, "ARGUMENTS"), *types = strstr(names + 9, "ARGUMENTS");
-	text_add_bytes(out, text.data, (size_t)(names - text.data));
-	text_add(out, "%s", arguments(t->arena, first, second));
-	text_add_bytes(out, names + 9, (size_t)(types - names - 9));
-	text_add(out, "%s, %s%s", first, second, types + 9);
+	return is_block(chain, channel) ? "!stream.blocks<" BLOCK ", 2>" : text_format(t->arena, "!stream.fifo<f32, %lld>", (long long)chain->depth);
 }
 
-static const char *fifo(struct test *t, int64_t depth)
+static const char *acquire(struct test *t, const char *channel, const char *side)
 {
-	return text_format(t->arena, "!stream.fifo<f32, %lld>", (long long)depth);
+	return text_format(t->arena, "%%k = \"stream.acquire\"(%%%s) {side = \"%s\"} : (!stream.blocks<" BLOCK ", 2>) -> " BLOCK "\n", channel, side);
 }
 
-static void add_stage(struct test *t, struct text *out, int stage, int multiplies, int64_t depth, const char *before)
+static const char *release(struct test *t, const char *channel)
+{
+	return text_format(t->arena, "\"stream.release\"(%%k, %%%s) : (" BLOCK ", !stream.blocks<" BLOCK ", 2>) -> ()\n", channel);
+}
+
+static void add_stage(struct test *t, struct text *out, const struct chain *chain, int stage)
 {
 	struct text inside = text_new(t->arena);
-	text_add(&inside, "%%y0 = \"stream.take\"(%%t, %%a) : (i1, %s) -> f32\n", fifo(t, depth));
-	for (int m = 0; m < multiplies; m++)
+	bool drains = is_block(chain, stage), fills = is_block(chain, stage + 1);
+	struct part part = {text_format(t->arena, "stage%d", stage), channel_type(t, chain, stage), channel_type(t, chain, stage + 1), chain->before, "", ""};
+	if (drains)
+		text_add(&inside, "%%y0 = \"memref.load\"(%%k, %%i) : (" BLOCK ", index) -> f32\n");
+	else
+		text_add(&inside, "%%y0 = \"stream.take\"(%%t, %%a) : (i1, %s) -> f32\n", part.first);
+	for (int m = 0; m < chain->multiplies; m++)
 		text_add(&inside, "%%y%d = \"arith.mulf\"(%%y%d, %%y%d) : (f32, f32) -> f32\n", m + 1, m, m);
-	text_add(&inside, "\"stream.push\"(%%t, %%y%d, %%b) : (i1, f32, %s) -> ()\n", multiplies, fifo(t, depth));
-	add_function(t, out, text_format(t->arena, "stage%d", stage), fifo(t, depth), fifo(t, depth), before, inside.data);
+	if (fills)
+		text_add(&inside, "\"memref.store\"(%%y%d, %%k, %%i) : (f32, " BLOCK ", index) -> ()\n", chain->multiplies);
+	else
+		text_add(&inside, "\"stream.push\"(%%t, %%y%d, %%b) : (i1, f32, %s) -> ()\n", chain->multiplies, part.second);
+	if (drains || fills) {
+		part.before = acquire(t, drains ? "a" : "b", drains ? "read" : "write");
+		part.after = release(t, drains ? "a" : "b");
+	}
+	part.inside = inside.data;
+	add_function(out, part);
+}
+
+static void add_main(struct test *t, struct text *out, const struct chain *chain)
+{
+	int last = chain->stages;
+	text_add(out, "\"func.func\"() ({\n^bb0(%%m: " PORT ", %%r: " PORT "):\n");
+	for (int i = 0; i <= last; i++)
+		text_add(out, "%%f%d = \"stream.%s\"() {name = \"s_%d\"} : () -> %s\n", i, is_block(chain, i) ? "blocks" : "fifo", i, channel_type(t, chain, i));
+	text_add(out, "\"func.call\"(%%m, %%f0) {callee = @load} : (" PORT ", %s) -> ()\n", channel_type(t, chain, 0));
+	for (int i = 0; i < last; i++)
+		text_add(out, "\"func.call\"(%%f%d, %%f%d) {callee = @stage%d} : (%s, %s) -> ()\n", i, i + 1, i, channel_type(t, chain, i), channel_type(t, chain, i + 1));
+	text_add(out, "\"func.call\"(%%r, %%f%d) {callee = @store} : (" PORT ", %s) -> ()\n\"func.return\"() : () -> ()\n", last, channel_type(t, chain, last));
+	text_add(out, "}) {arg_attrs = [{stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\", stream.port = \"m_x\"}, "
+		      "{stream.buffer = \"y\", stream.channel = 1 : i64, stream.direction = \"write\", stream.port = \"m_y\"}], function_type = (" PORT ", " PORT ") -> (), "
+		      "stream.buffers = [], stream.inputs = [{name = \"w\", role = \"weight\", type = tensor<100xf32>}], "
+		      "stream.outputs = [{name = \"r\", role = \"output\", type = tensor<100xf32>}], sym_name = \"main\"} : () -> ()\n");
+}
+
+static const char *text_of(struct test *t, struct chain chain)
+{
+	struct text out = text_new(t->arena);
+	const char *fifo = channel_type(t, &chain, 0);
+	text_add(&out, "\"builtin.module\"() ({\n");
+	add_main(t, &out, &chain);
+	add_function(&out, (struct part){"load", PORT, fifo, "", text_format(t->arena, "%%x = \"memref.load\"(%%a, %%i) : (" PORT ", index) -> f32\n"
+		"\"stream.push\"(%%t, %%x, %%b) : (i1, f32, %s) -> ()\n", fifo), ""});
+	add_function(&out, (struct part){"store", PORT, fifo, "", text_format(t->arena, "%%x = \"stream.take\"(%%t, %%b) : (i1, %s) -> f32\n"
+		"\"memref.store\"(%%x, %%a, %%i) : (f32, " PORT ", index) -> ()\n", fifo), ""});
+	for (int i = 0; i < chain.stages; i++)
+		add_stage(t, &out, &chain, i);
+	text_add(&out, "}) {stream.level = \"hardware\"} : () -> ()\n");
+	return out.data;
 }
 
 static const char *design(struct test *t, int stages, int multiplies, int64_t depth, const char *before)
 {
-	struct text out = text_new(t->arena);
-	const char *channel = fifo(t, depth);
-	text_add(&out, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%m: " PORT ", %%r: " PORT "):\n");
-	for (int i = 0; i <= stages; i++)
-		text_add(&out, "%%f%d = \"stream.fifo\"() {name = \"s_%d\"} : () -> %s\n", i, i, channel);
-	text_add(&out, "\"func.call\"(%%m, %%f0) {callee = @load} : (" PORT ", %s) -> ()\n", channel);
-	for (int i = 0; i < stages; i++)
-		text_add(&out, "\"func.call\"(%%f%d, %%f%d) {callee = @stage%d} : (%s, %s) -> ()\n", i, i + 1, i, channel, channel);
-	text_add(&out, "\"func.call\"(%%r, %%f%d) {callee = @store} : (" PORT ", %s) -> ()\n\"func.return\"() : () -> ()\n", stages, channel);
-	text_add(&out, "}) {arg_attrs = [{stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\", stream.port = \"m_x\"}, "
-		       "{stream.buffer = \"y\", stream.channel = 1 : i64, stream.direction = \"write\", stream.port = \"m_y\"}], function_type = (" PORT ", " PORT ") -> (), "
-		       "stream.buffers = [], stream.inputs = [{name = \"w\", role = \"weight\", type = tensor<100xf32>}], "
-		       "stream.outputs = [{name = \"r\", role = \"output\", type = tensor<100xf32>}], sym_name = \"main\"} : () -> ()\n");
-	add_function(t, &out, "load", PORT, channel, "",
-		     text_format(t->arena, "%%x = \"memref.load\"(%%a, %%i) : (" PORT ", index) -> f32\n\"stream.push\"(%%t, %%x, %%b) : (i1, f32, %s) -> ()\n", channel));
-	add_function(t, &out, "store", PORT, channel, "",
-		     text_format(t->arena, "%%x = \"stream.take\"(%%t, %%b) : (i1, %s) -> f32\n\"memref.store\"(%%x, %%a, %%i) : (f32, " PORT ", index) -> ()\n", channel));
-	for (int i = 0; i < stages; i++)
-		add_stage(t, &out, i, multiplies, depth, before);
-	text_add(&out, "}) {stream.level = \"hardware\"} : () -> ()\n");
-	return out.data;
+	return text_of(t, (struct chain){stages, multiplies, depth, before, false});
 }
 
 static struct module *module_of(struct test *t, const char *text)
@@ -451,6 +489,30 @@ static void designs_fit_their_dies(void **state)
 	}
 }
 
+/* Ten FIFOs of eight block RAMs: they, not the processes, fill the dies. */
+static void channels_count_on_dies(void **state)
+{
+	struct test *t = *state;
+	struct module *module;
+	set_memories(t, 40, 0);
+	assert_true(place_text(t, design(t, 9, 1, 4096, ""), &module));
+	check_placed(t, module, 100);
+	assert_int_equal(design_cost(t->arena, &t->platform, module).total.bram18, 82);
+}
+
+/* Four pairs of 60 DSPs, of which each die holds two. */
+static void sides_of_blocks_stay_together(void **state)
+{
+	struct test *t = *state;
+	struct module *module;
+	set_dsps(t, 125);
+	assert_true(place_text(t, text_of(t, (struct chain){8, 10, 16, "", true}), &module));
+	check_placed(t, module, 100);
+	for (int i = 0; i < 8; i += 2)
+		assert_int_equal(attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i)), "stream.die", -1),
+				 attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i + 1)), "stream.die", -2));
+}
+
 static void small_designs_stay_on_one_die(void **state)
 {
 	struct test *t = *state;
@@ -493,7 +555,8 @@ int main(void)
 		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing),
 		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
-		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
+		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together),
+		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
