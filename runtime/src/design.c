@@ -26,17 +26,20 @@ static const struct device_class *class_named(const char *name, int *index)
 	return NULL;
 }
 
-bool design_open(struct design *design, const char *folder, const char *device, const char *cache)
+bool design_open(struct design *design, const char *folder)
+{
+	design->folder = text_copy(design->arena, folder, strlen(folder));
+	return manifest_read(design) && manifest_check_files(design);
+}
+
+bool design_start(struct design *design, const char *device, const char *cache)
 {
 	const struct device_class *class = class_named(device, &design->program.index);
-	design->folder = text_copy(design->arena, folder, strlen(folder));
 	design->program.cache = cache;
 	if (!class) {
 		diag_error(design->diag, NOWHERE, "unknown device '%s'", device);
 		return diag_note(design->diag, "cpu, or xrt:0 for the first card");
 	}
-	if (!manifest_read(design) || !manifest_check_files(design))
-		return false;
 	design->device = (struct device){.class = class, .arena = design->arena, .diag = design->diag, .program = &design->program};
 	return class->open(&design->device);
 }

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, ALL = 0xff };
+enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, ALL = 0xff };
 
 const struct command commands[] = {
 	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE},
 	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK},
+	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN},
 	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS},
 	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES},
 	{"help", "COMMAND", "explain a command", false, command_help, HELP},
@@ -20,13 +21,16 @@ const int command_count = sizeof commands / sizeof *commands;
 static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text", COMPILE, OPTION_TEXT, output),
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE, OPTION_TEXT, platform),
-	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE, OPTION_TEXT, weights),
+	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("on-chip", 0, "BYTES", "most memory for converters and FIFOs, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
 	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
 	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
 	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE, OPTION_TEXT, stop_after),
 	OPTION("to", 0, "LEVEL", "stop at level tensor, stream or hardware and print the module", COMPILE, OPTION_TEXT, to),
+	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
+	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
+	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
 	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
@@ -143,9 +147,11 @@ static bool store(struct diag *diag, struct options *options, const struct optio
 		return parse_count(diag, option, value, at);
 	if (option->kind == OPTION_FLAG)
 		*(bool *)at = true;
-	else
+	else if (option->kind == OPTION_TEXT)
 		*(const char **)at = value;
-	if (option->kind == OPTION_TEXT && !*value) {
+	else
+		VEC_PUSH(diag->arena, (struct option_list *)at, value);
+	if (option->kind != OPTION_FLAG && !*value) {
 		diag_error(diag, NOWHERE, "--%s is empty", option->name);
 		return diag_note(diag, "--%s %s", option->name, option->metavar);
 	}

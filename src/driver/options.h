@@ -18,6 +18,11 @@ struct options {
 	int64_t on_chip;          /* 0: what the platform has */
 	int64_t dsp;              /* 0: what the platform has */
 	bool progress, help, version;
+	struct option_list {
+		const char **data;
+		size_t count, capacity;
+	} in, out;                /* NAME=FILE, in the order given */
+	const char *device;       /* NULL: cpu */
 };
 
 struct command {
@@ -27,7 +32,7 @@ struct command {
 	unsigned bit;             /* in struct option.commands */
 };
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST };
 
 struct option {
 	const char *name;

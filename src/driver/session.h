@@ -52,6 +52,7 @@ bool load_platform(struct session *session);
 
 bool command_compile(struct session *session);
 bool command_check(struct session *session);
+bool command_run(struct session *session);
 bool command_platforms(struct session *session);
 bool command_passes(struct session *session);
 bool command_help(struct session *session);

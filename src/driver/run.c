@@ -1,0 +1,307 @@
+/* stc run: a design, once, from .npy files to .npy files.  Results are written whole or not at all. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/npy.h"
+#include "driver/session.h"
+#include "frontend/weights.h"
+#include "../runtime/src/design.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct result_file {
+	const char *path, *temporary;
+};
+
+struct input {
+	struct design_tensor *tensor;
+	const void *data;
+	size_t bytes;
+};
+
+struct run {
+	struct session *session;
+	struct arena *arena;
+	struct diag *diag;
+	struct design design;
+	struct weights *weights;
+	bool *given;              /* [design.tensors] */
+	VEC(struct input) inputs;
+	VEC(struct result_file) files;
+};
+
+/* ---- names */
+
+/* NAME=FILE.  NULL after a diagnostic. */
+static const char *split(struct run *run, const char *option, const char *value, const char **file)
+{
+	const char *equals = strchr(value, '=');
+	if (!equals || equals == value || !equals[1]) {
+		diag_error(run->diag, NOWHERE, "--%s is '%s'", option, value);
+		diag_note(run->diag, "--%s NAME=FILE", option);
+		return NULL;
+	}
+	*file = equals + 1;
+	return text_copy(run->arena, value, (size_t)(equals - value));
+}
+
+/* The N of argN or resultN; -1: something else. */
+static long number_of(const char *name, const char *prefix)
+{
+	size_t size = strlen(prefix);
+	char *end;
+	if (strncmp(name, prefix, size) != 0 || name[size] < '0' || name[size] > '9')
+		return -1;
+	long number = strtol(name + size, &end, 10);
+	return *end ? -1 : number;
+}
+
+static struct design_tensor *numbered(struct design *design, long number, bool result)
+{
+	for (size_t i = 0; number >= 0 && i < design->tensors.count; i++)
+		if (design->tensors.data[i].result == result && !number--)
+			return &design->tensors.data[i];
+	return NULL;
+}
+
+static void list(struct run *run, bool result)
+{
+	struct text text = text_new(run->arena);
+	for (size_t i = 0; i < run->design.tensors.count; i++) {
+		const struct design_tensor *tensor = &run->design.tensors.data[i];
+		if (tensor->result != result || (text_same(tensor->role, "weight") && run->design.packed))
+			continue;
+		text_add(&text, "%s%s %s ", text.size ? ", " : "", tensor->name, tensor->dtype);
+		npy_shape_text(&text, tensor->rank, tensor->shape);
+	}
+	diag_note(run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
+}
+
+static struct design_tensor *find(struct run *run, const char *name, bool result)
+{
+	struct design_tensor *tensor = result ? design_result(&run->design, name) : design_argument(&run->design, name);
+	if (!tensor)
+		tensor = numbered(&run->design, number_of(name, result ? "result" : "arg"), result);
+	if (tensor)
+		return result ? design_result(&run->design, tensor->name) : tensor;
+	diag_error(run->diag, NOWHERE, "the design has no %s '%s'", result ? "result" : "input", name);
+	list(run, result);
+	return NULL;
+}
+
+/* ---- inputs */
+
+static bool same_shape(const struct design_tensor *tensor, const struct npy *npy)
+{
+	return tensor->rank == npy->rank && (!npy->rank || !memcmp(tensor->shape, npy->shape, sizeof *npy->shape * (size_t)npy->rank));
+}
+
+static bool check_input(struct run *run, const struct design_tensor *tensor, const char *path, const struct npy *npy)
+{
+	bool type = text_same(tensor->npy, npy->dtype) || (text_same(tensor->npy, "i1") && text_same(npy->dtype, "u1"));
+	if (type && same_shape(tensor, npy))
+		return true;
+	struct text found = text_new(run->arena), wanted = text_new(run->arena);
+	npy_shape_text(&found, npy->rank, npy->shape);
+	npy_shape_text(&wanted, tensor->rank, tensor->shape);
+	diag_error(run->diag, (struct location){.file = path}, "holds %s %s", npy->dtype, found.data);
+	return diag_note(run->diag, "input '%s' is %s %s", tensor->name, tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
+}
+
+static bool load_input(struct run *run, const char *option)
+{
+	const char *path, *name = split(run, "in", option, &path);
+	struct design_tensor *tensor = name ? find(run, name, false) : NULL;
+	struct npy npy;
+	if (!tensor)
+		return false;
+	bool *given = &run->given[tensor - run->design.tensors.data];
+	if (*given)
+		return diag_error(run->diag, NOWHERE, "input '%s' is given twice", tensor->name);
+	*given = true;
+	if (!npy_read(run->arena, run->diag, path, &npy) || !check_input(run, tensor, path, &npy))
+		return false;
+	struct input input = {tensor, npy.data, npy.bytes};
+	VEC_PUSH(run->arena, &run->inputs, input);
+	return true;
+}
+
+static enum type_kind kind_of(const char *dtype)
+{
+	return *dtype == 'f' ? TYPE_FLOAT : *dtype == 'b' ? TYPE_BFLOAT : TYPE_INTEGER;
+}
+
+/* Weights by name, for those that the command line does not give. */
+static bool load_weight(struct run *run, struct design_tensor *tensor)
+{
+	const char *digits = tensor->dtype + strcspn(tensor->dtype, "0123456789");
+	struct type element = {.kind = kind_of(tensor->dtype), .width = atoi(digits), .text = tensor->dtype};
+	struct text text = text_new(run->arena);
+	text_add(&text, "%s ", tensor->dtype);
+	npy_shape_text(&text, tensor->rank, tensor->shape);
+	struct type type = {.kind = TYPE_TENSOR, .rank = tensor->rank, .shape = tensor->shape, .element = &element, .text = text.data};
+	const struct weight *weight = weights_find(run->weights, tensor->name, &type);
+	if (!weight)
+		return false;
+	struct input input = {tensor, weight->data, weight->bytes};
+	VEC_PUSH(run->arena, &run->inputs, input);
+	return run->given[tensor - run->design.tensors.data] = true;
+}
+
+static bool load_weights(struct run *run)
+{
+	const char *path = run->session->options.weights;
+	if (!path)
+		return true;
+	if (run->design.packed) {
+		diag_error(run->diag, NOWHERE, "--weights is given, but the design has its weights");
+		return diag_note(run->diag, "designs compiled without --weights take them here");
+	}
+	run->weights = weights_open(run->arena, run->diag, path);
+	for (size_t i = 0; run->weights && i < run->design.tensors.count; i++) {
+		struct design_tensor *tensor = &run->design.tensors.data[i];
+		if (text_same(tensor->role, "weight") && !run->given[i] && !load_weight(run, tensor))
+			return false;
+	}
+	return run->weights != NULL;
+}
+
+/* Reads and checks all of them; set_inputs hands them to the design once it has a device. */
+static bool load_inputs(struct run *run)
+{
+	const struct option_list *in = &run->session->options.in;
+	struct text missing = text_new(run->arena);
+	for (size_t i = 0; i < in->count; i++)
+		if (!load_input(run, in->data[i]))
+			return false;
+	if (!load_weights(run))
+		return false;
+	for (size_t i = 0; i < run->design.tensors.count; i++)
+		if (!run->design.tensors.data[i].result && !run->design.tensors.data[i].set && !run->given[i])
+			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.tensors.data[i].name);
+	if (!missing.size)
+		return true;
+	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
+	list(run, false);
+	return false;
+}
+
+static bool set_inputs(struct run *run)
+{
+	for (size_t i = 0; i < run->inputs.count; i++)
+		if (!design_set(&run->design, run->inputs.data[i].tensor, run->inputs.data[i].data, run->inputs.data[i].bytes))
+			return false;
+	return true;
+}
+
+/* ---- results */
+
+static bool cannot_write(struct run *run, const char *path)
+{
+	return diag_error(run->diag, (struct location){.file = path}, "cannot be written: %s", strerror(errno));
+}
+
+static bool write_temporary(struct run *run, const char *path, const struct text *header, const void *data, size_t bytes)
+{
+	char *temporary = text_format(run->arena, "%s.XXXXXX", path);
+	int file = mkstemp(temporary);
+	mode_t mask = umask(0);
+	umask(mask);
+	if (file < 0)
+		return cannot_write(run, path);
+	struct result_file made = {path, temporary};
+	VEC_PUSH(run->arena, &run->files, made);
+	FILE *stream = fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "wb");
+	if (!stream) {
+		close(file);
+		return cannot_write(run, path);
+	}
+	bool written = fwrite(header->data, 1, header->size, stream) == header->size && fwrite(data, 1, bytes, stream) == bytes;
+	return (fclose(stream) == 0 && written) || cannot_write(run, path);
+}
+
+static bool save_result(struct run *run, const char *option)
+{
+	const char *path, *name = split(run, "out", option, &path);
+	const struct design_tensor *tensor = name ? find(run, name, true) : NULL;
+	if (!tensor)
+		return false;
+	struct text header = text_new(run->arena);
+	char *data = arena_alloc(run->arena, tensor->bytes + 1);
+	npy_header(&header, tensor->npy, tensor->rank, tensor->shape);
+	return design_get(&run->design, tensor, data, tensor->bytes) && write_temporary(run, path, &header, data, tensor->bytes);
+}
+
+static bool save_results(struct run *run)
+{
+	const struct option_list *out = &run->session->options.out;
+	for (size_t i = 0; i < out->count; i++)
+		if (!save_result(run, out->data[i]))
+			return false;
+	for (size_t i = 0; i < run->files.count; i++) {
+		struct result_file *file = &run->files.data[i];
+		if (rename(file->temporary, file->path))
+			return cannot_write(run, file->path);
+		file->temporary = NULL;
+	}
+	return true;
+}
+
+/* Before the design is compiled and run, which takes long. */
+static bool check_results(struct run *run)
+{
+	const struct option_list *out = &run->session->options.out;
+	if (!out->count) {
+		diag_error(run->diag, NOWHERE, "no --out: the results would be lost");
+		list(run, true);
+		return false;
+	}
+	for (size_t i = 0; i < out->count; i++) {
+		const char *path, *name = split(run, "out", out->data[i], &path);
+		const struct design_tensor *tensor = name ? find(run, name, true) : NULL;
+		if (!tensor)
+			return false;
+		if (!tensor->npy)
+			return diag_error(run->diag, NOWHERE, "result '%s' is %s, which .npy files cannot hold", tensor->name, tensor->dtype);
+	}
+	return true;
+}
+
+static void remove_temporaries(struct run *run)
+{
+	for (size_t i = 0; i < run->files.count; i++)
+		if (run->files.data[i].temporary)
+			unlink(run->files.data[i].temporary);
+}
+
+/* ---- the command */
+
+static bool execute(struct run *run)
+{
+	struct session *session = run->session;
+	const char *device = session->options.device ? session->options.device : "cpu";
+	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file))
+		return false;
+	run->given = ARENA_ARRAY(run->arena, bool, run->design.tensors.count + 1);
+	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device, NULL) || !set_inputs(run))
+		return false;
+	if (!session_stage(session, "launch") || !design_launch(&run->design) || !session_stage(session, "save") || !save_results(run))
+		return false;
+	text_add(&session->out, "%s: launch %.6f s on %s, host %.6f s\n", run->design.name, run->design.device_seconds, device, run->design.host_seconds + run->design.pending);
+	return true;
+}
+
+bool command_run(struct session *session)
+{
+	struct run *run = ARENA_NEW(session->arena, struct run);
+	*run = (struct run){.session = session, .arena = session->arena, .diag = &session->diag};
+	run->design.arena = session->arena;
+	run->design.diag = &session->diag;
+	bool done = execute(run);
+	remove_temporaries(run);
+	weights_close(run->weights);
+	design_close(&run->design);
+	return done;
+}
