@@ -31,7 +31,7 @@ static const struct option table[] = {
 	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
-	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE, OPTION_FLAG, progress),
+	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
 };
