@@ -329,7 +329,7 @@ static void graph_gather(struct graph *g)
 }
 
 /* Text of a model with up to `steps` operations; its results are the last values. */
-static void random_graph(uint64_t seed, int steps, struct text *out)
+static inline void random_graph(uint64_t seed, int steps, struct text *out)
 {
 	static void (*const step[])(struct graph *) = {
 		graph_unary, graph_binary, graph_binary, graph_reduce, graph_broadcast, graph_transpose, graph_reshape,

@@ -4,7 +4,7 @@
 #define RANDOM_MODEL_H
 #include "random_graph.h"
 
-#define MODEL_ELEMENTS 1536       /* of one value */
+#define MODEL_ELEMENTS 1600       /* of one value */
 #define MODEL_WORK 40000          /* points of one operation */
 
 struct model {
@@ -405,6 +405,16 @@ static void step_embedding(struct model *m)
 	         to, ids, one ? 1 : 3, to, shape_type(g, shape), weights.name, shape_type(g, table), shape_type(g, shape));
 }
 
+/* Scores of a vocabulary: wide, odd, and read by nobody. */
+static void model_head(struct model *m)
+{
+	static const int64_t words[] = {67, 139, 261, 515};
+	int value = model_pick(m, 2);
+	int64_t outputs = words[graph_next(&m->graph, 4)];
+	if (value >= 0 && m->graph.shape[value].extent[0] <= 3 && m->graph.shape[value].extent[1] <= 32)
+		model_linear(m, value, outputs);
+}
+
 /* Two neighbours in all but the last dim, of other widths, side by side; then cut apart elsewhere. */
 static void step_ragged(struct model *m)
 {
@@ -452,7 +462,7 @@ static void model_results(struct model *m, struct text *out, const char *body)
 }
 
 /* Text of a model of up to `steps` parts. */
-static void random_model(uint64_t seed, int steps, struct text *out)
+static inline void random_model(uint64_t seed, int steps, struct text *out)
 {
 	static void (*const step[])(struct model *) = {
 		step_linear, step_linear, step_batched, step_softmax, step_norm, step_activation, step_convolution, step_embedding, step_ragged, step_layers, step_layers,
@@ -474,6 +484,8 @@ static void random_model(uint64_t seed, int steps, struct text *out)
 	}
 	while (steps-- > 0 && m.graph.values < GRAPH_VALUES - 40)
 		step[graph_next(&m.graph, sizeof step / sizeof *step)](&m);
+	if (graph_next(&m.graph, 2))
+		model_head(&m);
 	text_add(out, "%s", m.arguments.data ? m.arguments.data : "");
 	model_results(&m, out, body.data);
 }

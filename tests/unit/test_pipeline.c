@@ -1,7 +1,7 @@
 /* Random graphs and models through every pass: each module is valid, its text reads back to itself, and its values are those of before the pass, exactly or
  * within what the pass's numeric class allows.  At hardware level the evaluator's channels are bounded, so a deadlock fails too.
  *
- * STC_RANDOM_GRAPHS: how many seeds (default 150); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_KEEP names a file
+ * STC_RANDOM_GRAPHS: how many seeds (default 100); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_KEEP names a file
  * that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
 #include "base/data.h"
 #include "driver/passes.h"
@@ -18,7 +18,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define GRAPHS 150
+#define GRAPHS 100
+#define GRAPHS_LONG 1200          /* where STC_TEST_MODE is long */
 #define TOLERANCE 1e-5            /* of the largest element, for passes that reorder sums */
 #define PERTURBATION 0x1p-21f    /* what ill-conditioned graphs do with this much of noise in the inputs … */
 #define CONDITION 16              /* … times this is allowed too */
@@ -271,7 +272,8 @@ static bool run_seed(uint64_t seed, bool *refused)
 static void test_random_graphs(void **state)
 {
 	(void)state;
-	int64_t count = number_from("STC_RANDOM_GRAPHS", GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
+	const char *mode = getenv("STC_TEST_MODE");
+	int64_t count = number_from("STC_RANDOM_GRAPHS", text_same(mode, "long") ? GRAPHS_LONG : GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
 	int64_t failures = 0, refusals = 0;
 	for (int64_t i = 0; i < count; i++) {
 		bool refused;
