@@ -13,6 +13,7 @@
 
 #define DIMS_MOST 16          /* what image.c walks */
 #define BYTES_MOST ((int64_t)1 << 40)
+#define ROWS_MOST ((int64_t)1 << 28)
 
 static const struct {
 	const char *name, *npy;
@@ -85,52 +86,83 @@ static bool read_tensors(struct design *design, const struct json *list, bool re
 	return true;
 }
 
-/* Largest value of the sum over loops that a condition bounds in the same way as the address, else over all its loops. */
-static int64_t bounded(const struct segment *segment, const int64_t *condition)
+/* Σ factor · at over the loops but the innermost. */
+static int64_t outer_sum(const struct segment *segment, const int64_t *factor, const int64_t *at)
 {
-	int64_t most = condition[segment->dims] - 1, rest = 0;
-	for (int d = 0; d < segment->dims; d++) {
-		if (condition[d] && condition[d] != segment->stride[d])
-			return INT64_MAX;
-		if (!condition[d] && segment->stride[d] > 0)
-			rest += segment->stride[d] * (segment->trip[d] - 1);
-	}
-	return most + rest;
+	int64_t sum = 0;
+	for (int d = 0; d < segment->dims - 1; d++)
+		sum += factor[d] * at[d];
+	return sum;
 }
 
-/* What a single condition leaves of each loop. */
-static int64_t loop_end(const struct segment *segment, int dim)
+/* The innermost counters for which every condition holds, as first and last; first > last: none. */
+static void clip_row(const struct segment *segment, const int64_t *at, int64_t *first, int64_t *last)
 {
-	int64_t end = segment->trip[dim];
+	int inner = segment->dims - 1;
 	for (int c = 0; c < segment->conditions; c++) {
 		const int64_t *condition = segment->condition + c * (segment->dims + 1);
-		int64_t limit = condition[segment->dims], others = 0;
-		for (int d = 0; d < segment->dims; d++)
-			others += d != dim && condition[d];
-		if (!others && condition[dim] > 0 && limit > 0 && (limit - 1) / condition[dim] + 1 < end)
-			end = (limit - 1) / condition[dim] + 1;
+		int64_t room = condition[segment->dims] - 1 - outer_sum(segment, condition, at), factor = condition[inner];
+		if (factor > 0 && (room < 0 || room / factor < *last))
+			*last = room < 0 ? -1 : room / factor;
+		if (factor < 0 && room < 0 && (-room - factor - 1) / -factor > *first)
+			*first = (-room - factor - 1) / -factor;
+		if (!factor && room < 0)
+			*last = -1;
 	}
-	return end;
+}
+
+static bool next_row(const struct segment *segment, int64_t *at)
+{
+	for (int d = segment->dims - 2; d >= 0; d--) {
+		if (++at[d] < segment->trip[d])
+			return true;
+		at[d] = 0;
+	}
+	return false;
+}
+
+/* Row by row, for segments whose conditions keep them inside. */
+static bool rows_within(const struct segment *segment, int64_t host_elements)
+{
+	int64_t at[DIMS_MOST] = {0}, rows = 0, stride = segment->stride[segment->dims - 1];
+	do {
+		int64_t first = 0, last = segment->trip[segment->dims - 1] - 1;
+		clip_row(segment, at, &first, &last);
+		int64_t start = segment->base + outer_sum(segment, segment->stride, at), one = start + first * stride, other = start + last * stride;
+		if (first <= last && (one < 0 || other < 0 || one >= host_elements || other >= host_elements))
+			return false;
+	} while (++rows < ROWS_MOST && next_row(segment, at));
+	return rows < ROWS_MOST;
+}
+
+/* factor · counter of every loop stays small enough for sums. */
+static bool spans_fit(const struct segment *segment, const int64_t *factor)
+{
+	for (int d = 0; d < segment->dims; d++) {
+		int64_t span;
+		if (__builtin_mul_overflow(factor[d], segment->trip[d], &span) || span > BYTES_MOST || span < -BYTES_MOST)
+			return false;
+	}
+	return true;
 }
 
 static bool within(const struct segment *segment, int64_t host_elements, int64_t image_elements)
 {
 	int64_t low = segment->base, high = segment->base, elements = 1;
-	for (int d = 0; d < segment->dims; d++) {
-		int64_t span, end = segment->trip[d] < 1 ? 1 : loop_end(segment, d);
-		if (segment->trip[d] < 0 || __builtin_mul_overflow(elements, segment->trip[d], &elements) || elements > BYTES_MOST)
-			return false;
-		if (__builtin_mul_overflow(segment->stride[d], end - 1, &span) || span > BYTES_MOST || span < -BYTES_MOST)
-			return false;
+	bool sane = spans_fit(segment, segment->stride);
+	for (int c = 0; c < segment->conditions; c++)
+		sane = sane && spans_fit(segment, segment->condition + c * (segment->dims + 1));
+	for (int d = 0; sane && d < segment->dims; d++) {
+		sane = segment->trip[d] >= 0 && !__builtin_mul_overflow(elements, segment->trip[d], &elements) && elements <= BYTES_MOST;
+		int64_t span = segment->stride[d] * (segment->trip[d] - 1);
 		*(span < 0 ? &low : &high) += span;
 	}
-	for (int c = 0; c < segment->conditions; c++) {
-		int64_t most = bounded(segment, segment->condition + c * (segment->dims + 1));
-		if (most < INT64_MAX && segment->base + most < high)
-			high = segment->base + most;
-	}
+	if (!sane)
+		return false;
+	if (segment->offset > image_elements || elements > image_elements - segment->offset)
+		return false;
 	bool inside = !elements || (low >= 0 && high < host_elements);
-	return inside && segment->offset >= 0 && segment->offset <= image_elements && elements <= image_elements - segment->offset;
+	return inside || (segment->conditions && segment->dims && rows_within(segment, host_elements));
 }
 
 static int tensor_of(const struct design *design, const char *name, bool result)
