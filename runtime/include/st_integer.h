@@ -60,4 +60,10 @@ template <class T> inline T st_saturate(float a)
 	return a < -limit ? static_cast<T>(-most - 1) : static_cast<T>(a);
 }
 
+/* A row number as an array index: indices are int, and clamped after this, so that cutting them off changes nothing. */
+inline int st_saturate_index(std::int64_t a)
+{
+	return static_cast<int>(st_max<std::int64_t>(st_min<std::int64_t>(a, 2147483647), -2147483647));
+}
+
 #endif

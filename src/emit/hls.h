@@ -31,6 +31,8 @@ struct emitter {
 	struct names names;
 	int indent, values, depth;
 	struct text body, registers;
+	const char *run_target, *run_source;      /* first of the copies that wait in hls_copy */
+	int64_t run_count;
 	VEC(struct op *) group;   /* operations of the open lane loop, in order */
 	int64_t group_lanes;
 };
@@ -56,6 +58,8 @@ struct spelling *hls_spelling(struct emitter *e, const struct value *value);
 void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);
 const char *hls_value_name(struct emitter *e, const struct op *op);
 const char *hls_element(struct emitter *e, const struct op *op, int array);            /* array[i][j] of a load or store */
+/* target = source; copies between consecutive elements that follow one another become a loop.  Both are array[index] or array[index + number]. */
+void hls_copy(struct emitter *e, const char *target, const char *source);
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */

@@ -3,9 +3,75 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void add_line(struct emitter *e, const char *text)
+{
+	for (int i = 0; i < e->indent; i++)
+		text_add(&e->body, "\t");
+	text_add(&e->body, "%s\n", text);
+}
+
+/* array[4] and 3 give array[7]; array[i] and 3 give array[i + 3]; `+ l` in place of a number where step is NULL. */
+static const char *element_after(struct emitter *e, const char *element, int64_t step, const char *name)
+{
+	size_t size = strlen(element), digits = size - 1;
+	if (!size || element[size - 1] != ']')
+		return element;
+	while (digits && element[digits - 1] >= '0' && element[digits - 1] <= '9')
+		digits--;
+	bool number = digits < size - 1 && digits && (element[digits - 1] == '[' || element[digits - 1] == ' ');
+	bool sum = number && digits >= 3 && !strncmp(element + digits - 3, " + ", 3);
+	if (number && element[digits - 1] == ' ' && !sum)
+		number = false;
+	int64_t first = number ? strtoll(element + digits, NULL, 10) : 0;
+	const char *head = text_copy(e->arena, element, number ? sum ? digits - 3 : digits : size - 1);
+	bool empty = number && !sum;
+	const char *plus = empty ? "" : " + ";
+	if (name && first)
+		return text_format(e->arena, "%s%s%s + %lld]", head, plus, name, (long long)first);
+	if (name)
+		return text_format(e->arena, "%s%s%s]", head, plus, name);
+	return first + step || empty ? text_format(e->arena, "%s%s%lld]", head, plus, (long long)(first + step)) : element;
+}
+
+static void write_run(struct emitter *e)
+{
+	int64_t count = e->run_count;
+	e->run_count = 0;
+	bool loop = count > 2;
+	if (loop) {
+		add_line(e, text_format(e->arena, "for (int l = 0; l < %lld; l++) {", (long long)count));
+		text_add(&e->body, "#pragma HLS unroll\n");
+		e->indent++;
+	}
+	for (int64_t i = 0; i < (loop ? 1 : count); i++) {
+		const char *name = loop ? "l" : NULL;
+		add_line(e, text_format(e->arena, "%s = %s;", element_after(e, e->run_target, i, name), element_after(e, e->run_source, i, name)));
+	}
+	if (loop) {
+		e->indent--;
+		add_line(e, "}");
+	}
+}
+
+void hls_copy(struct emitter *e, const char *target, const char *source)
+{
+	int64_t n = e->run_count;
+	bool next = n && !strcmp(element_after(e, e->run_target, n, NULL), target) && !strcmp(element_after(e, e->run_source, n, NULL), source) &&
+		    target[strlen(target) - 1] == ']' && source[strlen(source) - 1] == ']';
+	if (!next) {
+		if (n)
+			write_run(e);
+		e->run_target = target;
+		e->run_source = source;
+	}
+	e->run_count++;
+}
+
 void hls_line(struct emitter *e, const char *format, ...)
 {
 	va_list arguments;
+	if (e->run_count)
+		write_run(e);
 	va_start(arguments, format);
 	for (int i = 0; i < e->indent; i++)
 		text_add(&e->body, "\t");
@@ -274,17 +340,31 @@ static void emit_load(struct emitter *e, struct op *op)
 
 static void emit_store(struct emitter *e, struct op *op)
 {
-	hls_line(e, "%s%s = %s;", hls_element(e, op, 1), op->operands == 2 ? "[0]" : "", whole_word(e, op->operand[0]));
+	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), whole_word(e, op->operand[0]));
 }
 
+/* Its one use, in the same body, stores it or joins it to a word. */
+static bool only_moved(const struct op *op)
+{
+	for (const struct op *user = op->next; user; user = user->next)
+		for (int i = 0; i < user->operands; i++)
+			if (user->operand[i] == op->result[0])
+				return user->code == OP_JOIN_LANES || user->code == OP_MEMREF_STORE;
+	return false;
+}
+
+/* A word that has a name does not change until its lane is used; an array's element might. */
 static void emit_lane(struct emitter *e, struct op *op)
 {
 	const struct spelling *word = hls_spelling(e, op->operand[0]), *lane = hls_spelling(e, op->operand[1]);
 	bool alone = word->splat || word_lanes(op->operand[0]->type) == 1;
+	const char *text = alone ? word->text : text_format(e->arena, "%s[%s]", word->text, lane->text);
 	if (alone)
-		hls_bind(e, op->result[0], (struct spelling){.text = word->text, .atomic = word->atomic});
+		hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = word->atomic});
+	else if (op->result[0]->uses == 1 && !strchr(word->text, '[') && only_moved(op))
+		bind_name(e, op->result[0], text);
 	else
-		define_name(e, op, text_format(e->arena, "%s[%s]", word->text, lane->text));
+		define_name(e, op, text);
 }
 
 static void emit_set_lane(struct emitter *e, struct op *op)
@@ -310,17 +390,13 @@ static void emit_join(struct emitter *e, struct op *op)
 	const char *name = hls_value_name(e, op);
 	bind_name(e, op->result[0], name);
 	hls_line(e, "%s %s;", hls_type(e, op->result[0]->type), name);
-	if (width > 1) {
-		hls_line(e, "for (int l = 0; l < %lld; l++) {", (long long)width);
-		text_add(&e->body, "#pragma HLS unroll\n");
-	}
 	for (int i = 0; i < op->operands; i++) {
 		const struct spelling *part = hls_spelling(e, op->operand[i]);
-		const char *at = width == 1 ? text_format(e->arena, "%d", i) : i ? text_format(e->arena, "%lld + l", (long long)(i * width)) : "l";
-		hls_line(e, "%s%s[%s] = %s%s;", width > 1 ? "\t" : "", name, at, part->text, width == 1 || part->splat ? "" : "[l]");
+		for (int64_t l = 0; l < width; l++) {
+			const char *lane = width == 1 || part->splat ? part->text : text_format(e->arena, "%s[%lld]", part->text, (long long)l);
+			hls_copy(e, text_format(e->arena, "%s[%lld]", name, (long long)(i * width + l)), lane);
+		}
 	}
-	if (width > 1)
-		hls_line(e, "}");
 }
 
 /* A helper for each operation and word: level by level, neighbours first. */
@@ -422,6 +498,8 @@ void hls_block(struct emitter *e, struct block *block)
 	for (struct op *op = block->first; op; op = op->next)
 		emit_op(e, op);
 	lanes_close(e);
+	if (e->run_count)
+		write_run(e);
 }
 
 static const char *parameter(struct emitter *e, const struct op *call, int i, const char *name)

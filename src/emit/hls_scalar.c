@@ -112,6 +112,8 @@ static const char *form_of(const struct op *op)
 		return comparison(op);
 	if (op->code == OP_SELECT)
 		return "$0 ? $1 : $2";
+	if (op->code == OP_INDEX_CAST && op->result[0]->type->kind == TYPE_INDEX && type_scalar(op->operand[0]->type)->width > 32)
+		return "st_saturate_index($0)";
 	if (op->code == OP_TRUNCI && is_bit(type_scalar(op->result[0]->type)))
 		return "($0 & 1) != 0";
 	if (is_bit(last))

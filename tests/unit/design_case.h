@@ -69,7 +69,7 @@ static inline void case_folder(struct design_case *c)
 	c->folder = text_copy(c->arena, name, sizeof name - 1);
 }
 
-/* Reads the text and runs every pass that it needs to get to hardware level. */
+/* Reads the text and, unless it is of hardware level, runs all passes. */
 static inline void case_start(struct design_case *c, const char *text)
 {
 	memset(c, 0, sizeof *c);
@@ -80,11 +80,10 @@ static inline void case_start(struct design_case *c, const char *text)
 		fail_msg("broken invariant: %s", c->guard.message);
 	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
 	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
-	for (int i = 0; c->module && i < pass_count; i++)
+	bool whole = c->module && c->module->level != LEVEL_HARDWARE;
+	for (int i = 0; whole && c->module && i < pass_count; i++)
 		if (passes[i].needed == c->module->level && !passes[i].run(&context, c->module))
 			c->module = NULL;
-	if (c->module && c->module->level == LEVEL_STREAM && !make_processes(&context, c->module))
-		c->module = NULL;
 	if (!c->module || !ir_verify(c->module) || c->module->level != LEVEL_HARDWARE)
 		fail_msg("not compiled: %s", case_messages(c));
 	const struct attr *inputs = attr_get(module_main(c->module), "stream.inputs");
