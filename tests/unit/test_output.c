@@ -1,0 +1,225 @@
+/* The result folder: whole or not at all; and packed weights, against the segments that the module describes. */
+#include "design_case.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "driver/write_design.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static int files_in(const char *folder)
+{
+	int count = 0;
+	DIR *open_folder = opendir(folder);
+	for (struct dirent *entry; open_folder && (entry = readdir(open_folder));)
+		count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	if (open_folder)
+		closedir(open_folder);
+	return count;
+}
+
+static const char *read_text(struct design_case *c, const char *path)
+{
+	const char *reason;
+	size_t size;
+	return file_read(c->arena, path, &size, &reason);
+}
+
+static const char *const network =
+	"#ik = affine_map<(i, j, k) -> (i, k)>\n#jk = affine_map<(i, j, k) -> (j, k)>\n#ij = affine_map<(i, j, k) -> (i, j)>\n"
+	"func.func @main(%x: tensor<2x32xf32>, %w: tensor<64x32xf32> {stream.name = \"w\", stream.role = \"weight\"}) -> tensor<2x64xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<2x64xf32>\n"
+	"  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x64xf32>) -> tensor<2x64xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#ik, #jk, #ij], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]}\n"
+	"      ins(%x, %w : tensor<2x32xf32>, tensor<64x32xf32>) outs(%f : tensor<2x64xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %acc: f32):\n    %m = arith.mulf %a, %c : f32\n    %s = arith.addf %acc, %m : f32\n    linalg.yield %s : f32\n"
+	"  } -> tensor<2x64xf32>\n  return %y : tensor<2x64xf32>\n}\n";
+
+static struct output *begin(struct design_case *c, const char *target)
+{
+	c->diag.count = 0;
+	return output_begin(c->arena, &c->diag, target, NULL);
+}
+
+static bool write_all(struct design_case *c, struct output *output, struct weights *weights)
+{
+	return write_code(output, c->module, platform_load(c->arena, &c->diag, "u55c"), "net") && pack_weights(output, c->module, weights, NULL) &&
+	       write_manifest(output, c->module, "net", weights != NULL);
+}
+
+static void test_replaced_or_refused(void **state)
+{
+	(void)state;
+	struct design_case c;
+	case_start(&c, network);
+	const char *target = text_format(c.arena, "%s/design", c.folder), *mark = text_format(c.arena, "%s/mark", target);
+	struct output *output = begin(&c, text_format(c.arena, "%s/", target));
+	assert_non_null(output);
+	assert_true(write_all(&c, output, NULL));
+	assert_int_not_equal(access(target, F_OK), 0);
+	assert_true(output_commit(output));
+	assert_int_equal(files_in(c.folder), 1);
+
+	assert_true(file_write_whole(c.arena, &c.diag, mark, "x", 1));
+	output = begin(&c, target);
+	assert_true(output && write_all(&c, output, NULL));
+	assert_int_equal(access(mark, F_OK), 0);
+	assert_true(output_commit(output));
+	assert_int_not_equal(access(mark, F_OK), 0);
+	assert_int_equal(files_in(c.folder), 1);
+
+	output = begin(&c, target);
+	assert_true(output && write_all(&c, output, NULL));
+	output_abandon(output);
+	assert_int_equal(files_in(c.folder), 1);
+
+	assert_int_equal(unlink(text_format(c.arena, "%s/manifest.json", target)), 0);
+	assert_null(begin(&c, target));
+	assert_non_null(strstr(case_messages(&c), "exists and is no design of ours"));
+	assert_null(begin(&c, text_format(c.arena, "%s/absent/design", c.folder)));
+	assert_non_null(strstr(case_messages(&c), "cannot be made"));
+	case_finish(&c);
+}
+
+static void test_stop(void **state)
+{
+	(void)state;
+	struct design_case c;
+	case_start(&c, network);
+	volatile sig_atomic_t stop = 0;
+	struct output *output = output_begin(c.arena, &c.diag, text_format(c.arena, "%s/design", c.folder), &stop);
+	assert_true(output && write_all(&c, output, NULL));
+	stop = 1;
+	assert_false(output_commit(output));
+	output_abandon(output);
+	assert_int_equal(files_in(c.folder), 0);
+	case_finish(&c);
+}
+
+/* A limit on the size of files stands for a full disk. */
+static void test_no_room(void **state)
+{
+	(void)state;
+	struct design_case c;
+	struct rlimit before, small = {1000, RLIM_INFINITY};
+	case_start(&c, network);
+	struct output *output = begin(&c, text_format(c.arena, "%s/design", c.folder));
+	getrlimit(RLIMIT_FSIZE, &before);
+	small.rlim_max = before.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &small);
+	bool written = write_all(&c, output, NULL);
+	setrlimit(RLIMIT_FSIZE, &before);
+	assert_false(written);
+	assert_int_equal(c.diag.count, 1);
+	assert_non_null(strstr(case_messages(&c), "cannot be written: File too large"));
+	output_abandon(output);
+	assert_int_equal(files_in(c.folder), 0);
+	case_finish(&c);
+}
+
+static const char *write_weights(struct design_case *c, const float *data, size_t bytes)
+{
+	struct text text = text_new(c->arena);
+	const char *header = text_format(c->arena, "{\"w\":{\"dtype\":\"F32\",\"shape\":[64,32],\"data_offsets\":[0,%zu]}}", bytes);
+	const char *path = text_format(c->arena, "%s/w.safetensors", c->folder);
+	uint64_t size = strlen(header);
+	text_add_bytes(&text, (const char *)&size, 8);
+	text_add(&text, "%s", header);
+	text_add_bytes(&text, (const char *)data, bytes);
+	assert_true(file_write_whole(c->arena, &c->diag, path, text.data, text.size));
+	return path;
+}
+
+/* Every image element is the host element that the segment names, or 0. */
+static void check_image(const struct attr *buffer, const float *image, size_t bytes, const float *host)
+{
+	const struct attr *segments = attr_item(buffer, "segments");
+	for (int s = 0; s < segments->count; s++) {
+		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides");
+		int64_t total = 1, offset = attr_item(segment, "offset")->integer;
+		bool weight = text_same(attr_item(segment, "role")->text, "weight");
+		for (int d = 0; d < trips->count; d++)
+			total *= trips->integers[d];
+		assert_true((size_t)(offset + total) * 4 <= bytes);
+		assert_int_equal(attr_item(segment, "conditions")->count, 0);
+		for (int64_t n = 0; n < total; n++) {
+			int64_t from = attr_item(segment, "base")->integer, rest = n;
+			for (int d = trips->count - 1; d >= 0; d--) {
+				from += rest % trips->integers[d] * strides->integers[d];
+				rest /= trips->integers[d];
+			}
+			assert_true((weight ? host[from] : 0) == image[offset + n]);
+		}
+	}
+}
+
+static void test_packed_weights(void **state)
+{
+	(void)state;
+	struct design_case c;
+	float data[64 * 32];
+	int checked = 0;
+	case_start(&c, network);
+	for (int i = 0; i < 64 * 32; i++)
+		data[i] = (float)(i + 1);
+	struct weights *weights = weights_open(c.arena, &c.diag, write_weights(&c, data, sizeof data));
+	const char *target = text_format(c.arena, "%s/design", c.folder), *reason;
+	struct output *output = begin(&c, target);
+	assert_true(weights && output && write_all(&c, output, weights) && output_commit(output));
+	const char *manifest = read_text(&c, text_format(c.arena, "%s/manifest.json", target));
+	const struct json *json = json_parse(c.arena, manifest, strlen(manifest), NULL), *files = json_get(json, "files");
+	assert_non_null(files);
+	assert_non_null(json_get(files, "hls/net.cpp"));
+	for (const struct json *file = files->first; file; file = file->next) {
+		size_t size;
+		char hex[65];
+		const char *text = file_read(c.arena, text_format(c.arena, "%s/%s", target, file->name), &size, &reason);
+		assert_non_null(text);
+		sha256_hex(text, size, hex);
+		assert_string_equal(hex, file->text);
+	}
+	const struct attr *buffers = attr_get(module_main(c.module), "stream.buffers");
+	for (int b = 0; b < buffers->count; b++) {
+		size_t size;
+		const struct attr *buffer = buffers->items[b].value;
+		const char *path = text_format(c.arena, "%s/weights/%s.bin", target, attr_item(buffer, "name")->text), *image = file_read(c.arena, path, &size, &reason);
+		if (!image)
+			continue;
+		assert_int_equal(size, attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8);
+		check_image(buffer, (const float *)(const void *)image, size, data);
+		checked++;
+	}
+	assert_true(checked > 0);
+	weights_close(weights);
+	case_finish(&c);
+}
+
+static void test_hash(void **state)
+{
+	(void)state;
+	char hex[65], million[1000];
+	struct sha256 hash;
+	sha256_hex("", 0, hex);
+	assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, hex);
+	assert_string_equal(hex, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+	memset(million, 'a', sizeof million);
+	sha256_start(&hash);
+	for (size_t done = 0, part = 1; done < 1000000; part = part % 777 + 1) {
+		size_t size = part < 1000000 - done ? part : 1000000 - done;
+		sha256_add(&hash, million, size);
+		done += size;
+	}
+	sha256_end(&hash, hex);
+	assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replaced_or_refused), cmocka_unit_test(test_stop), cmocka_unit_test(test_no_room), cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_hash),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
