@@ -65,7 +65,7 @@ static int try_open(struct stc_design *design, const char *dir, const char *devi
 {
 	if (setjmp(design->guard.leave))
 		return out_of_memory(design);
-	return finish(design, design_open(&design->design, dir) && design_start(&design->design, device, cache));
+	return finish(design, design_open(&design->design, dir, cache) && design_start(&design->design, device));
 }
 
 int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out, char *error, size_t error_size)

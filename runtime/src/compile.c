@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +29,7 @@ struct build {
 	struct arena *arena;
 	struct diag *diag;
 	const struct device_program *program;
-	const char *compiler, *include, *source, *cache;
+	const char *compiler, *include, *source;
 	const char *shim;         /* C++ that calls the top function */
 	const char *folder;       /* temporary, in the cache */
 };
@@ -39,39 +38,6 @@ static bool failed(struct build *build, const char *path, const char *what, cons
 {
 	diag_error(build->diag, (struct location){.file = path}, "%s: %s", what, strerror(errno));
 	return diag_note(build->diag, "%s", note);
-}
-
-/* ---- the cache's place */
-
-static bool make_folders(const char *path)
-{
-	char part[4096];
-	size_t size = strlen(path);
-	if (size >= sizeof part)
-		return errno = ENAMETOOLONG, false;
-	for (size_t i = 1; i <= size; i++) {
-		if (path[i] != '/' && path[i])
-			continue;
-		memcpy(part, path, i);
-		part[i] = 0;
-		if (mkdir(part, 0777) && errno != EEXIST)
-			return false;
-	}
-	return !access(path, W_OK | X_OK);
-}
-
-static const char *cache_folder(struct build *build)
-{
-	const char *given = build->program->cache, *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	if (given)
-		return given;
-	if (cache && *cache == '/')
-		return text_format(build->arena, "%s/streamtensor", cache);
-	if (home && *home == '/')
-		return text_format(build->arena, "%s/.cache/streamtensor", home);
-	diag_error(build->diag, NOWHERE, "there is no folder for compiled designs: neither XDG_CACHE_HOME nor HOME is set");
-	diag_note(build->diag, "XDG_CACHE_HOME names one");
-	return NULL;
 }
 
 /* ---- running the compiler */
@@ -218,7 +184,7 @@ static const char *find_or_compile(struct build *build)
 	char key[65];
 	if (!make_key(build, key))
 		return NULL;
-	const char *library = text_format(build->arena, "%s/%s.so", build->cache, key);
+	const char *library = text_format(build->arena, "%s/%s.so", build->program->cache, key);
 	return !access(library, R_OK) || compile(build, library) ? library : NULL;
 }
 
@@ -228,14 +194,10 @@ const char *compile_design(struct device *device)
 	struct build build = {.arena = device->arena, .diag = device->diag, .program = device->program, .compiler = compiler && *compiler ? compiler : "g++"};
 	build.include = data_path(device->arena, "runtime/include");
 	build.source = text_format(device->arena, "%s/hls/%s.cpp", device->program->folder, device->program->top);
-	build.cache = cache_folder(&build);
 	build.shim = make_shim(&build);
-	if (!build.cache)
-		return NULL;
-	char *folder = text_format(device->arena, "%s/build-XXXXXX", build.cache);
-	build.folder = make_folders(build.cache) ? mkdtemp(folder) : NULL;
+	build.folder = mkdtemp(text_format(device->arena, "%s/build-XXXXXX", device->program->cache));
 	if (!build.folder) {
-		failed(&build, build.cache, "cannot keep compiled designs", "a folder that can be written: XDG_CACHE_HOME names another");
+		failed(&build, device->program->cache, "cannot keep compiled designs", "a folder that can be written: XDG_CACHE_HOME names another");
 		return NULL;
 	}
 	const char *library = find_or_compile(&build);

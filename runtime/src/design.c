@@ -26,16 +26,18 @@ static const struct device_class *class_named(const char *name, int *index)
 	return NULL;
 }
 
-bool design_open(struct design *design, const char *folder)
+bool design_open(struct design *design, const char *folder, const char *cache)
 {
 	design->folder = text_copy(design->arena, folder, strlen(folder));
-	return manifest_read(design) && manifest_check_files(design);
+	if (!manifest_read(design))
+		return false;
+	design->program.cache = cache_folder(design->arena, design->diag, cache);
+	return design->program.cache && check_files(design, design->program.cache);
 }
 
-bool design_start(struct design *design, const char *device, const char *cache)
+bool design_start(struct design *design, const char *device)
 {
 	const struct device_class *class = class_named(device, &design->program.index);
-	design->program.cache = cache;
 	if (!class) {
 		diag_error(design->diag, NOWHERE, "unknown device '%s'", device);
 		return diag_note(design->diag, "cpu, or xrt:0 for the first card");

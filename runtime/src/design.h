@@ -42,11 +42,12 @@ struct design {
 };
 
 bool manifest_read(struct design *design);             /* folder → everything but device and times */
-bool manifest_check_files(struct design *design);      /* every listed file is there and whole */
+bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */
+const char *cache_folder(struct arena *arena, struct diag *diag, const char *given);  /* made; NULL after a diagnostic.  given NULL: the user's */
 
 /* `design` is zeroed but for arena and diag.  Then design_start, before tensors are set.  After a failure too, design_close must be called. */
-bool design_open(struct design *design, const char *folder);
-bool design_start(struct design *design, const char *device, const char *cache);
+bool design_open(struct design *design, const char *folder, const char *cache);         /* cache NULL: the user's */
+bool design_start(struct design *design, const char *device);
 struct design_tensor *design_argument(struct design *design, const char *name);        /* NULL: none */
 struct design_tensor *design_result(struct design *design, const char *name);          /* a state's is its argument */
 bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);

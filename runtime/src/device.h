@@ -18,7 +18,7 @@ struct device_buffer {
 
 struct device_program {
 	const char *folder, *top; /* the design's folder; its top function */
-	const char *cache;        /* where compiled designs are kept; NULL: the user's cache */
+	const char *cache;        /* where compiled designs are kept */
 	int index;                /* of the card */
 	int ports, buffers;
 	const struct device_port *port;       /* in the order of the top function's arguments */

@@ -1,15 +1,8 @@
 /* manifest.json: read with every figure checked, since all later accesses to memory follow from it. */
-#define _POSIX_C_SOURCE 200809L
 #include "base/data.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "design.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define DIMS_MOST 16          /* what image.c walks */
 #define BYTES_MOST ((int64_t)1 << 40)
@@ -332,35 +325,4 @@ bool manifest_read(struct design *design)
 		return damaged(design, "names no top function");
 	return read_files(design, json_get(manifest, "files")) && read_tensors(design, json_get(manifest, "inputs"), false) &&
 	       read_tensors(design, json_get(manifest, "outputs"), true) && read_buffers(design, json_get(manifest, "buffers")) && read_ports(design, json_get(manifest, "ports"));
-}
-
-static bool check_file(struct design *design, const struct design_file *file)
-{
-	const char *path = text_format(design->arena, "%s/%s", design->folder, file->path);
-	struct stat status;
-	char hash[65];
-	int opened = open(path, O_RDONLY | O_CLOEXEC);
-	bool there = opened >= 0 && !fstat(opened, &status) && S_ISREG(status.st_mode);
-	int reason = there ? 0 : errno ? errno : EINVAL;
-	size_t size = there ? (size_t)status.st_size : 0;
-	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, opened, 0) : NULL;
-	if (opened >= 0)
-		close(opened);
-	if (!there || data == MAP_FAILED)
-		return diag_error(design->diag, (struct location){.file = path}, "is listed in manifest.json but cannot be read: %s", strerror(reason));
-	sha256_hex(data ? data : "", size, hash);
-	if (data)
-		munmap(data, size);
-	if (!strcmp(hash, file->hash))
-		return true;
-	diag_error(design->diag, (struct location){.file = path}, "is not the file that manifest.json lists: its hash differs");
-	return diag_note(design->diag, "the design as `stc compile` wrote it: compile the model again");
-}
-
-bool manifest_check_files(struct design *design)
-{
-	for (size_t i = 0; i < design->files.count; i++)
-		if (!check_file(design, &design->files.data[i]))
-			return false;
-	return true;
 }

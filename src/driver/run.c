@@ -282,10 +282,10 @@ static bool execute(struct run *run)
 {
 	struct session *session = run->session;
 	const char *device = session->options.device ? session->options.device : "cpu";
-	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file))
+	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file, NULL))
 		return false;
 	run->given = ARENA_ARRAY(run->arena, bool, run->design.tensors.count + 1);
-	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device, NULL) || !set_inputs(run))
+	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device) || !set_inputs(run))
 		return false;
 	if (!session_stage(session, "launch") || !design_launch(&run->design) || !session_stage(session, "save") || !save_results(run))
 		return false;
