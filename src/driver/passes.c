@@ -12,7 +12,7 @@ const struct pass passes[] = {
 	/* name, level needed → produced, what it does to numbers, needs, guarantees */
 #define PASS(name, from, to, numeric, needs, guarantees) {#name, name, from, to, numeric, needs, guarantees}
 	PASS(name_arguments, T, T, EXACT, "a module as imported", "every argument and result of main has a name and a role"),
-	PASS(fold_views, T, T, EXACT, "linalg and views of static shape", "kernels over root tensors, no views"),
+	PASS(fold_views, T, T, ORDER, "linalg and views of static shape", "kernels over root tensors, no views"),
 	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
 	PASS(split_sliced, T, T, EXACT, "kernels", "a result that is read in disjoint slices is made in slices"),

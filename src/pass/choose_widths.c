@@ -133,7 +133,7 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 			if (candidate[i].operand >= 0 && (smallest < 0 || candidate[i].elements < candidate[smallest].elements))
 				smallest = i;
 		}
-		more = bulk > ports;
+		more = bulk && bulk > ports;
 		if (more)
 			candidate[smallest].operand = width[smallest].bulk = -1;
 		else
