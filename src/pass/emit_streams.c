@@ -114,9 +114,7 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 bool emit_kernel(struct streams *s, const struct op *old, const struct width *width)
 {
 	struct module *module = s->module;
-	struct kernel *kernel = old->kernel;
-	int term;
-	kernel->combine = kernel_has_reduction(kernel) ? kernel_combine(kernel, &term) : OP_NONE;
+	const struct kernel *kernel = old->kernel;
 	enum reach *reach = reach_of(module->arena, old);
 	struct plan plan = plan_kernel(module, old, reach, only_stored(old), width->lanes);
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);

@@ -108,6 +108,18 @@ static void mark_readers(struct streams *s, const struct block *block)
 	}
 }
 
+/* How each kernel accumulates: a loop of sums may be the lane loop. */
+static void mark_combines(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		int term;
+		if (op->code == OP_FOR)
+			mark_combines(op->region[0]);
+		if (op->code == OP_KERNEL)
+			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
+	}
+}
+
 static void clear_scratch(struct block *block)
 {
 	for (int i = 0; i < block->arguments; i++)
@@ -352,6 +364,7 @@ bool make_streams(struct pass_context *context, struct module *module)
 	clear_scratch(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
+	mark_combines(old->region[0]);
 	mark_picks(&s, old->region[0]);
 	const struct width *width = choose_widths(&s, old->region[0]);
 	if (!width || !emit_block(&s, old->region[0], width))

@@ -93,12 +93,21 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
 
+/* The same elements, padding included, in words of another width. */
+static bool is_cast(struct module *module, const struct type *from, const struct type *to)
+{
+	int64_t have = stream_lanes(from), want = stream_lanes(to);
+	return have > want ? type_regroup(module, from, want) == to : have < want && type_regroup(module, to, have) == from;
+}
+
 static struct value *satisfy(struct module *module, struct value *from, struct op *wish)
 {
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
 	bool crossing = home(from) != wish->parent;
 	if (!crossing && from->type == type)
 		return from;
+	if (!crossing && is_cast(module, from->type, type))
+		return cast_to(module, wish, from, tensor, type);
 	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
 	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
 	if (!crossing && sequence_same(have, want))
