@@ -161,7 +161,7 @@ static void order_elementwise(struct planner *p, int lane)
 	for (int i = 0; i < count; i++) {
 		int64_t extent = p->kernel->loop[order[i]].extent;
 		if (order[i] == lane)
-			add_part(p, lane, extent / p->plan.lanes, p->plan.lanes);
+			add_part(p, lane, (extent + p->plan.lanes - 1) / p->plan.lanes, p->plan.lanes);
 		else
 			add_part(p, order[i], extent, 1);
 	}

@@ -360,6 +360,21 @@ static int check_ports(struct fixture *f, struct op *op, const struct plan *plan
 	return checked;
 }
 
+/* Do the parts visit every point, and only padded lanes more? */
+static void check_cover(const struct kernel *kernel, const struct plan *plan)
+{
+	for (int l = 0; l < kernel->loops; l++) {
+		int64_t last = 0;
+		bool lane = false;
+		for (int i = 0; i < plan->parts; i++)
+			if (plan->part[i].source == l) {
+				last += (plan->part[i].trip - 1) * plan->part[i].step;
+				lane = lane || is_lane_part(plan, i);
+			}
+		assert_true(lane && plan->padded ? last >= kernel->loop[l].extent - 1 : last == kernel->loop[l].extent - 1);
+	}
+}
+
 static struct fixture *model_at(uint64_t seed, int steps, const char *last)
 {
 	struct fixture *f = begin(seed);
@@ -407,6 +422,7 @@ static void test_ports(void **state)
 			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
 			for (int variant = 0; variant < 3; variant++) {
 				struct plan plan = random_plan(f, op, variant == 0);
+				check_cover(op->kernel, &plan);
 				checked += check_ports(f, op, &plan, seed);
 				wide += plan.lanes > 1;
 				padded += plan.padded;
