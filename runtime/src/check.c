@@ -1,7 +1,7 @@
 /* Whether a design's files are those that its manifest lists.  Hashing a large model takes seconds, so that a check that succeeded is remembered in the cache:
  * an empty file whose name is the hash of all paths, hashes, sizes, times and inodes. */
 #define _GNU_SOURCE           /* realpath */
-#include "base/sha256.h"
+#include "base/blake2.h"
 #include "design.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,22 +23,22 @@ static bool cannot_read(struct design *design, const char *path, int reason)
 	return diag_note(design->diag, "the design as `stc compile` wrote it: compile the model again");
 }
 
-static void add_text(struct sha256 *hash, const char *text)
+static void add_text(struct blake2 *hash, const char *text)
 {
-	sha256_add(hash, text, strlen(text) + 1);
+	blake2_add(hash, text, strlen(text) + 1);
 }
 
-static void add_number(struct sha256 *hash, int64_t number)
+static void add_number(struct blake2 *hash, int64_t number)
 {
-	sha256_add(hash, &number, sizeof number);
+	blake2_add(hash, &number, sizeof number);
 }
 
 /* What identifies the files without reading them. */
 static bool make_key(struct design *design, char key[65])
 {
-	struct sha256 hash;
+	struct blake2 hash;
 	char whole[PATH_MAX];
-	sha256_start(&hash);
+	blake2_start(&hash);
 	add_text(&hash, realpath(design->folder, whole) ? whole : design->folder);
 	for (size_t i = 0; i < design->files.count; i++) {
 		const struct design_file *file = &design->files.data[i];
@@ -54,7 +54,7 @@ static bool make_key(struct design *design, char key[65])
 		for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
 			add_number(&hash, numbers[n]);
 	}
-	sha256_end(&hash, key);
+	blake2_end(&hash, key);
 	return true;
 }
 
@@ -72,7 +72,7 @@ static bool check_file(struct design *design, const struct design_file *file)
 		close(opened);
 	if (reason)
 		return cannot_read(design, path, reason);
-	sha256_hex(data ? data : "", size, hash);
+	blake2_hex(data ? data : "", size, hash);
 	if (data)
 		munmap(data, size);
 	if (!strcmp(hash, file->hash))

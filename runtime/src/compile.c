@@ -2,7 +2,7 @@
  * sources, headers, flags and compiler. */
 #define _GNU_SOURCE           /* mkdtemp */
 #include "base/data.h"
-#include "base/sha256.h"
+#include "base/blake2.h"
 #include "design.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -93,33 +93,33 @@ static const char *compiler_version(struct build *build)
 
 /* ---- what the library is made of */
 
-static bool add_file(struct build *build, struct sha256 *hash, const char *path)
+static bool add_file(struct build *build, struct blake2 *hash, const char *path)
 {
 	size_t size;
 	const char *reason, *text = file_read(build->arena, path, &size, &reason);
 	if (!text)
 		return diag_error(build->diag, (struct location){.file = path}, "cannot be read: %s", reason);
-	sha256_add(hash, text, size + 1);
+	blake2_add(hash, text, size + 1);
 	return true;
 }
 
 static bool make_key(struct build *build, char key[65])
 {
 	const char *version = compiler_version(build);
-	struct sha256 hash;
-	sha256_start(&hash);
+	struct blake2 hash;
+	blake2_start(&hash);
 	if (!version)
 		return false;
-	sha256_add(&hash, version, strlen(version) + 1);
-	sha256_add(&hash, build->shim, strlen(build->shim) + 1);
+	blake2_add(&hash, version, strlen(version) + 1);
+	blake2_add(&hash, build->shim, strlen(build->shim) + 1);
 	for (int i = 0; i < FLAGS; i++)
-		sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
+		blake2_add(&hash, flags[i], strlen(flags[i]) + 1);
 	for (int i = 0; i < HEADERS; i++)
 		if (!add_file(build, &hash, text_format(build->arena, "%s/%s", build->include, headers[i])))
 			return false;
 	if (!add_file(build, &hash, build->source))
 		return false;
-	sha256_end(&hash, key);
+	blake2_end(&hash, key);
 	return true;
 }
 

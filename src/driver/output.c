@@ -2,7 +2,7 @@
 #include "driver/output.h"
 #include "base/data.h"
 #include "base/json.h"
-#include "base/sha256.h"
+#include "base/blake2.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -182,7 +182,7 @@ bool output_file(struct output *output, const char *path, const char *data, size
 	char hash[65];
 	if (!output_unlisted(output, path, data, size))
 		return false;
-	sha256_hex(data, size, hash);
+	blake2_hex(data, size, hash);
 	output_record(output, path, hash);
 	return true;
 }

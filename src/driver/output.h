@@ -7,7 +7,7 @@
 
 struct output_entry {
 	const char *path;         /* below the folder */
-	const char *hash;         /* SHA-256 in hex; NULL: not listed in the manifest */
+	const char *hash;         /* BLAKE2b in hex; NULL: not listed in the manifest */
 };
 
 struct output {

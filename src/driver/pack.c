@@ -1,7 +1,7 @@
 /* Streamed: an image is made and written in chunks, so that memory does not grow with the model.  Packing and hashing of several images run side by side. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
-#include "base/sha256.h"
+#include "base/blake2.h"
 #include "emit/emit.h"
 #include "model/image.h"
 #include "sim/eval_level.h"
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -137,18 +138,18 @@ static int put(int to, const char *data, size_t size)
 
 static int write_image(struct worker *worker, struct image_file *file)
 {
-	struct sha256 hash;
+	struct blake2 hash;
 	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), reason = to < 0 ? errno : 0;
 	int64_t step = (int64_t)CHUNK_BYTES / file->element_bytes;
-	sha256_start(&hash);
+	blake2_start(&hash);
 	for (int64_t first = 0; first < file->elements && !reason; first += step) {
 		int64_t count = file->elements - first < step ? file->elements - first : step;
 		size_t bytes = (size_t)(count * file->element_bytes);
 		fill_chunk(file, worker->chunk, first, count);
-		sha256_add(&hash, worker->chunk, bytes);
+		blake2_add(&hash, worker->chunk, bytes);
 		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
 	}
-	sha256_end(&hash, file->hash);
+	blake2_end(&hash, file->hash);
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
@@ -162,6 +163,14 @@ static void *work(void *argument)
 			p->failed = true;
 	}
 	return NULL;
+}
+
+/* The largest first, so that the workers end at about the same time. */
+static int by_size(const void *left, const void *right)
+{
+	const struct image_file *a = left, *b = right;
+	int64_t difference = b->elements * b->element_bytes - a->elements * a->element_bytes;
+	return difference ? difference < 0 ? -1 : 1 : strcmp(a->path, b->path);
 }
 
 static void run_workers(struct packing *p)
@@ -187,6 +196,8 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 	for (int b = 0; b < buffers->count; b++)
 		if (!plan_file(&p, buffers->items[b].value))
 			return false;
+	if (p.files.count)
+		qsort(p.files.data, p.files.count, sizeof *p.files.data, by_size);
 	run_workers(&p);
 	for (size_t i = 0; i < p.files.count; i++) {
 		const struct image_file *file = &p.files.data[i];
