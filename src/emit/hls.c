@@ -145,7 +145,7 @@ bool emit_hls(struct module *module, const char *top, struct text *out)
 {
 	struct arena *arena = module->arena;
 	struct text processes = text_new(arena), region = text_new(arena);
-	struct emitter e = {.module = module, .arena = arena, .out = &processes, .main = module_main(module), .processes = map_new(arena), .types = map_new(arena)};
+	struct emitter e = {.module = module, .arena = arena, .out = &processes, .top = top, .main = module_main(module), .processes = map_new(arena), .types = map_new(arena)};
 	e.typedefs = text_new(arena);
 	e.helpers = text_new(arena);
 	e.made = map_new(arena);

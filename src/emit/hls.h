@@ -20,6 +20,7 @@ struct emitter {
 	struct module *module;
 	struct arena *arena;
 	struct text *out;
+	const char *top;
 	struct op *main;
 	struct map processes;     /* symbol -> name of its function */
 	struct map types;         /* C++ name -> type that has a typedef */

@@ -7,15 +7,27 @@
 
 /* Words of C++, Verilog and VHDL that a channel, array or argument could be called by; and those that the emitted text uses itself. */
 static const char *const reserved[] = {
-	"and", "array", "assign", "auto", "begin", "bit", "block", "bool", "break", "buffer", "bus", "byte", "case", "cell", "char", "class", "component", "config",
-	"const", "continue", "default", "delete", "disable", "do", "double", "else", "end", "enum", "event", "exit", "explicit", "export", "extern", "false", "file",
-	"float", "for", "force", "friend", "function", "generate", "goto", "group", "hls", "if", "in", "initial", "inline", "inout", "input", "int", "integer", "join",
-	"l", "label", "library", "local", "logic", "long", "loop", "main", "map", "module", "mutable", "namespace", "new", "next", "not", "null", "of", "on", "open",
-	"operator", "or", "others", "out", "output", "package", "parameter", "port", "private", "process", "program", "property", "protected", "public", "range", "real",
-	"record", "ref", "reg", "register", "release", "repeat", "report", "return", "select", "shared", "short", "signal", "signed", "sizeof", "small", "solve", "st",
-	"static", "string", "strong", "struct", "super", "switch", "table", "task", "template", "this", "throw", "time", "to", "tree", "tri", "true", "try", "type",
-	"typedef", "typename", "union", "unique", "units", "unsigned", "until", "use", "using", "var", "variable", "vector", "virtual", "void", "volatile", "wait",
-	"weak", "when", "while", "wire", "with", "word", "xor",
+	"abs", "access", "after", "alias", "all", "always", "and", "architecture", "array", "assert", "assign", "attribute", "auto", "automatic", "begin", "bind",
+	"bit", "block", "body", "bool", "break", "buf", "buffer", "bufif0", "bufif1", "bus", "byte", "case", "casex", "casez", "cell", "char", "class", "clocking",
+	"cmos", "component", "config", "configuration", "const", "constraint", "context", "continue", "cover", "covergroup", "cross", "deassign", "default",
+	"defparam", "delete", "design", "disable", "disconnect", "dist", "do", "double", "downto", "edge", "else", "elsif", "end", "endcase", "endclass",
+	"endconfig", "endfunction", "endgenerate", "endgroup", "endinterface", "endmodule", "endpackage", "endprimitive", "endprogram", "endproperty",
+	"endsequence", "endspecify", "endtable", "endtask", "entity", "enum", "event", "exit", "expect", "explicit", "export", "extends", "extern", "false", "file",
+	"final", "first_match", "float", "for", "force", "foreach", "forever", "fork", "forkjoin", "friend", "function", "generate", "generic", "genvar", "goto",
+	"group", "guarded", "highz0", "highz1", "hls", "if", "iff", "ifnone", "ignore_bins", "illegal_bins", "import", "impure", "in", "incdir", "include",
+	"inertial", "initial", "inline", "inout", "input", "inside", "instance", "int", "integer", "interface", "intersect", "is", "join", "join_any", "join_none",
+	"l", "label", "large", "liblist", "library", "linkage", "literal", "local", "localparam", "logic", "long", "longint", "loop", "macromodule", "main", "map",
+	"matches", "medium", "mod", "modport", "module", "mutable", "namespace", "nand", "negedge", "new", "next", "nmos", "nor", "noshowcancelled", "not",
+	"notif0", "notif1", "null", "of", "on", "open", "operator", "or", "others", "out", "output", "package", "packed", "parameter", "pmos", "port", "posedge",
+	"postponed", "primitive", "priority", "private", "procedure", "process", "program", "property", "protected", "public", "pull0", "pull1", "pulldown",
+	"pullup", "pure", "rand", "randc", "randcase", "randsequence", "range", "rcmos", "real", "realtime", "record", "ref", "reg", "register", "reject",
+	"release", "rem", "repeat", "report", "return", "rnmos", "rol", "ror", "rpmos", "rtran", "rtranif0", "rtranif1", "scalared", "select", "sequence",
+	"severity", "shared", "short", "shortint", "shortreal", "showcancelled", "signal", "signed", "sizeof", "sla", "sll", "small", "solve", "specify",
+	"specparam", "sra", "srl", "st", "static", "string", "strong", "strong0", "strong1", "struct", "subtype", "super", "supply0", "supply1", "switch", "table",
+	"tagged", "task", "template", "then", "this", "throughout", "throw", "time", "timeprecision", "timeunit", "to", "tran", "tranif0", "tranif1", "transport",
+	"tree", "tri", "tri0", "tri1", "triand", "trior", "trireg", "true", "try", "type", "typedef", "typename", "unaffected", "union", "unique", "units",
+	"unsigned", "until", "use", "using", "uwire", "var", "variable", "vector", "vectored", "virtual", "void", "volatile", "wait", "wait_order", "wand", "weak",
+	"weak0", "weak1", "when", "while", "wildcard", "wire", "with", "within", "wor", "word", "xnor", "xor",
 };
 
 struct names names_new(struct arena *arena)

@@ -399,6 +399,14 @@ static void emit_join(struct emitter *e, struct op *op)
 	}
 }
 
+/* The top function's name is not for anything inside. */
+static struct names process_names(struct emitter *e)
+{
+	struct names names = names_new(e->arena);
+	names_add(&names, "", e->top);
+	return names;
+}
+
 /* A helper for each operation and word: level by level, neighbours first. */
 static const char *tree_helper(struct emitter *e, struct op *op)
 {
@@ -415,18 +423,23 @@ static const char *tree_helper(struct emitter *e, struct op *op)
 	pair.operand = operand;
 	if (pair.code == OP_NONE)
 		hls_fail(e, op, "has an unknown kind");
+	struct names names = process_names(e);
+	int64_t lanes = word_lanes(op->operand[0]->type);
+	const bool atomic[] = {true, true};
+	names_add(&names, "", from);
 	text_add(&e->helpers, "static %s %s(const %s &x)\n{\n#pragma HLS inline\n", scalar, name, word);
-	for (int64_t lanes = word_lanes(op->operand[0]->type); lanes > 1 && !e->failed; lanes = (lanes + 1) / 2) {
-		const char *to = text_format(e->arena, "t%lld", (long long)((lanes + 1) / 2));
+	for (; lanes > 2 && !e->failed; lanes = (lanes + 1) / 2) {
+		long long half = lanes / 2, left_over = lanes & 1;
+		const char *to = names_add(&names, "", text_format(e->arena, "t%lld", half + left_over));
 		const char *text[] = {text_format(e->arena, "%s[2 * l]", from), text_format(e->arena, "%s[2 * l + 1]", from)};
-		const bool atomic[] = {true, true};
-		text_add(&e->helpers, "\t%s %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", scalar, to, (long long)((lanes + 1) / 2), to);
-		text_add(&e->helpers, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = %s;\n\t}\n", (long long)(lanes / 2), to, hls_scalar(e, &pair, text, atomic).text);
-		if (lanes & 1)
-			text_add(&e->helpers, "\t%s[%lld] = %s[%lld];\n", to, (long long)(lanes / 2), from, (long long)(lanes - 1));
+		text_add(&e->helpers, "\t%s %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", scalar, to, half + left_over, to);
+		text_add(&e->helpers, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = %s;\n\t}\n", half, to, hls_scalar(e, &pair, text, atomic).text);
+		if (left_over)
+			text_add(&e->helpers, "\t%s[%lld] = %s[%lld];\n", to, half, from, (long long)lanes - 1);
 		from = to;
 	}
-	text_add(&e->helpers, "\treturn %s[0];\n}\n\n", from);
+	const char *text[] = {text_format(e->arena, "%s[0]", from), text_format(e->arena, "%s[1]", from)};
+	text_add(&e->helpers, "\treturn %s;\n}\n\n", hls_scalar(e, &pair, text, atomic).text);
 	return name;
 }
 
@@ -532,7 +545,7 @@ void hls_process(struct emitter *e, struct op *process)
 		return;
 	}
 	e->process = process;
-	e->names = names_new(e->arena);
+	e->names = process_names(e);
 	e->body = text_new(e->arena);
 	e->registers = text_new(e->arena);
 	e->indent = 1;
