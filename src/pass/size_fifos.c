@@ -16,6 +16,7 @@ struct edge {
 	int64_t bytes;
 	int number;               /* order of creation, for ties */
 	bool both;                /* writer waits for reader too */
+	bool back;                /* of a ring: what it carries is for the next layer */
 };
 
 struct network {
@@ -24,6 +25,7 @@ struct network {
 	int processes, edges;
 	struct op **call;
 	struct edge *edge;
+	struct { VEC(int) edge; } *at;      /* [processes]: edges that begin or end there */
 	int *seen;                /* [processes], scratch of the search */
 };
 
@@ -64,9 +66,11 @@ static void collect(struct network *n)
 			continue;
 		op->result[0]->id = n->edges;
 		n->edge[n->edges] = (struct edge){.channel = op->result[0], .number = n->edges, .writer = -1, .reader = -1};
+		n->edge[n->edges].back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
 		n->edges++;
 	}
 	n->seen = ARENA_ARRAY(arena, int, n->processes + 1);
+	n->at = arena_alloc(arena, sizeof *n->at * (size_t)(n->processes + 1));
 	for (int c = 0; c < n->processes; c++) {
 		const struct block *body = process_of(n, c)->region[0];
 		for (int a = 0; a < n->call[c]->operands; a++) {
@@ -75,6 +79,7 @@ static void collect(struct network *n)
 				continue;
 			int writes = direction(body, body->argument[a]);
 			*(writes ? &n->edge[channel->id].writer : &n->edge[channel->id].reader) = c;
+			VEC_PUSH(arena, &n->at[c].edge, channel->id);
 		}
 	}
 	for (int e = 0; e < n->edges; e++) {
@@ -92,9 +97,9 @@ static bool waits(struct network *n, int from, int to, int except, int mark)
 	if (n->seen[from] == mark)
 		return false;
 	n->seen[from] = mark;
-	for (int e = 0; e < n->edges; e++) {
-		const struct edge *edge = &n->edge[e];
-		if (e == except || text_same(attr_text_or(edge->channel->def, "stream.ring", NULL), "back"))
+	for (size_t i = 0; i < n->at[from].edge.count; i++) {
+		const struct edge *edge = &n->edge[n->at[from].edge.data[i]];
+		if (edge->number == except || edge->back)
 			continue;
 		if (edge->reader == from && waits(n, edge->writer, to, except, mark))
 			return true;
@@ -143,8 +148,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	for (int i = 0; i < n.edges; i++) {
 		struct edge *edge = order[i];
 		INVARIANT(module->guard, edge->writer >= 0 && edge->reader >= 0, "channel %s has no writer or no reader", attr_text_or(edge->channel->def, "name", "?"));
-		bool back = text_same(attr_text_or(edge->channel->def, "stream.ring", NULL), "back");
-		if (edge->channel->type->kind != TYPE_FIFO || edge->channel->type->depth <= SHORT_DEPTH || back || waits(&n, edge->reader, edge->writer, edge->number, i + 1))
+		if (edge->channel->type->kind != TYPE_FIFO || edge->channel->type->depth <= SHORT_DEPTH || edge->back || waits(&n, edge->reader, edge->writer, edge->number, i + 1))
 			continue;
 		edge->both = true;
 		set_depth(&n, edge, SHORT_DEPTH);

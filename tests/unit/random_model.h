@@ -6,6 +6,7 @@
 
 #define MODEL_ELEMENTS 1600       /* of one value */
 #define MODEL_WORK 40000          /* points of one operation */
+#define MODEL_VALUES 120          /* no part is begun beyond */
 
 struct model {
 	struct graph graph;
@@ -306,7 +307,7 @@ static void step_layers(struct model *m)
 	if (value < 0 || shape_elements(m->graph.shape[value]) > 300 || m->graph.shape[value].extent[1] > 64)
 		return;
 	uint64_t before = m->graph.state;
-	for (int l = 0; l < layers && m->graph.values < GRAPH_VALUES - 40; l++) {
+	for (int l = 0; l < layers && m->graph.values < MODEL_VALUES + 40; l++) {
 		m->graph.state = before;
 		value = model_block(m, value);
 	}
@@ -482,7 +483,7 @@ static inline void random_model(uint64_t seed, int steps, struct text *out)
 		graph_add(&m.graph, shape);
 		text_add(out, ", %%v%d: %s {stream.name = \"x%d\", stream.role = \"input\"}", i, shape_type(&m.graph, shape), i);
 	}
-	while (steps-- > 0 && m.graph.values < GRAPH_VALUES - 40)
+	while (steps-- > 0 && m.graph.values < MODEL_VALUES)
 		step[graph_next(&m.graph, sizeof step / sizeof *step)](&m);
 	if (graph_next(&m.graph, 2))
 		model_head(&m);
