@@ -61,6 +61,7 @@ const char *hls_value_name(struct emitter *e, const struct op *op);
 const char *hls_element(struct emitter *e, const struct op *op, int array);            /* array[i][j] of a load or store */
 /* target = source; copies between consecutive elements that follow one another become a loop.  Both are array[index] or array[index + number]. */
 void hls_copy(struct emitter *e, const char *target, const char *source);
+void hls_flush(struct emitter *e);             /* writes copies that wait */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */
