@@ -1,6 +1,7 @@
 """What the documents say is true: commands run, outputs match, paths exist, tables are those of the code."""
 import os
 import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -16,19 +17,20 @@ ANY = "…"  # in an output: any text; as a line of its own: any lines
 sys.path.insert(0, str(ROOT / "tools"))
 import op_table  # noqa: E402
 
+from streamtensor import cli  # noqa: E402
+
 
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
-def commands(text: str) -> list[tuple[str, str]]:
-    """(command, its output) of every `$ ` line in console blocks."""
-    pairs = []
-    for block in blocks(text, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, output = part.partition("\n")
-            pairs.append((command, output))
-    return pairs
+def commands(block: str) -> list[tuple[str, str]]:
+    """(command, its output) of every `$ ` line."""
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+
+
+SESSIONS = blocks((ROOT / "README.md").read_text(), "console")
+MODELS = "bin/streamtensor "  # exports language models: a minute on a slow machine
 
 
 def matches(expected: str, found: str) -> bool:
@@ -54,13 +56,21 @@ def run(command: str, desk: Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, shell=True, cwd=desk, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def test_readme_commands_do_what_it_shows(desk, core_built):
-    shown = commands((ROOT / "README.md").read_text())
-    assert len(shown) >= 10
-    for command, output in shown:
+@pytest.mark.parametrize("number", [pytest.param(i, marks=[pytest.mark.long] if MODELS in block else []) for i, block in enumerate(SESSIONS)])
+def test_readme_commands_do_what_it_shows(number, desk, core_built):
+    """In the order of the page: a session may use what an earlier one made."""
+    for command, output in commands(SESSIONS[number]):
         done = run(command, desk)
         assert done.returncode == 0, f"$ {command}\n{done.stdout}"
         assert matches(output, done.stdout), f"$ {command}\nshown:\n{output}\nfound:\n{done.stdout}"
+
+
+def test_readme_shows_commands_that_are_accepted():
+    shown = [command for block in SESSIONS for command, _ in commands(block)]
+    assert len(shown) >= 10
+    for words in (shlex.split(command) for command in shown if MODELS in command):
+        cli._parser().parse_args(words[1:])
+        assert (ROOT / words[2]).is_dir()
 
 
 def test_make_targets_exist():
