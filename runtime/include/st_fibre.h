@@ -546,5 +546,6 @@ __attribute__((used, visibility("default"))) inline int st_region_fifo(unsigned 
 
 #define ST_PROCESS(f, ...) st::region::here().spawn(#f, [&] { f(__VA_ARGS__); }, __VA_ARGS__)
 #define ST_REGION_END() st::region::here().finish()
+#define ST_NAMED(name) (name)
 
 #endif

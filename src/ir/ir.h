@@ -142,6 +142,7 @@ const struct attr *function_result_attr(const struct op *function, int index, co
 
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);   /* pre-order, regions included; visit may remove the op it is given */
 void ir_count_uses(struct block *block);                                   /* fills value->uses of all results and arguments below */
+void ir_clear_data(struct block *block);                                   /* value->data of everything below, before a pass uses it */
 void ir_replace(struct block *block, const struct value *from, struct value *to);   /* in every op below */
 
 /* Text: MLIR generic form, deterministic; byte-identical after reading it back. */

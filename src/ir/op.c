@@ -211,6 +211,19 @@ static void replace_operands(struct op *op, void *context)
 			op->operand[i] = replacement->to;
 }
 
+void ir_clear_data(struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int r = 0; r < op->results; r++)
+			op->result[r]->data = NULL;
+		for (int r = 0; r < 2; r++)
+			if (op->region[r])
+				ir_clear_data(op->region[r]);
+	}
+}
+
 void ir_replace(struct block *block, const struct value *from, struct value *to)
 {
 	ir_walk(block, replace_operands, &(struct replacement){from, to});

@@ -258,7 +258,7 @@ bool lower_loads(struct design *design, struct block *body)
 void lower_gather(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
-	const struct type *word = stream_word(module, op->result[0]->type), *index = type_index(module);
+	const struct type *word = stream_word(module, op->result[0]->type);
 	int64_t lanes = stream_lanes(op->result[0]->type), elements = type_elements(op->operand[0]->type);
 	int64_t row_words = attr_integer_or(op, "length", 1) / lanes;
 	int64_t trip[2] = {itensor_tiles(op->result[0]->type->itensor) / row_words, row_words};
@@ -271,13 +271,7 @@ void lower_gather(struct design *design, const struct op *op)
 	process_layers(&p);
 	int opened = process_nest(&p, 2, trip, 1, counter);
 	struct value *row = make_take(&p, counter[1] ? make_equal(&p, counter[1], 0) : NULL, rows);
-	if (row->type != index)
-		row = make_op(&p, OP_INDEX_CAST, index, 1, &row);
-	struct value *low[2] = {row, make_index(&p, 0)};
-	row = make_op(&p, OP_MAXSI, index, 2, low);
-	struct value *high[2] = {row, make_index(&p, attr_integer_or(op, "limit", 1) - 1)};
-	row = make_op(&p, OP_MINSI, index, 2, high);
-	struct value *address[2] = {row, counter[1]};
+	struct value *address[2] = {make_clamped(&p, row, attr_integer_or(op, "limit", 1)), counter[1]};
 	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));

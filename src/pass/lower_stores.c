@@ -138,9 +138,7 @@ static bool lower_append(struct design *design, const struct op *store)
 	}
 	if (token)
 		make_take(&p, first, process_argument(&p, token, "read_done"));
-	const struct type *index = type_index(module);
-	struct value *position = make_take(&p, first, at);
-	counter[dims] = position->type == index ? position : make_op(&p, OP_INDEX_CAST, index, 1, &position);
+	counter[dims] = make_clamped(&p, make_take(&p, first, at), whole->shape[axis]);
 	pitch[dims] = inner / lanes;
 	counter[dims + 1] = p.layer;
 	pitch[dims + 1] = type_elements(whole) / lanes;

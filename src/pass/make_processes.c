@@ -36,18 +36,6 @@ static void lower_block(struct design *design, const struct block *block)
 	}
 }
 
-static void clear_scratch(struct block *block)
-{
-	for (int i = 0; i < block->arguments; i++)
-		block->argument[i]->data = NULL;
-	for (struct op *op = block->first; op; op = op->next) {
-		for (int r = 0; r < op->results; r++)
-			op->result[r]->data = NULL;
-		if (op->code == OP_FOR)
-			clear_scratch(op->region[0]);
-	}
-}
-
 /* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels. */
 static void assign_channels(struct design *design)
 {
@@ -103,7 +91,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
 	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena)};
-	clear_scratch(body);
+	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
 	design.block = block_new(module, design.function, 0);

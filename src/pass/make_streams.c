@@ -120,18 +120,6 @@ static void mark_combines(const struct block *block)
 	}
 }
 
-static void clear_scratch(struct block *block)
-{
-	for (int i = 0; i < block->arguments; i++)
-		block->argument[i]->data = NULL;
-	for (struct op *op = block->first; op; op = op->next) {
-		for (int r = 0; r < op->results; r++)
-			op->result[r]->data = NULL;
-		if (op->code == OP_FOR)
-			clear_scratch(op->region[0]);
-	}
-}
-
 /* A pick among streams: the different ones, and which of them each layer takes. */
 static void mark_choice(struct streams *s, const struct op *op)
 {
@@ -361,7 +349,7 @@ bool make_streams(struct pass_context *context, struct module *module)
 	struct streams s = {.context = context, .module = module};
 	struct op *old = module_main(module);
 	s.results = old->region[0]->last;
-	clear_scratch(old->region[0]);
+	ir_clear_data(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
 	mark_combines(old->region[0]);

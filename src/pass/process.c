@@ -185,6 +185,16 @@ struct value *make_address(struct process *p, int dims, struct value *const *cou
 	return address;
 }
 
+struct value *make_clamped(struct process *p, struct value *number, int64_t limit)
+{
+	const struct type *index = type_index(p->module);
+	if (number->type != index)
+		number = make_op(p, OP_INDEX_CAST, index, 1, &number);
+	struct value *low[2] = {number, make_index(p, 0)};
+	struct value *high[2] = {make_op(p, OP_MAXSI, index, 2, low), make_index(p, limit - 1)};
+	return make_op(p, OP_MINSI, index, 2, high);
+}
+
 struct value *make_take(struct process *p, struct value *when, struct value *fifo)
 {
 	struct value *operand[2] = {make_when(p, when), fifo};
