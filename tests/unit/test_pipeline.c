@@ -2,8 +2,10 @@
  * within what the pass's numeric class allows.  At hardware level the evaluator's channels are bounded, so a deadlock fails too.
  *
  * STC_RANDOM_GRAPHS: how many seeds (default 100); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_KEEP names a file
- * that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
+ * that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed;
+ * STC_RANDOM_VALUES a folder that is given the graph, its inputs and the results at hardware level (graph.mlir, in.NAME.npy, out.NAME.npy). */
 #include "base/data.h"
+#include "base/npy.h"
 #include "driver/passes.h"
 #include "frontend/import.h"
 #include "model/platform.h"
@@ -176,7 +178,7 @@ static bool check_text(struct trial *t)
 /* What a model may ask for that is not supported, by part of its message. */
 static bool is_refusal(const struct trial *t)
 {
-	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather whose rows are not contiguous", "which no kernel reads"};
+	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather whose rows are not contiguous", "which no kernel reads", "memory ports,"};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (t->diag.count && strstr(t->diag.entry[0].message, known[i]))
 			return true;
@@ -211,23 +213,53 @@ static bool start(struct trial *t)
 	return t->start && t->shaken_start;
 }
 
+static void write_bytes(const char *path, const void *data, size_t size)
+{
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_tensor(struct trial *t, const char *kind, const struct attr *entry, const struct tensor *tensor)
+{
+	struct text text = text_new(t->arena);
+	npy_header(&text, type_is_real(type_scalar(tensor->type)) ? "f4" : "i8", tensor->type->rank, tensor->type->shape);
+	text_add_bytes(&text, tensor->data, tensor_bytes(tensor->type));
+	write_bytes(text_format(t->arena, "%s/%s.%s.npy", getenv("STC_RANDOM_VALUES"), kind, attr_item(entry, "name")->text), text.data, text.size);
+}
+
+/* For tests that run the emitted design on the same numbers. */
+static void write_values(struct trial *t)
+{
+	const char *folder = getenv("STC_RANDOM_VALUES");
+	if (!folder)
+		return;
+	const struct op *main = module_main(t->module);
+	const struct attr *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
+	write_bytes(text_format(t->arena, "%s/graph.mlir", folder), t->source.data, t->source.size);
+	for (int i = 0; i < t->inputs; i++)
+		write_tensor(t, "in", inputs->items[i].value, &t->input[i]);
+	for (int r = 0; r < t->results; r++)
+		write_tensor(t, "out", outputs->items[r].value, &t->before[r]);
+}
+
 static bool run_all(struct trial *t, const struct platform *platform)
 {
 	struct pass_context context = {.platform = platform};
 	bool fine = start(t);
 	for (int p = 0; fine && p < pass_count; p++)
 		fine = run_pass(t, &context, &passes[p]);
+	if (fine)
+		write_values(t);
 	return fine;
 }
 
 static void keep(const struct trial *t)
 {
 	const char *path = getenv("STC_RANDOM_KEEP");
-	FILE *file = path && *path ? fopen(path, "wb") : NULL;
-	if (file) {
-		fwrite(t->source.data, 1, t->source.size, file);
-		fclose(file);
-	}
+	if (path && *path)
+		write_bytes(path, t->source.data, t->source.size);
 }
 
 /* Odd seeds: tensors and views; even seeds: models.  STC_RANDOM_FILE: that file, whatever the seed. */

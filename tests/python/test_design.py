@@ -1,0 +1,185 @@
+"""Designs as `stc` writes them: legal for the vendor's tools, the same bytes every time, and right on the CPU, against PyTorch and bit for bit against the
+evaluator. Golden hashes of what is emitted are in tests/golden/design.sha256; `BLESS=1` renews them."""
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from streamtensor import core, graph
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "design.sha256"
+TOLERANCE = 1e-4
+SEEDS = (8, 15)  # random graphs: rolled layers with states, and views
+
+pytestmark = pytest.mark.usefixtures("core_built")
+
+
+def stc(*arguments, cwd=None, prefix=()) -> str:
+    command = [*prefix, core.find(core.COMPILER), *arguments]
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Mlp(torch.nn.Module):
+    shape = (3, 12)
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.down = torch.nn.Linear(12, 17), torch.nn.LayerNorm(17), torch.nn.Linear(17, 5)
+
+    def forward(self, x):
+        return torch.softmax(self.down(torch.nn.functional.gelu(self.norm(self.up(x)))), -1)
+
+
+class Cnn(torch.nn.Module):
+    shape = (1, 2, 8, 8)
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = torch.nn.Conv2d(2, 5, 3, padding=1), torch.nn.Linear(5 * 16, 7)
+
+    def forward(self, x):
+        return self.head(torch.flatten(torch.nn.functional.max_pool2d(torch.relu(self.conv(x)), 2), 1))
+
+
+class Case:
+    """A model as files: model.mlir, weights.safetensors; and what PyTorch says."""
+
+    def __init__(self, folder: Path, kind):
+        torch.manual_seed(7)
+        module = kind().eval()
+        self.folder, self.name = folder, kind.__name__.lower()
+        self.x = torch.randn(*kind.shape)
+        weights = {name: value.detach().contiguous() for name, value in graph.named_tensors(module).items()}
+        lowered = graph.lower(module, [self.x], [graph.Port("x", "input")], weights)
+        self.mlir, self.weights = folder / f"{self.name}.mlir", folder / f"{self.name}.safetensors"
+        self.mlir.write_text(lowered.text)
+        save_file(weights, self.weights)
+        with torch.no_grad():
+            self.expected = module(self.x)
+
+    def compile(self, output: Path, **how) -> Path:
+        stc("compile", self.mlir, "--weights", self.weights, "-o", output, **how)
+        return output
+
+
+@pytest.fixture(scope="module", params=[Mlp, Cnn], ids=lambda kind: kind.__name__.lower())
+def case(request, tmp_path_factory):
+    return Case(tmp_path_factory.mktemp("case"), request.param)
+
+
+@pytest.fixture(scope="module")
+def design(case):
+    return case.compile(case.folder / "design")
+
+
+class Random:
+    """A random graph, its inputs, and the results that the evaluator gives at hardware level."""
+
+    def __init__(self, folder: Path, seed: int):
+        program = core.find(core.COMPILER).parent / "unit" / "test_pipeline"
+        if not program.exists():
+            pytest.skip("the C tests are not built")
+        environment = {**os.environ, "STC_RANDOM_FIRST": str(seed), "STC_RANDOM_GRAPHS": "1", "STC_RANDOM_VALUES": str(folder)}
+        subprocess.run([program], env=environment, check=True, capture_output=True, timeout=120)
+        self.folder, self.mlir = folder, folder / "graph.mlir"
+        self.inputs = {path.name[3:-4]: path for path in sorted(folder.glob("in.*.npy"))}
+        self.outputs = {path.name[4:-4]: path for path in sorted(folder.glob("out.*.npy"))}
+        self.design = folder / "design"
+        stc("compile", self.mlir, "-o", self.design)
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def random(request, tmp_path_factory):
+    return Random(tmp_path_factory.mktemp("random"), request.param)
+
+
+def files_of(design: Path) -> dict[str, bytes]:
+    """Every file but the times; the manifest names the times, too, so its line of them goes."""
+    return {str(path.relative_to(design)): path.read_bytes() for path in sorted(design.rglob("*"))
+            if path.is_file() and path.name != "timing.json"}
+
+
+def lint(design: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_lint(design):
+    lint(design)
+
+
+def test_lint_of_random_graphs(random):
+    lint(random.design)
+
+
+def test_values_are_pytorchs(case, design):
+    numpy.save(case.folder / "x.npy", case.x.numpy())
+    stc("run", design, "--in", f"x={case.folder}/x.npy", "--out", f"result0={case.folder}/y.npy")
+    got = torch.from_numpy(numpy.load(case.folder / "y.npy"))
+    assert got.shape == case.expected.shape
+    assert float((got - case.expected).abs().max() / case.expected.abs().max()) <= TOLERANCE
+
+
+def test_values_are_the_evaluators(random):
+    given = [argument for name, path in random.inputs.items() for argument in ("--in", f"{name}={path}")]
+    wanted = [argument for name in random.outputs for argument in ("--out", f"{name}={random.folder}/got.{name}.npy")]
+    stc("run", random.design, *given, *wanted)
+    for name, path in random.outputs.items():
+        got, expected = numpy.load(random.folder / f"got.{name}.npy"), numpy.load(path)
+        if name in random.inputs:  # a state: the evaluator gives the row that was written
+            whole = numpy.load(random.inputs[name])
+            whole[:, int(numpy.load(random.inputs["at"])[0])] = expected[:, 0]
+            expected = whole
+        assert got.dtype == expected.dtype and got.tobytes() == expected.tobytes(), name
+    assert random.outputs
+
+
+def test_same_bytes(case, design, tmp_path):
+    expected = files_of(design)
+    elsewhere = case.compile(tmp_path / "elsewhere", cwd=tmp_path)
+    assert files_of(elsewhere) == expected
+    if shutil.which("setarch") and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0:
+        assert files_of(case.compile(tmp_path / "fixed", prefix=("setarch", "-R"))) == expected
+
+
+@pytest.mark.parametrize("kind", [Mlp, Cnn], ids=["mlp", "cnn"])
+def test_dumps_are_mlir(kind, tmp_path):
+    program = shutil.which("mlir-opt-19")
+    if not program:
+        pytest.skip("no mlir-opt-19")
+    made = Case(tmp_path, kind)
+    stc("compile", made.mlir, "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "design")
+    dumps = sorted((tmp_path / "dumps").glob("*.mlir"))
+    assert len(dumps) > 10
+    for dump in dumps:
+        done = subprocess.run([program, f"--irdl-file={ROOT}/share/streamtensor.irdl.mlir", dump, "-o", os.devnull], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{dump.name}: {done.stderr[:400]}"
+
+
+def golden_lines(tmp_path: Path) -> str:
+    lines = []
+    for model in sorted((ROOT / "tests" / "models").glob("*.mlir")):
+        design = tmp_path / model.stem
+        stc("compile", model.name, "-o", design, cwd=model.parent)
+        emitted = {name: data for name, data in files_of(design).items() if name in ("hls/link.cfg", f"hls/{model.stem}.cpp")}
+        assert len(emitted) == 2
+        lines += [f"{hashlib.sha256(data).hexdigest()}  {model.stem}/{name}\n" for name, data in emitted.items()]
+    return "".join(lines)
+
+
+def test_emitted_text_is_as_accepted(tmp_path):
+    lines = golden_lines(tmp_path)
+    if os.environ.get("BLESS") == "1":
+        GOLDEN.write_text(lines)
+    assert lines.count("\n") == 6
+    assert lines == GOLDEN.read_text(), "what is emitted changed; if that was meant: BLESS=1 pytest tests/python/test_design.py -k accepted"
