@@ -39,7 +39,8 @@ static bool map_guard(struct module *module, const struct kernel *consumer, cons
 	const struct guard_range *range = access_guard(outer, main);
 	int64_t first = range ? range->low : 0, last = first + extent_inside(consumer, outer, main) - 1;
 	bool low_clean = low <= first || least + factor[main] * (low - 1) + span - 1 < guard.low;
-	bool high_clean = high > last || least + factor[main] * (high - 1) + span - 1 < guard.high;
+	int64_t top = high > last ? last : high - 1;      /* the last that begins inside must end inside */
+	bool high_clean = top < first || least + factor[main] * top + span - 1 < guard.high;
 	if (!low_clean || !high_clean)
 		return false;
 	low = low < 0 ? 0 : low;
