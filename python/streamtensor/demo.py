@@ -25,13 +25,14 @@ def run(output: Path, platform: str, seed: int, progress: Progress) -> bool:
         with workflow.open_design(folder / "design", lowered, progress) as design:
             progress.stage("run the design")
             logits, ours, seconds = _decode(generation.Decoder(design, shape), progress)
+            host, _ = design.times()
         progress.stage("run PyTorch")
         theirs = reference.greedy(model, {name: model.tensor(name) for name in model.tensors()}, PROMPT, NEW_TOKENS)
         error = float((logits - theirs.logits).abs().max() / theirs.logits.abs().max())
         result = {"model": MODEL, "seed": seed, "prompt": PROMPT, "streamtensor": ours, "pytorch": theirs.ids,
                   "equal": ours == theirs.ids, "max_logit_error": error}
         (folder / "tokens.json").write_text(json.dumps(result, indent=2) + "\n")
-    _print(output, result, seconds)
+    _print(output, result, seconds, host)
     return result["equal"]
 
 
@@ -44,7 +45,7 @@ def _decode(decoder: generation.Decoder, progress: Progress) -> tuple[torch.Tens
     return torch.stack(logits), ids, (time.monotonic() - start) / count
 
 
-def _print(output: Path, result: dict, seconds: float) -> None:
+def _print(output: Path, result: dict, seconds: float, host: float) -> None:
     report = output / "design" / "report.txt"
     if report.is_file():
         print(report.read_text().rstrip())
@@ -53,4 +54,5 @@ def _print(output: Path, result: dict, seconds: float) -> None:
     print(f"PyTorch        {result['pytorch']}")
     print(f"equal          {'yes' if result['equal'] else 'NO'}, {len(set(result['streamtensor']))} distinct, "
           f"largest logit error {result['max_logit_error']:.1e} of the largest logit")
-    print(f"time           {seconds:.2f} s for each token, the design on this machine's CPU")
+    print(f"time           {seconds:.2f} s for each token, the design on this machine's CPU (measured)")
+    print(f"host           {1000 * host:.2f} ms of the last launch outside the device (measured)")

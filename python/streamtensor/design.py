@@ -17,6 +17,7 @@ _API = {  # name: (result, arguments)
     "stc_design_input": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
     "stc_design_launch": (ctypes.c_int, [ctypes.c_void_p]),
     "stc_design_output": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_times": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
     "stc_design_reset": (ctypes.c_int, [ctypes.c_void_p]),
     "stc_design_error": (ctypes.c_char_p, [ctypes.c_void_p]),
     "stc_design_close": (None, [ctypes.c_void_p]),
@@ -82,6 +83,12 @@ class Design:
     def reset(self) -> None:
         """Zeroes the states."""
         self._call("reset")
+
+    def times(self) -> tuple[float, float]:
+        """Seconds of the last launch: on the host, setting inputs and reading results; waiting for the device."""
+        host, device = ctypes.c_double(), ctypes.c_double()
+        self._call("times", ctypes.byref(host), ctypes.byref(device))
+        return host.value, device.value
 
     def close(self) -> None:
         if self._handle:
