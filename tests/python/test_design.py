@@ -104,7 +104,7 @@ def random(request, tmp_path_factory):
 
 
 def files_of(design: Path) -> dict[str, bytes]:
-    """Every file but the times; the manifest names the times, too, so its line of them goes."""
+    """Every file but the times."""
     return {str(path.relative_to(design)): path.read_bytes() for path in sorted(design.rglob("*"))
             if path.is_file() and path.name != "timing.json"}
 
