@@ -5,22 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, ALL = 0xff };
+enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, ALL = 0xff };
 
 const struct command commands[] = {
-	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE},
-	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK},
-	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN},
-	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS},
-	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES},
-	{"help", "COMMAND", "explain a command", false, command_help, HELP},
+	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE, false},
+	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK, false},
+	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN, false},
+	{"simulate", "DIR", "count the cycles of one launch of a design, or of a hardware-level dump", true, command_simulate, SIMULATE, false},
+	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false},
+	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES, false},
+	{"itensor", "TYPE [TYPE]", "list the tiles that an itensor type denotes; of two types: what stands between them", true, command_itensor, ITENSOR, true},
+	{"help", "COMMAND", "explain a command", false, command_help, HELP, false},
 };
 const int command_count = sizeof commands / sizeof *commands;
 
 #define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
 static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text", COMPILE, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE, OPTION_TEXT, platform),
+	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("on-chip", 0, "BYTES", "most memory for converters and FIFOs, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
 	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
@@ -31,7 +33,9 @@ static const struct option table[] = {
 	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
-	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN, OPTION_FLAG, progress),
+	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR, OPTION_FLAG, json),
+	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G)", SIMULATE, OPTION_COUNT, events),
+	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN | SIMULATE, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
 };
@@ -196,6 +200,10 @@ static bool unknown_command(struct diag *diag, const char *name)
 
 static bool take_operand(struct diag *diag, struct options *options, const struct command *command, const char *value)
 {
+	if (options->file && !options->second && command->takes_second) {
+		options->second = value;
+		return true;
+	}
 	if (!command->operand || options->file) {
 		diag_error(diag, NOWHERE, "'%s' is one operand too many", value);
 		return diag_note(diag, "stc %s%s%s", command->name, command->operand ? " " : "", command->operand ? command->operand : "");

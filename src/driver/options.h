@@ -9,6 +9,7 @@ struct session;
 
 struct options {
 	const char *file;         /* the command's operand */
+	const char *second;       /* its second one */
 	const char *platform;     /* NULL: the default */
 	const char *weights;
 	const char *output;
@@ -17,7 +18,8 @@ struct options {
 	const char *to;           /* level */
 	int64_t on_chip;          /* 0: what the platform has */
 	int64_t dsp;              /* 0: what the platform has */
-	bool progress, help, version;
+	int64_t events;           /* most iterations to simulate; 0: the default */
+	bool progress, help, version, json;
 	struct option_list {
 		const char **data;
 		size_t count, capacity;
@@ -30,6 +32,7 @@ struct command {
 	bool operand_needed;
 	bool (*run)(struct session *session);
 	unsigned bit;             /* in struct option.commands */
+	bool takes_second;        /* a second operand, if one is given */
 };
 
 enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST };

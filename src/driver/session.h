@@ -53,8 +53,10 @@ bool load_platform(struct session *session);
 bool command_compile(struct session *session);
 bool command_check(struct session *session);
 bool command_run(struct session *session);
+bool command_simulate(struct session *session);
 bool command_platforms(struct session *session);
 bool command_passes(struct session *session);
+bool command_itensor(struct session *session);
 bool command_help(struct session *session);
 void version_text(struct text *out);
 

@@ -1,9 +1,6 @@
 #include "model/timing.h"
 #include <string.h>
 
-#define LOOP_CYCLES 1         /* entering and leaving a loop */
-#define PROCESS_CYCLES 2      /* starting and ending a process */
-
 struct walk {
 	const struct platform *platform;
 	const struct block *entry;        /* of the process */

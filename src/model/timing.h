@@ -4,6 +4,9 @@
 #define STC_TIMING_H
 #include "model/resource.h"
 
+#define LOOP_CYCLES 1         /* entering and leaving a loop */
+#define PROCESS_CYCLES 2      /* starting and ending a process */
+
 struct process_time {
 	int64_t busy;             /* cycles of one launch without waiting */
 	int64_t multiplies;       /* real products made in one launch */

@@ -1,0 +1,252 @@
+/* A hardware-level module as a network of processes that exchange times. */
+#include "sim/flow_network.h"
+#include <string.h>
+
+struct builder {
+	struct flow_network *network;
+	struct flow_process *process;
+};
+
+bool flow_is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return attr ? attr->integer : 0;
+}
+
+int64_t flow_trips(const struct op *loop)
+{
+	int64_t trips = constant_of(loop->operand[1]);
+	return trips < 0 ? 0 : trips;
+}
+
+const struct op *flow_only_loop(const struct block *block)
+{
+	const struct op *loop = NULL;
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
+		if (!idle && (loop || op->code != OP_FOR))
+			return NULL;
+		loop = op->code == OP_FOR ? op : loop;
+	}
+	return loop;
+}
+
+/* --- accesses */
+
+static const struct value *accessed(const struct op *op)
+{
+	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2};
+	return place[op->code] ? op->operand[place[op->code] - 1] : NULL;
+}
+
+bool flow_is_access(const struct op *op)
+{
+	const struct value *value = accessed(op);
+	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
+	return value && (!array || flow_is_port(value->type));
+}
+
+static enum access_kind kind_of(const struct op *op)
+{
+	static const enum access_kind kinds[OP_COUNT] = {[OP_TAKE] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE};
+	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
+	if (op->code != OP_ACQUIRE && op->code != OP_RELEASE)
+		return kinds[op->code];
+	bool write = text_same(attr_text_or(acquire, "side", ""), "write");
+	if (op->code == OP_ACQUIRE)
+		return write ? ACCESS_ACQUIRE_WRITE : ACCESS_ACQUIRE_READ;
+	return write ? ACCESS_RELEASE_WRITE : ACCESS_RELEASE_READ;
+}
+
+struct flow_access flow_access_of(const struct op *op)
+{
+	struct flow_access access = {.kind = kind_of(op), .bit = -1};
+	void *data = accessed(op)->data;
+	if (flow_is_port(accessed(op)->type))
+		access.port = data;
+	else
+		access.channel = data;
+	return access;
+}
+
+static bool is_reading(enum access_kind kind)
+{
+	return kind == ACCESS_TAKE || kind == ACCESS_ACQUIRE_READ || kind == ACCESS_RELEASE_READ;
+}
+
+/* --- processes */
+
+static void forget(struct op *op, void *context)
+{
+	(void)context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = NULL;
+	for (int i = 0; op->region[0] && i < op->region[0]->arguments; i++)
+		op->region[0]->argument[i]->data = NULL;
+}
+
+static void bind_ends(struct op *op, void *process)
+{
+	if (!flow_is_access(op) || flow_is_port(accessed(op)->type))
+		return;
+	struct flow_channel *channel = accessed(op)->data;
+	channel->process[is_reading(kind_of(op)) ? FLOW_READER : FLOW_WRITER] = process;
+}
+
+static struct flow_step *add_step(struct builder *b, struct flow_step step)
+{
+	VEC_PUSH(b->network->arena, &b->process->steps, step);
+	return &b->process->steps.data[b->process->steps.count - 1];
+}
+
+static void add_wait(struct builder *b, int64_t cycles)
+{
+	if (cycles)
+		add_step(b, (struct flow_step){.kind = STEP_WAIT, .cycles = cycles});
+}
+
+static bool build_block(struct builder *b, const struct block *block, int64_t repeats);
+
+static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
+{
+	int64_t trips = flow_trips(loop), *counter = ARENA_NEW(b->network->arena, int64_t);
+	loop->region[0]->argument[0]->data = counter;
+	size_t start = b->process->steps.count;
+	add_step(b, (struct flow_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});
+	if (!build_block(b, loop->region[0], repeats * trips))
+		return false;
+	add_step(b, (struct flow_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
+	b->process->steps.data[start].target = (int)b->process->steps.count;
+	add_wait(b, LOOP_CYCLES);
+	return true;
+}
+
+/* One pipelined loop if everything down to it only holds the next loop. */
+static bool flattens(const struct op *loop)
+{
+	while (loop && !attr_get(loop, "stream.pipeline"))
+		loop = flow_only_loop(loop->region[0]);
+	return loop != NULL;
+}
+
+static bool build_access(struct builder *b, const struct op *op)
+{
+	struct flow_step step = {.kind = STEP_ACCESS, .access = flow_access_of(op)};
+	if (op->code == OP_TAKE || op->code == OP_PUSH) {
+		step.condition = ARENA_NEW(b->network->arena, struct flow_condition);
+		if (!flow_condition_add(b->network, step.condition, op->operand[0], &step.access.bit))
+			return false;
+		flow_condition_finish(b->network->arena, step.condition);
+	}
+	add_step(b, step);
+	return true;
+}
+
+static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
+{
+	if (op->code == OP_FOR && flattens(op))
+		return flow_pipe_build(b->network, b->process, op, repeats);
+	if (op->code == OP_FOR)
+		return build_loop(b, op, repeats);
+	if (flow_is_access(op) && !build_access(b, op))
+		return false;
+	add_wait(b, operation_latency(b->network->platform, op));
+	return true;
+}
+
+static bool build_block(struct builder *b, const struct block *block, int64_t repeats)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (!build_op(b, op, repeats))
+			return false;
+	return true;
+}
+
+static void bind_arguments(struct builder *b, const struct op *call)
+{
+	struct arena *arena = b->network->arena;
+	const struct block *entry = b->process->function->region[0];
+	for (int i = 0; i < call->operands; i++) {
+		const struct value *operand = call->operand[i];
+		if (operand->def) {
+			entry->argument[i]->data = operand->data;
+			VEC_PUSH(arena, &b->process->channels, operand->data);
+			continue;
+		}
+		struct flow_port *port = ARENA_NEW(arena, struct flow_port);
+		port->word = b->network->port_word[operand->index];
+		entry->argument[i]->data = port;
+	}
+}
+
+static bool build_process(struct flow_network *network, const struct op *call)
+{
+	struct flow_process *process = ARENA_NEW(network->arena, struct flow_process);
+	struct builder b = {network, process};
+	process->name = attr_text_or(call, "callee", "");
+	process->function = module_find(network->module, process->name);
+	process->flushes = text_same(attr_text_or(process->function, "stream.style", "stp"), "flp");
+	ir_walk(process->function->region[0], forget, NULL);
+	bind_arguments(&b, call);
+	ir_walk(process->function->region[0], bind_ends, process);
+	add_wait(&b, PROCESS_CYCLES / 2);
+	if (!build_block(&b, process->function->region[0], 1))
+		return false;
+	add_wait(&b, PROCESS_CYCLES - PROCESS_CYCLES / 2);
+	add_step(&b, (struct flow_step){.kind = STEP_END});
+	VEC_PUSH(network->arena, &network->processes, process);
+	return true;
+}
+
+/* --- main */
+
+static void build_channel(struct flow_network *network, struct op *op)
+{
+	const struct type *type = op->result[0]->type;
+	struct flow_channel *channel = ARENA_NEW(network->arena, struct flow_channel);
+	channel->name = attr_text_or(op, "name", "(no name)");
+	channel->blocks = op->code == OP_BLOCKS;
+	channel->depth = type->depth;
+	channel->full_at = ARENA_ARRAY(network->arena, int64_t, type->depth);
+	channel->free_at = ARENA_ARRAY(network->arena, int64_t, type->depth);
+	op->result[0]->data = channel;
+	VEC_PUSH(network->arena, &network->channels, channel);
+}
+
+static int64_t memory_channel(const struct flow_network *network, int argument)
+{
+	const struct attr *attr = function_argument_attr(network->main, argument, "stream.channel");
+	return attr && attr->integer >= 0 && attr->integer < network->platform->channels ? attr->integer : 0;
+}
+
+static void share_bandwidth(struct flow_network *network)
+{
+	const struct platform *platform = network->platform;
+	const struct block *body = network->main->region[0];
+	int64_t *sharing = ARENA_ARRAY(network->arena, int64_t, platform->channels);
+	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	network->port_word = ARENA_ARRAY(network->arena, int64_t, body->arguments + 1);
+	for (int i = 0; i < body->arguments; i++)
+		sharing[memory_channel(network, i)] += flow_is_port(body->argument[i]->type);
+	for (int i = 0; i < body->arguments; i++) {
+		double bytes = flow_is_port(body->argument[i]->type) ? (double)type_bits(body->argument[i]->type->element) / 8 : 0;
+		network->port_word[i] = (int64_t)(bytes * (double)sharing[memory_channel(network, i)] / rate * MEMORY_FRACTION + 0.5);
+	}
+}
+
+bool flow_build(struct flow_network *network)
+{
+	share_bandwidth(network);
+	for (struct op *op = network->main->region[0]->first; op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			build_channel(network, op);
+	for (struct op *op = network->main->region[0]->first; op; op = op->next)
+		if (op->code == OP_CALL && !build_process(network, op))
+			return false;
+	return true;
+}
