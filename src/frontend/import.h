@@ -8,4 +8,8 @@
  * NULL: diagnostics say why. */
 struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag, const char *file, const char *text, size_t size);
 
+/* One itensor type: `!stream.itensor<TILE, [trips], [steps], MAP>`, the name before `<` may be left out.  It is not checked beyond what its parts are.
+ * `name` is what messages call it.  NULL: diagnostics say why. */
+const struct type *import_itensor(struct module *module, struct diag *diag, const char *name, const char *text);
+
 #endif

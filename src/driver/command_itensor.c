@@ -1,0 +1,85 @@
+/* stc itensor TYPE: the tiles it denotes.  stc itensor TYPE TYPE: whether they denote the same, and what stands between them if not. */
+#include "base/json.h"
+#include "driver/session.h"
+#include "frontend/import.h"
+#include "model/itensor.h"
+#include <inttypes.h>
+
+#define LISTED_MOST 100000    /* tiles */
+
+static const struct type *take_type(struct session *session, const char *name, const char *text)
+{
+	const struct type *type = import_itensor(session->module, &session->diag, name, text);
+	const char *fault = type ? itensor_fault(session->arena, type) : NULL;
+	if (!fault)
+		return type;
+	diag_error(&session->diag, (struct location){.file = name}, "%s: %s", type->text, fault);
+	diag_note(&session->diag, "accepted are a number or a vector with one extent for each map result, positive trip counts and steps, one for each map dim, "
+				  "and tiles within 2^48 elements from 0 on");
+	return NULL;
+}
+
+static void add_numbers(struct text *out, int count, const int64_t *number)
+{
+	text_add(out, "[");
+	for (int i = 0; i < count; i++)
+		text_add(out, "%s%" PRId64, i ? "," : "", number[i]);
+	text_add(out, "]");
+}
+
+static void list_tiles(struct session *session, const struct type *type)
+{
+	struct text *out = &session->out;
+	struct walk walk = itensor_walk(session->arena, type);
+	bool json = session->options.json, more = true;
+	int64_t *counter = ARENA_ARRAY(session->arena, int64_t, walk.loops + 1), *offset = ARENA_ARRAY(session->arena, int64_t, walk.rank + 1);
+	int64_t tiles = itensor_tiles(type->itensor), listed = 0;
+	if (json)
+		text_add(out, "{\"tiles\":%" PRId64 ",\"offsets\":[", tiles);
+	for (; more && listed < LISTED_MOST; listed++) {
+		walk_at(walk, counter, offset);
+		text_add(out, json && listed ? "," : "");
+		add_numbers(out, walk.rank, offset);
+		text_add(out, json ? "" : "\n");
+		more = walk_next(walk, counter);
+	}
+	text_add(out, json ? "]}\n" : "");
+	if (listed < tiles)
+		text_add(&session->notices, "stc: the first %" PRId64 " of %" PRId64 " tiles are listed\n", listed, tiles);
+}
+
+static void compare(struct session *session, const struct type *left, const struct type *right)
+{
+	struct text *out = &session->out;
+	struct walk from = walk_normal(session->arena, itensor_walk(session->arena, left));
+	struct walk to = walk_normal(session->arena, itensor_walk(session->arena, right));
+	if (walk_same(from, to)) {
+		text_add(out, "{\"same\":true}\n");
+		return;
+	}
+	struct reorder reorder = walk_reorder(session->arena, from, to);
+	text_add(out, "{\"same\":false,\"buffer_shape\":");
+	if (reorder.why) {
+		text_add(out, "null,\"why\":");
+		json_quote(out, reorder.why);
+		text_add(out, "}\n");
+		return;
+	}
+	add_numbers(out, from.rank, reorder.shape);
+	text_add(out, ",\"halves\":%d,\"shared_loops\":%d,\"bytes\":%" PRId64 "}\n", reorder.halves, reorder.shared, reorder.bytes);
+}
+
+bool command_itensor(struct session *session)
+{
+	const struct options *options = &session->options;
+	session->module = module_new(session->arena, &session->guard, &session->diag, LEVEL_STREAM);
+	const struct type *left = take_type(session, options->second ? "first type" : "type", options->file);
+	const struct type *right = options->second ? take_type(session, "second type", options->second) : NULL;
+	if (session->diag.count || !left)
+		return false;
+	if (right)
+		compare(session, left, right);
+	else
+		list_tiles(session, left);
+	return true;
+}

@@ -1,0 +1,39 @@
+/* What itensor types denote and what stands between two of them.  Pure functions on well-formed types. */
+#ifndef STC_ITENSOR_H
+#define STC_ITENSOR_H
+#include "ir/ir.h"
+
+#define ITENSOR_EXTENT_MOST (INT64_C(1) << 48)   /* elements of the box around all tiles */
+
+/* The walk over the data that a type denotes: tiles at offset + Σ counter[l] vector[l], counters in lexicographic order. */
+struct walk {
+	const struct type *scalar;
+	int rank;                 /* data dims */
+	int64_t *tile, *offset;   /* [rank] */
+	int loops;
+	int64_t *trip;            /* [loops], outermost first */
+	int64_t *vector;          /* [loops][rank]; all 0: sent again */
+};
+
+/* What stands between a writer and a reader whose sequences differ. */
+struct reorder {
+	const char *why;          /* NULL, or why no buffer helps */
+	int64_t *shape;           /* [rank], elements */
+	int shared;               /* outer loops of both sides that run together */
+	int halves;               /* 2 where a loop is shared: one half is filled while the other is read */
+	int64_t bytes;            /* of all halves */
+};
+
+/* NULL: well-formed.  Else what is wrong. */
+const char *itensor_fault(struct arena *arena, const struct type *type);
+struct walk itensor_walk(struct arena *arena, const struct type *type);
+/* Loops of one trip vanish, a loop that continues the next inner one merges with it.  Equal normal forms if and only if the same tiles in the same order:
+ * the innermost loop is the longest run of equal steps that the sequence begins with, and the starts of such runs are a sequence of the same kind. */
+struct walk walk_normal(struct arena *arena, struct walk walk);
+bool walk_same(struct walk left, struct walk right);        /* of normal forms */
+struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to);   /* of normal forms that differ */
+/* The next counters; false after the last. */
+bool walk_next(struct walk walk, int64_t *counter);
+void walk_at(struct walk walk, const int64_t *counter, int64_t *offset);
+
+#endif

@@ -1,0 +1,451 @@
+/* itensor types against enumeration: equality, listing, the buffer between two types; and the command with types that are ill-formed. */
+#include "driver/session.h"
+#include "frontend/import.h"
+#include "model/itensor.h"
+#include "random_model.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define LOOPS_MOST 12
+#define RANK_MOST 3
+
+struct fixture {
+	struct arena *arena;
+	struct guard guard;
+	struct diag diag;
+	struct module *module;
+	struct graph random;      /* only its numbers */
+};
+
+static struct fixture *begin(uint64_t seed)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	f->arena = arena_new(&f->guard);
+	f->diag.arena = f->arena;
+	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_STREAM);
+	f->random.state = seed * 0x9E3779B97F4A7C15u + 1;
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	arena_free(f->arena);
+	free(f);
+}
+
+static int64_t number(struct fixture *f, int64_t low, int64_t high)
+{
+	return low + (int64_t)graph_next(&f->random, (uint64_t)(high - low + 1));
+}
+
+/* A type that is still being put together. */
+struct draft {
+	int rank, loops;
+	int64_t tile[RANK_MOST], offset[RANK_MOST];
+	int64_t trip[LOOPS_MOST], step[LOOPS_MOST], row[LOOPS_MOST][RANK_MOST];
+};
+
+static const struct type *finish(struct fixture *f, const struct draft *draft)
+{
+	int64_t *rows = affine_rows(f->arena, draft->loops, draft->rank);
+	bool one = true;
+	for (int r = 0; r < draft->rank; r++) {
+		for (int l = 0; l < draft->loops; l++)
+			rows[r * (draft->loops + 1) + l] = draft->row[l][r];
+		rows[r * (draft->loops + 1) + draft->loops] = draft->offset[r];
+		one = one && draft->tile[r] == 1;
+	}
+	const struct type *scalar = type_float(f->module, 32);
+	const struct type *tile = one && number(f, 0, 1) ? scalar : type_shaped(f->module, TYPE_VECTOR, draft->rank, draft->tile, scalar);
+	return type_itensor(f->module, tile, draft->loops, draft->trip, draft->step, (struct affine_map){draft->loops, draft->rank, rows});
+}
+
+/* Any loops: repeated, strided, overlapping, backwards, along two dims. */
+static struct draft any_draft(struct fixture *f)
+{
+	struct draft draft = {.rank = (int)number(f, 1, RANK_MOST), .loops = (int)number(f, 0, 4)};
+	for (int r = 0; r < draft.rank; r++) {
+		draft.tile[r] = number(f, 1, 2);
+		draft.offset[r] = number(f, 0, 2) ? 0 : number(f, 0, 2);
+	}
+	for (int l = 0; l < draft.loops; l++) {
+		draft.trip[l] = number(f, 1, 4);
+		draft.step[l] = number(f, 1, 3);
+		int dim = (int)number(f, 0, draft.rank - 1);
+		if (number(f, 0, 4))
+			draft.row[l][dim] = number(f, 0, 5) ? number(f, 1, 2) : -1;
+		if (!number(f, 0, 9))
+			draft.row[l][(dim + 1) % draft.rank] = 1;
+	}
+	for (int r = 0; r < draft.rank; r++)
+		for (int l = 0; l < draft.loops; l++)
+			if (draft.row[l][r] < 0)
+				draft.offset[r] += draft.step[l] * (draft.trip[l] - 1);
+	return draft;
+}
+
+static void insert_loop(struct draft *draft, int at, int64_t trip, int64_t step)
+{
+	for (int l = draft->loops++; l > at; l--) {
+		draft->trip[l] = draft->trip[l - 1];
+		draft->step[l] = draft->step[l - 1];
+		memcpy(draft->row[l], draft->row[l - 1], sizeof draft->row[l]);
+	}
+	draft->trip[at] = trip;
+	draft->step[at] = step;
+	memset(draft->row[at], 0, sizeof draft->row[at]);
+}
+
+/* Box tiles walked in a random order of loops: what kernels make. */
+static struct draft box_draft(struct fixture *f, int rank, const int64_t *tile, const int64_t *tiles)
+{
+	struct draft draft = {.rank = rank};
+	for (int r = 0; r < rank; r++) {
+		int64_t left = tiles[r], outer = left % 2 == 0 && number(f, 0, 1) ? 2 : 1;
+		draft.tile[r] = tile[r];
+		int first = (int)number(f, 0, draft.loops);
+		insert_loop(&draft, first, left / outer, tile[r]);
+		draft.row[first][r] = 1;
+		int second = (int)number(f, 0, first);
+		insert_loop(&draft, second, outer, tile[r] * (left / outer));
+		draft.row[second][r] = 1;
+	}
+	if (!number(f, 0, 2))
+		insert_loop(&draft, (int)number(f, 0, draft.loops), number(f, 1, 3), 1);
+	return draft;
+}
+
+/* The same sequence in disguise: unit loops put in, loops split, factors moved between step and map. */
+static struct draft disguise(struct fixture *f, struct draft draft)
+{
+	for (int times = (int)number(f, 1, 4); times > 0 && draft.loops < LOOPS_MOST - 1; times--) {
+		int at = (int)number(f, 0, draft.loops), kind = (int)number(f, 0, 2);
+		if (kind == 0 || at == draft.loops) {
+			insert_loop(&draft, at, 1, number(f, 1, 3));
+			draft.row[at][number(f, 0, draft.rank - 1)] = number(f, 0, 3);
+		} else if (kind == 1) {
+			int64_t outer = draft.trip[at] % 2 == 0 ? 2 : draft.trip[at] % 3 == 0 ? 3 : 1, inner = draft.trip[at] / outer;
+			insert_loop(&draft, at, outer, draft.step[at] * inner);
+			memcpy(draft.row[at], draft.row[at + 1], sizeof draft.row[at]);
+			draft.trip[at + 1] = inner;
+		} else {
+			for (int r = 0; r < draft.rank; r++)
+				draft.row[at][r] *= draft.step[at];
+			draft.step[at] = 1;
+		}
+	}
+	return draft;
+}
+
+static struct draft change(struct fixture *f, struct draft draft)
+{
+	int at = draft.loops ? (int)number(f, 0, draft.loops - 1) : 0, r = (int)number(f, 0, draft.rank - 1);
+	switch (draft.loops ? number(f, 0, 4) : 4) {
+	case 0: draft.trip[at]++; break;
+	case 1: draft.step[at]++; break;
+	case 2: draft.row[at][r]++; break;
+	case 3: draft.tile[r]++; break;
+	default: draft.offset[r]++; break;
+	}
+	return draft;
+}
+
+/* --- enumeration, from the definition --- */
+
+struct tiles {
+	int rank;
+	const struct type *type;
+	VEC(int64_t) offset;
+};
+
+static bool advance(int dims, const int64_t *trip, int64_t *at)
+{
+	for (int i = dims - 1; i >= 0; i--) {
+		if (++at[i] < trip[i])
+			return true;
+		at[i] = 0;
+	}
+	return false;
+}
+
+static struct tiles enumerate(struct fixture *f, const struct type *type)
+{
+	const struct itensor *order = type->itensor;
+	struct tiles tiles = {.rank = order->map.results, .type = type};
+	int64_t at[LOOPS_MOST] = {0}, scaled[LOOPS_MOST];
+	do {
+		for (int i = 0; i < order->dims; i++)
+			scaled[i] = at[i] * order->step[i];
+		for (int r = 0; r < tiles.rank; r++)
+			VEC_PUSH(f->arena, &tiles.offset, affine_apply(order->map, r, scaled));
+	} while (advance(order->dims, order->trip, at));
+	return tiles;
+}
+
+static int64_t extent(const struct tiles *tiles, int r)
+{
+	return tiles->type->element->kind == TYPE_VECTOR ? tiles->type->element->shape[r] : 1;
+}
+
+static bool same_tiles(const struct tiles *a, const struct tiles *b)
+{
+	bool same = a->rank == b->rank && a->offset.count == b->offset.count;
+	for (int r = 0; same && r < a->rank; r++)
+		same = extent(a, r) == extent(b, r);
+	return same && !memcmp(a->offset.data, b->offset.data, a->offset.count * sizeof *a->offset.data);
+}
+
+static bool judged_same(struct fixture *f, const struct type *left, const struct type *right)
+{
+	return walk_same(walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
+}
+
+static int64_t pair_count(void)
+{
+	const char *wanted = getenv("STC_ITENSOR_PAIRS");
+	return wanted ? strtoll(wanted, NULL, 10) : 24000;
+}
+
+static void test_equality(void **state)
+{
+	(void)state;
+	int64_t pairs = pair_count(), equal = 0, refused = 0;
+	for (int64_t seed = 1; seed <= pairs; seed++) {
+		struct fixture *f = begin((uint64_t)seed);
+		struct draft draft = any_draft(f), other = seed % 3 == 0 ? disguise(f, draft) : seed % 3 == 1 ? change(f, draft) : any_draft(f);
+		const struct type *left = finish(f, &draft), *right = finish(f, &other);
+		if (itensor_fault(f->arena, left) || itensor_fault(f->arena, right)) {
+			refused++;
+		} else {
+			struct tiles a = enumerate(f, left), b = enumerate(f, right);
+			bool truth = same_tiles(&a, &b);
+			if (seed % 3 == 0 && !truth)
+				fail_msg("seed %d: the disguise of %s is another sequence: %s", (int)seed, left->text, right->text);
+			if (judged_same(f, left, right) != truth)
+				fail_msg("seed %d: %s and %s are %s", (int)seed, left->text, right->text, truth ? "the same" : "not the same");
+			equal += truth;
+		}
+		end(f);
+	}
+	assert_true(equal > pairs / 4 && equal < pairs * 2 / 3 && refused < pairs / 20);
+	print_message("%d pairs, %d equal, none judged wrong\n", (int)pairs, (int)equal);
+}
+
+/* --- converters --- */
+
+#define SIDE 96           /* coordinates are below this */
+
+static int cell_of(int rank, const int64_t *coordinate)
+{
+	int64_t cell = 0;
+	for (int r = 0; r < rank; r++)
+		cell = cell * SIDE + coordinate[r];
+	return (int)cell;
+}
+
+/* Marks the elements of tiles [first, last); the box of marked coordinates' count. */
+static int64_t mark(const struct tiles *tiles, size_t first, size_t last, char *cells, int64_t *shape)
+{
+	char seen[RANK_MOST][SIDE] = {{0}};
+	int64_t elements = 1, box = 1;
+	for (int r = 0; r < tiles->rank; r++)
+		elements *= extent(tiles, r);
+	for (size_t t = first; t < last; t++)
+		for (int64_t e = 0; e < elements; e++) {
+			int64_t coordinate[RANK_MOST], rest = e;
+			for (int r = tiles->rank - 1; r >= 0; r--) {
+				coordinate[r] = tiles->offset.data[t * (size_t)tiles->rank + (size_t)r] + rest % extent(tiles, r);
+				rest /= extent(tiles, r);
+				seen[r][coordinate[r]] = 1;
+			}
+			cells[cell_of(tiles->rank, coordinate)] = 1;
+		}
+	for (int r = 0; r < tiles->rank; r++) {
+		shape[r] = 0;
+		for (int c = 0; c < SIDE; c++)
+			shape[r] += seen[r][c];
+		box *= shape[r];
+	}
+	return box;
+}
+
+/* Elements of the largest block where both sides are cut into `parts`, or 0 if one reads what the other did not write. */
+static int64_t block_of(struct fixture *f, const struct tiles *a, const struct tiles *b, size_t parts, int64_t *shape)
+{
+	size_t left = a->offset.count / (size_t)a->rank, right = b->offset.count / (size_t)b->rank, size = 1;
+	int64_t largest = 0;
+	for (int r = 0; r < a->rank; r++)
+		size *= SIDE;
+	char *write = arena_alloc(f->arena, size), *read = arena_alloc(f->arena, size);
+	if (left % parts || right % parts)
+		return 0;
+	for (size_t p = 0; p < parts; p++) {
+		int64_t other[RANK_MOST];
+		memset(write, 0, size);
+		memset(read, 0, size);
+		int64_t box = mark(a, p * (left / parts), (p + 1) * (left / parts), write, shape);
+		mark(b, p * (right / parts), (p + 1) * (right / parts), read, other);
+		if (memcmp(write, read, size))
+			return 0;
+		largest = box > largest ? box : largest;
+	}
+	return largest;
+}
+
+/* The buffer holds what each shared step writes and reads; no cut into parts allows a smaller one. */
+static void check_reorder(struct fixture *f, const struct type *left, const struct type *right, int64_t *made)
+{
+	struct tiles a = enumerate(f, left), b = enumerate(f, right);
+	struct walk from = walk_normal(f->arena, itensor_walk(f->arena, left)), to = walk_normal(f->arena, itensor_walk(f->arena, right));
+	if (a.rank != b.rank || walk_same(from, to))
+		return;
+	struct reorder reorder = walk_reorder(f->arena, from, to);
+	int64_t shape[RANK_MOST], full = block_of(f, &a, &b, 1, shape);
+	if ((full == 0) != (reorder.why != NULL))
+		fail_msg("%s and %s: %s", left->text, right->text, reorder.why ? reorder.why : "the data differ");
+	if (reorder.why)
+		return;
+	int64_t elements = 1, least = full;
+	size_t at = 0, tiles = a.offset.count / (size_t)a.rank;
+	for (size_t parts = 2; parts <= tiles; parts++) {
+		int64_t block = block_of(f, &a, &b, parts, shape);
+		if (block && block * 2 <= least) {
+			least = block * 2;
+			at = parts;
+		}
+	}
+	for (int r = 0; r < a.rank; r++)
+		elements *= reorder.shape[r];
+	assert_int_equal(reorder.halves, reorder.shared ? 2 : 1);
+	assert_int_equal(reorder.bytes, elements * 4 * reorder.halves);
+	if (elements * reorder.halves != least)
+		fail_msg("%s and %s: %d elements, %d parts would need %d", left->text, right->text, (int)(elements * reorder.halves), (int)at, (int)least);
+	made[reorder.shared > 0]++;
+}
+
+static void test_reorder(void **state)
+{
+	(void)state;
+	int64_t pairs = pair_count() / 16, made[2] = {0};
+	for (int64_t pair = 1; pair <= pairs; pair++) {
+		struct fixture *f = begin((uint64_t)pair);
+		int rank = (int)number(f, 1, 2);
+		int64_t tile[2] = {number(f, 1, 2), number(f, 1, 2)}, tiles[2] = {number(f, 1, 6), number(f, 1, 6)};
+		struct draft left = box_draft(f, rank, tile, tiles), right = box_draft(f, rank, tile, tiles);
+		check_reorder(f, finish(f, &left), finish(f, &right), made);
+		end(f);
+	}
+	assert_true(made[0] > pairs / 15 && made[1] > pairs / 15);
+	print_message("%d pairs, %d buffers that share no loop, %d that do, none larger than needed\n", (int)pairs, (int)made[0], (int)made[1]);
+}
+
+/* A buffer is possible if and only if both sides cover the same elements, whatever the loops. */
+static void test_coverage(void **state)
+{
+	(void)state;
+	int64_t pairs = pair_count() / 8, covered = 0;
+	for (int64_t pair = 1; pair <= pairs; pair++) {
+		struct fixture *f = begin((uint64_t)pair);
+		struct draft draft = any_draft(f), other = draft;
+		for (int l = 0; l < draft.loops; l++) {                   /* the loops in reverse order */
+			other.trip[l] = draft.trip[draft.loops - 1 - l];
+			other.step[l] = draft.step[draft.loops - 1 - l];
+			memcpy(other.row[l], draft.row[draft.loops - 1 - l], sizeof other.row[l]);
+		}
+		draft = pair % 2 ? change(f, draft) : draft;
+		const struct type *left = finish(f, &draft), *right = finish(f, &other);
+		bool fine = draft.rank < 3 && !itensor_fault(f->arena, left) && !itensor_fault(f->arena, right) && !judged_same(f, left, right);
+		if (fine) {
+			struct tiles a = enumerate(f, left), b = enumerate(f, right);
+			struct reorder reorder = walk_reorder(f->arena, walk_normal(f->arena, itensor_walk(f->arena, left)), walk_normal(f->arena, itensor_walk(f->arena, right)));
+			int64_t shape[RANK_MOST], full = block_of(f, &a, &b, 1, shape), elements = reorder.halves;
+			if ((full == 0) != (reorder.why != NULL))
+				fail_msg("%s and %s: %s", left->text, right->text, reorder.why ? reorder.why : "the data differ");
+			for (int r = 0; !reorder.why && r < a.rank; r++)
+				elements *= reorder.shape[r];
+			assert_true(elements <= full);
+			covered += !reorder.why;
+		}
+		end(f);
+	}
+	assert_true(covered > pairs / 50);
+	print_message("%d pairs, %d cover the same\n", (int)pairs, (int)covered);
+}
+
+/* --- the command --- */
+
+#define WIDE "!stream.itensor<vector<4x2xf32>, [4, 2], [2, 4], affine_map<(d0, d1) -> (d1, d0)>>"
+#define AGAIN "<vector<4x2xf32>,[4,2,2],[2,1,4],affine_map<(d0,d1,d2)->(d2,d0)>>"
+#define ROWS "<vector<2x2xf32>,[4,4],[2,2],affine_map<(d0,d1)->(d0,d1)>>"
+
+static const char *ran(const char *left, const char *right, bool json)
+{
+	static char answer[4096];
+	struct session *session = session_new();
+	session->options.file = left;
+	session->options.second = right;
+	session->options.json = json;
+	enum stc_status status = session_guarded(session, command_itensor);
+	struct text messages = text_new(session->arena);
+	session_messages(session, &messages);
+	assert_true((status == STC_OK) == (session->diag.count == 0));
+	snprintf(answer, sizeof answer, "%s", status == STC_OK ? session->out.data : messages.data);
+	session_free(session);
+	return answer;
+}
+
+static void test_command(void **state)
+{
+	(void)state;
+	assert_string_equal(ran(WIDE, NULL, false), "[0,0]\n[4,0]\n[0,2]\n[4,2]\n[0,4]\n[4,4]\n[0,6]\n[4,6]\n");
+	assert_string_equal(ran("<f32,[2,2],[1,3],affine_map<(d0,d1)->(d1)>>", NULL, true), "{\"tiles\":4,\"offsets\":[[0],[3],[0],[3]]}\n");
+	assert_string_equal(ran(WIDE, WIDE, false), "{\"same\":true}\n");
+	assert_string_equal(ran(WIDE, AGAIN, false), "{\"same\":false,\"buffer_shape\":[8,2],\"halves\":2,\"shared_loops\":1,\"bytes\":128}\n");
+	assert_string_equal(ran(ROWS, WIDE, false), "{\"same\":false,\"buffer_shape\":[8,8],\"halves\":1,\"shared_loops\":0,\"bytes\":256}\n");
+	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<i32,[8],[1],affine_map<(d0)->(d0)>>", false),
+			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"element type f32 against i32\"}\n");
+	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<f32,[7],[1],affine_map<(d0)->(d0)>>", false),
+			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, 8) against [0, 7)\"}\n");
+}
+
+static void test_ill_formed(void **state)
+{
+	(void)state;
+	static const struct { const char *type, *message; } wrong[] = {
+		{"", "is no itensor type"},
+		{"<>", "0 parameters instead of four"},
+		{"<f32, [8], 3 garbage>", "type:1:13: error: not a type"},
+		{"<f32,[8],[1],affine_map<(d0)[s0]->(d0+s0)>>", "has symbols"},
+		{"<f32,[8,1],[1],affine_map<(d0)->(d0)>>", "2 trip counts and 1 step"},
+		{"<f32,[8],[1],affine_map<(d0,d1)->(d0)>>", "1 trip count and 2 map dims"},
+		{"<f32,[-8],[1],affine_map<(d0)->(d0)>>", "trip count 0 is -8"},
+		{"<f32,[8],[0],affine_map<(d0)->(d0)>>", "step 0 is 0"},
+		{"<f32,[8],[1],affine_map<(d0)->(d0 - 1)>>", "out of range"},
+		{"<f32,[8],[1],affine_map<(d0)->(d0 mod 3)>>", "not linear"},
+		{"<vector<4xf32>,[8],[1],affine_map<(d0)->(d0,0)>>", "rank 1 and the map has 2 results"},
+		{"<tensor<4xf32>,[8],[1],affine_map<(d0)->(d0)>>", "neither a number nor a vector"},
+		{"<tensor<?xf32>,[8],[1],affine_map<(d0)->(d0)>>", "dynamic extent"},
+		{"<f32,[4294967296,4294967296],[1,1],affine_map<(d0,d1)->(0)>>", "the number of tiles overflows"},
+		{"<f32,[4],[9223372036854775807],affine_map<(d0)->(d0)>>", "beyond 2^48"},
+		{"<f32,[4],[99999999999999999999],affine_map<(d0)->(d0)>>", "out of range"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		const char *found = ran(wrong[i].type, NULL, false);
+		if (!strstr(found, wrong[i].message) || !strstr(found, "note: accepted"))
+			fail_msg("%s gave %s", wrong[i].type, found);
+		assert_non_null(strstr(ran(WIDE, wrong[i].type, false), "second type"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equality), cmocka_unit_test(test_reorder), cmocka_unit_test(test_coverage), cmocka_unit_test(test_command), cmocka_unit_test(test_ill_formed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
