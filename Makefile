@@ -33,6 +33,7 @@ asan: setup ## the C tests under AddressSanitizer and UBSan
 
 bless: build ## accept what the golden tests print now; then read git diff
 	@BLESS=1 tests/golden/run.sh
+	@BLESS=1 $(PYTHON) -m pytest -q tests/python/test_design.py -k accepted
 
 bench: build ## how fast the compiler and the emitted designs are
 	@$(PYTHON) bench/compile_time.py

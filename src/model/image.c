@@ -24,13 +24,18 @@ int64_t segment_elements(const struct segment *segment)
 	return elements;
 }
 
+/* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where they are. */
 #define COPY(name, to_type, from_type) \
 	static void name(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
 	{ \
-		to_type *y = to; \
-		const from_type *x = from; \
-		for (int64_t i = 0; i < count; i++) \
-			y[i * to_stride] = (to_type)x[i * from_stride]; \
+		char *y = to; \
+		const char *x = from; \
+		for (int64_t i = 0; i < count; i++) { \
+			from_type read; \
+			memcpy(&read, x + i * from_stride * (int64_t)sizeof read, sizeof read); \
+			to_type written = (to_type)read; \
+			memcpy(y + i * to_stride * (int64_t)sizeof written, &written, sizeof written); \
+		} \
 	}
 COPY(copy1, int8_t, int8_t)
 COPY(copy2, int16_t, int16_t)

@@ -11,7 +11,7 @@
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
 #define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
-#define KERNEL_SHARE 20             /* a kernel that streams no weights may use this part of the operators' DSPs */
+#define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
 
 struct candidate {
@@ -46,9 +46,9 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op)
 	return best;
 }
 
-static int64_t planned_lanes(struct streams *streams, const struct op *op, int64_t most)
+static struct plan planned(struct streams *streams, const struct op *op, int64_t most)
 {
-	return plan_kernel(streams->module, op, reach_of(streams->module->arena, op), only_stored(op), most).lanes;
+	return plan_kernel(streams->module, op, reach_of(streams->module->arena, op), only_stored(op), most);
 }
 
 static int64_t body_dsp(const struct platform *platform, const struct body *body)
@@ -60,10 +60,13 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	return dsp;
 }
 
+/* A reduction over the lanes ends in one number: its post body stands once. */
 static int64_t kernel_dsp(struct streams *streams, const struct op *op, const struct width *width)
 {
 	const struct platform *platform = streams->context->platform;
-	return planned_lanes(streams, op, width->lanes) * (body_dsp(platform, &op->kernel->update) + body_dsp(platform, &op->kernel->post));
+	struct plan plan = planned(streams, op, width->lanes);
+	bool tree = plan.lanes > 1 && op->kernel->loop[plan.part[plan.parts - 1].source].reduction;
+	return plan.lanes * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
 }
 
 static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
@@ -100,7 +103,7 @@ static void spend_ports(struct streams *streams, struct candidate *candidate, st
 		if (slowest < 0)
 			return;
 		int64_t lanes = 2 * LANES * width[slowest].ports;
-		if (planned_lanes(streams, candidate[slowest].op, lanes) != lanes) {
+		if (planned(streams, candidate[slowest].op, lanes).lanes != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
 		}
@@ -142,7 +145,7 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	spend_ports(streams, candidate, width, count, ports);
 	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
 	for (int i = 0; i < count; i++)
-		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * KERNEL_SHARE > budget)
+		while (candidate[i].operand < 0 && !kernel_has_reduction(kernel[i]->kernel) && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * KERNEL_SHARE > budget)
 			width[i].lanes /= 2;
 	for (int64_t most = MOST_PORTS * LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
 		for (int i = 0; i < count; i++) {
