@@ -411,6 +411,8 @@ static void test_command(void **state)
 			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"element type f32 against i32\"}\n");
 	assert_string_equal(ran("<f32,[8],[1],affine_map<(d0)->(d0)>>", "<f32,[7],[1],affine_map<(d0)->(d0)>>", false),
 			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: dim 0 covers [0, 8) against [0, 7)\"}\n");
+	assert_string_equal(ran("<f32,[2],[1],affine_map<(d0)->(d0,d0)>>", "<f32,[2,2],[1,1],affine_map<(d0,d1)->(d0,d1)>>", false),
+			    "{\"same\":false,\"buffer_shape\":null,\"why\":\"different data: other elements are left out\"}\n");
 }
 
 static void test_ill_formed(void **state)
