@@ -80,7 +80,12 @@ static bool build_design(struct session *session)
 	if (!report_fits(session, &report))
 		return false;
 	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
-	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, session->module, session->platform, name) || !write_reports(session, &report))
+	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, session->module, session->platform, name))
+		return false;
+	if (!session_stage(session, "simulate"))
+		return false;
+	report_simulate(session, &report);
+	if (!write_reports(session, &report))
 		return false;
 	if (!session_stage(session, "pack weights") || !pack_weights(session->output, session->module, session->weights, &packed_bytes))
 		return false;

@@ -1,6 +1,9 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
+#include "sim/flow.h"
 #include <string.h>
+
+#define SIMULATED_MOST 2000000        /* events: a compilation simulates no more, `stc simulate` does */
 
 static void count_channels(struct report *report)
 {
@@ -58,9 +61,28 @@ struct report report_make(struct session *session, const char *name)
 	double per_ms = platform->clock_mhz * 1e3;
 	report.model_ms = (double)report.time.most / per_ms + platform->launch_us / 1e3;
 	report.least_ms = (double)report.time.least / per_ms + platform->launch_us / 1e3;
+	report.latency_ms = report.model_ms;
 	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
 	return report;
+}
+
+void report_simulate(struct session *session, struct report *report)
+{
+	struct flow_result flow;
+	int told = session->diag.count;
+	enum flow_outcome outcome = flow_simulate(session->arena, session->platform, session->module, SIMULATED_MOST, &flow);
+	report->simulated = outcome == FLOW_DONE || outcome == FLOW_DEADLOCK;
+	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
+	if (!report->simulated)
+		return;
+	report->cycles = flow.cycles;
+	report->first_output = flow.first_output;
+	report->deadlock = flow.deadlock;
+	if (flow.deadlock)
+		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
+	else
+		report->latency_ms = (double)flow.cycles / (session->platform->clock_mhz * 1e3) + session->platform->launch_us / 1e3;
 }
 
 static const char *remedy(const char *resource)

@@ -20,9 +20,14 @@ struct report {
 	int64_t context;          /* rows of its states; 0: none */
 	double host_bytes;        /* weights and states, each once */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
+	bool simulated;           /* the next three are there: the simulation was short */
+	int64_t cycles, first_output;      /* first_output -1: nothing is written */
+	const char *deadlock;     /* who waits for whom; NULL: it ends */
+	double latency_ms;        /* simulated, else as modelled */
 };
 
 struct report report_make(struct session *session, const char *name);
+void report_simulate(struct session *session, struct report *report);     /* if that takes few events; uses the scratch fields of the module's values */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_json(const struct report *report, struct text *out);
 void report_text(const struct report *report, struct text *out);

@@ -61,9 +61,22 @@ static void add_bounds(const struct report *report, struct text *out)
 		text_add(out, efficiency ? "  \"efficiency\": {" : "  \"bounds\": {");
 		for (int i = 0, listed = 0; i < 2; i++)
 			if (bound[i].ms > 0)
-				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "", bound[i].key, efficiency ? "" : "_ms", efficiency ? bound[i].ms / report->model_ms : bound[i].ms);
+				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "", bound[i].key, efficiency ? "" : "_ms", efficiency ? bound[i].ms / report->latency_ms : bound[i].ms);
 		text_add(out, "},\n");
 	}
+}
+
+static void add_cycles(const struct report *report, struct text *out)
+{
+	bool ends = report->simulated && !report->deadlock;
+	text_add(out, "  \"cycles\": {\"model\": %lld, \"least\": %lld", (long long)report->time.most, (long long)report->time.least);
+	if (ends)
+		text_add(out, ", \"simulated\": %lld", (long long)report->cycles);
+	if (ends && report->first_output >= 0)
+		text_add(out, ", \"first_output\": %lld", (long long)report->first_output);
+	text_add(out, "},\n");
+	if (report->simulated)
+		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
 }
 
 void report_json(const struct report *report, struct text *out)
@@ -74,10 +87,10 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"none\",\n", platform->name, platform->clock_mhz);
 	if (report->context)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
-	text_add(out, "  \"cycles\": {\"model\": %lld, \"least\": %lld},\n", (long long)report->time.most, (long long)report->time.least);
-	text_add(out, "  \"latency_ms\": %.6g,\n", report->model_ms);
+	add_cycles(report, out);
+	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->model_ms);
+		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->latency_ms);
 	add_bounds(report, out);
 	add_resources(out, "resources", report->cost.total);
 	add_resources(out, "available", platform_total(platform));

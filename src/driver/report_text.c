@@ -28,15 +28,29 @@ static const char *limit(const struct report *report)
 				 : "arithmetic: a kernel is busy longest";
 }
 
+static void add_launch(const struct report *report, struct text *out)
+{
+	const struct platform *platform = report->platform;
+	bool ends = report->simulated && !report->deadlock;
+	if (ends)
+		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", (long long)report->cycles, platform->clock_mhz, report->latency_ms,
+			 platform->launch_us);
+	if (report->deadlock)
+		text_add(out, "deadlock        in the simulation: %s\n", report->deadlock);
+	text_add(out, "%s %lld cycles at %g MHz, %.4g ms with %g us to launch    (%snothing overlaps along the longest chain)\n", ends ? "modelled       " : "one launch     ",
+		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ");
+}
+
 static void add_answer(const struct report *report, struct text *out)
 {
 	const struct design_time *time = &report->time;
 	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
-	text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (modelled, nothing overlaps along the longest chain)\n", (long long)time->most,
-		 report->platform->clock_mhz, report->model_ms, report->platform->launch_us);
+	add_launch(report, out);
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
 		 report->cost.process[time->longest].name);
-	if (report->decodes)
+	if (report->decodes && report->simulated)
+		text_add(out, "tokens          %.4g a second, one launch a token, context %lld\n", 1e3 / report->latency_ms, (long long)report->context);
+	if (report->decodes && !report->simulated)
 		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
 	text_add(out, "limited by      %s\n", limit(report));
 	if (report->memory_ms > 0)

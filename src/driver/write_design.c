@@ -48,13 +48,14 @@ bool write_code(struct output *output, struct module *module, const struct platf
 {
 	struct arena *arena = output->arena;
 	const char *top = emit_top_name(arena, name);
-	struct text code = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
+	struct text code = text_new(arena), dump = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
 	if (!emit_hls(module, top, &code))
 		return false;
+	ir_print(module, &dump);
 	emit_link(module, platform, top, &link);
 	emit_makefile(platform, top, &make);
 	emit_host(module, top, &host);
-	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
+	return output_file(output, "design.mlir", dump.data, dump.size) && output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
 	       output_file(output, "hls/Makefile", make.data, make.size) && output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
 }
 

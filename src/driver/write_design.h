@@ -5,7 +5,7 @@
 
 struct platform;
 
-/* hls/ and host/.  name: the design's. */
+/* hls/, host/ and design.mlir, the module itself, which `stc simulate` reads.  name: the design's. */
 bool write_code(struct output *output, struct module *module, const struct platform *platform, const char *name);
 /* manifest.json; the last file, since it lists all others. */
 bool write_manifest(struct output *output, struct module *module, const char *name, bool packed);

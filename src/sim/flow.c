@@ -12,16 +12,14 @@ void flow_wake(struct flow_network *network, struct flow_process *process)
 /* Counts the words held, as far as both ends are known; a word that comes while another one goes finds it still there. */
 static void count_words(struct flow_channel *channel)
 {
-	while (channel->counted_push < channel->pushed || channel->counted_pop < channel->popped) {
-		bool push = channel->counted_push < channel->pushed, pop = channel->counted_pop < channel->popped;
-		int64_t full = push ? channel->full_at[channel->counted_push % channel->depth] : 0, free = pop ? channel->free_at[channel->counted_pop % channel->depth] : 0;
-		if (!push || !pop)
-			return;
-		if (full > free) {
+	while (channel->counted_push < channel->pushed && channel->counted_pop < channel->popped) {
+		if (channel->full_at[channel->push_slot] > channel->free_at[channel->pop_slot]) {
 			channel->counted_pop++;
+			channel->pop_slot = channel->pop_slot + 1 == channel->depth ? 0 : channel->pop_slot + 1;
 			continue;
 		}
 		int64_t held = ++channel->counted_push - channel->counted_pop;
+		channel->push_slot = channel->push_slot + 1 == channel->depth ? 0 : channel->push_slot + 1;
 		channel->most = held > channel->most ? held : channel->most;
 	}
 }

@@ -20,6 +20,7 @@ struct flow_channel {
 	int64_t head, tail;       /* slots of the next word to pop and to push */
 	int64_t *full_at, *free_at;        /* [depth] */
 	int64_t counted_push, counted_pop, most;   /* merged so far in the order of time, to find the most words held */
+	int64_t push_slot, pop_slot;       /* of the next ones to merge */
 	struct flow_process *process[FLOW_SIDES];  /* NULL: nobody */
 	bool waiting[FLOW_SIDES];
 };
