@@ -215,7 +215,7 @@ static int64_t words[CHANNELS_MOST];
 static const struct instruction *count_word(struct network *network, struct process *process, const struct instruction *at)
 {
 	const struct instruction *next = (at->channel->blocks ? do_release : do_push)(network, process, at);
-	bool made = next && (at->channel->blocks ? at->side == SIDE_WRITE : *(const bool *)at->in[0]);
+	bool made = next && (at->channel->blocks ? at->side == SIDE_WRITE : *(const unsigned char *)at->in[0] != 0);
 	for (int i = 0; made && i < CHANNELS_MOST; i++)
 		words[i] += counted[i] == at->channel;
 	return next;
