@@ -1,4 +1,5 @@
 """The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
+import json
 import os
 import subprocess
 from collections.abc import Callable, Sequence
@@ -51,3 +52,11 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
             raise
     if process.returncode:
         raise CompileError("".join(messages) or f"stc: error: it ended with status {process.returncode}\n")
+
+
+def simulate(design: Path) -> dict:
+    """What `stc simulate --json` says of a design: its cycles, where they go."""
+    done = subprocess.run([str(find(COMPILER)), "simulate", str(design), "--json"], capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(done.stderr or f"stc: error: it ended with status {done.returncode}\n")
+    return json.loads(done.stdout)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from . import generation, models, outputs, reference, workflow
+from . import core, generation, models, outputs, reference, workflow
 from .decoder import Shape
 from .progress import Progress
 
@@ -54,5 +54,8 @@ def _print(output: Path, result: dict, seconds: float, host: float) -> None:
     print(f"PyTorch        {result['pytorch']}")
     print(f"equal          {'yes' if result['equal'] else 'NO'}, {len(set(result['streamtensor']))} distinct, "
           f"largest logit error {result['max_logit_error']:.1e} of the largest logit")
+    if (output / "design" / "design.mlir").is_file():
+        card = core.simulate(output / "design")
+        print(f"card           {card['latency_ms']:.2f} ms for each token, {card['cycles']} cycles at {card['clock_mhz']:g} MHz (simulated)")
     print(f"time           {seconds:.2f} s for each token, the design on this machine's CPU (measured)")
     print(f"host           {1000 * host:.2f} ms of the last launch outside the device (measured)")
