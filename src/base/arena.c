@@ -86,11 +86,6 @@ void *arena_copy(struct arena *arena, const void *data, size_t size)
 	return copy;
 }
 
-size_t arena_bytes(const struct arena *arena)
-{
-	return arena->bytes;
-}
-
 void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, size_t item_size)
 {
 	if (count < *capacity)

@@ -11,7 +11,6 @@ struct arena *arena_new(struct guard *guard);                       /* NULL only
 void arena_free(struct arena *arena);                               /* NULL is accepted */
 void *arena_alloc(struct arena *arena, size_t size);                /* zeroed, aligned to 16 */
 void *arena_copy(struct arena *arena, const void *data, size_t size);
-size_t arena_bytes(const struct arena *arena);                      /* what the arena holds, for reports */
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))

@@ -423,8 +423,3 @@ void kernel_tidy(struct module *module, struct op *op)
 	finish_single_point(module, op->kernel);
 	merge_operands(module, op);
 }
-
-bool operand_in_update(const struct kernel *kernel, int operand)
-{
-	return body_uses_operand(&kernel->update, operand);
-}

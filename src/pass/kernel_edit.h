@@ -35,5 +35,4 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 /* Drops loops of extent 1, operands that nothing reads, second copies of operands, dead nodes. */
 void kernel_tidy(struct module *module, struct op *op);
 
-bool operand_in_update(const struct kernel *kernel, int operand);   /* read at every point, also as another operand's index */
 #endif

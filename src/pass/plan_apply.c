@@ -7,19 +7,6 @@ static bool is_lane(const struct plan *plan, int part)
 	return plan->lanes > 1 && part == plan->parts - 1;
 }
 
-int64_t plan_accumulators(const struct kernel *kernel, const struct plan *plan)
-{
-	int64_t words = 1;
-	bool inside = false;
-	for (int i = 0; i < plan->parts; i++) {
-		bool reduction = kernel->loop[plan->part[i].source].reduction;
-		inside = inside || reduction;
-		if (inside && !reduction && !is_lane(plan, i))
-			words *= plan->part[i].trip;
-	}
-	return words;
-}
-
 /* Cycles between two updates of one accumulator, at one update a cycle. */
 static int64_t update_distance(const struct kernel *kernel, const struct plan *plan, bool *carried)
 {

@@ -33,5 +33,4 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient);
 /* Has every port a type under this plan? */
 bool plan_fits(struct module *module, const struct op *op, const struct plan *plan);
-int64_t plan_accumulators(const struct kernel *kernel, const struct plan *plan);          /* words held while a reduction runs */
 #endif
