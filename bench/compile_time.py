@@ -1,6 +1,6 @@
 """How long `stc compile` takes and how much memory: python bench/compile_time.py [MODULE.mlir ...]
 
-Without arguments: every module of the golden tests.  Prints the best of three runs and the peak resident size.
+Without arguments: the models of the tests.  Prints the best of three runs and the peak resident size.
 """
 
 import os
@@ -29,9 +29,9 @@ def compile_once(module, output):
 
 
 def main(arguments):
-    modules = [Path(name) for name in arguments] or sorted((ROOT / "tests" / "golden").rglob("*.mlir"))
+    modules = [Path(name) for name in arguments] or sorted((ROOT / "tests" / "models").glob("*.mlir"))
     if not modules:
-        sys.exit("bench: error: no modules; name some, or put them under tests/golden")
+        sys.exit("bench: error: no modules; name some, or put them under tests/models")
     print(f"{'module':40} {'seconds':>8} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for module in modules:

@@ -12,6 +12,7 @@
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
 #define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
+#define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 #define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
 
 struct candidate {
@@ -144,9 +145,11 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	}
 	spend_ports(streams, candidate, width, count, ports);
 	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
-	for (int i = 0; i < count; i++)
-		while (candidate[i].operand < 0 && !kernel_has_reduction(kernel[i]->kernel) && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * KERNEL_SHARE > budget)
+	for (int i = 0; i < count; i++) {
+		int share = kernel_has_reduction(kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
+		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * share > budget)
 			width[i].lanes /= 2;
+	}
 	for (int64_t most = MOST_PORTS * LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
 		for (int i = 0; i < count; i++) {
 			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;

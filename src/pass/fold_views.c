@@ -473,8 +473,32 @@ static void remove_folded(struct block *block)
 	}
 }
 
+/* A dump of ours may already consist of kernels: then there is nothing to fold. */
+static bool has_kernels(const struct block *body)
+{
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_KERNEL || op->code == OP_FOR)
+			return true;
+	return false;
+}
+
+static bool only_kernels(struct module *module, const struct block *body)
+{
+	for (const struct op *op = body->first; op; op = op->next) {
+		bool view = op->code == OP_GENERIC || (op->code >= OP_TENSOR_EXPAND && op->code <= OP_TENSOR_FROM);
+		if (!view)
+			continue;
+		diag_error(module->diag, op->location, "%s beside kernels", op_info[op->code].name);
+		return diag_note(module->diag, "a module of linalg and views, or one of kernels");
+	}
+	return true;
+}
+
 bool fold_views(struct pass_context *context, struct module *module)
 {
+	const struct block *body = module_main(module)->region[0];
+	if (has_kernels(body))
+		return only_kernels(module, body);
 	(void)context;
 	struct op *main = module_main(module);
 	struct block *block = main->region[0];

@@ -201,6 +201,8 @@ bool fuse_elementwise(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct block *block = module_main(module)->region[0];
+	if (!block_is_flat(block))
+		return true;
 	ir_walk(block, set_users, module);
 	for (int i = 0; i < block->arguments; i++)
 		block->argument[i]->data = NULL;

@@ -423,3 +423,11 @@ void kernel_tidy(struct module *module, struct op *op)
 	finish_single_point(module, op->kernel);
 	merge_operands(module, op);
 }
+
+bool block_is_flat(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code != OP_KERNEL && op->code != OP_CONSTANT && op->code != OP_RETURN)
+			return false;
+	return true;
+}

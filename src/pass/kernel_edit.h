@@ -35,4 +35,7 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 /* Drops loops of extent 1, operands that nothing reads, second copies of operands, dead nodes. */
 void kernel_tidy(struct module *module, struct op *op);
 
+/* No rolled layers, which a dump of ours may already have: passes over flat functions then have nothing to do. */
+bool block_is_flat(const struct block *block);
+
 #endif

@@ -9,6 +9,7 @@
 
 #define INTERLEAVE 8
 #define TREE_WHOLE 128      /* a reduction this short is one word: no accumulation after the tree */
+#define TREE_FROM 16        /* … unless the kernel is kept narrower than this */
 #define WORD_LANES 128      /* 4096 bits of f32 */
 
 struct planner {
@@ -87,7 +88,7 @@ static bool can_pad(const struct planner *p, int loop)
 static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
-	int64_t most = p->most_lanes > 1 && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) ? l->extent : p->most_lanes;
+	int64_t most = p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) ? l->extent : p->most_lanes;
 	if (type_bits(p->kernel->type) > 32)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);

@@ -9,6 +9,7 @@
  * Without at least two layers that hand on a value, nothing changes.  Exact. */
 #include "pass/kernel_signature.h"
 #include "pass/pass.h"
+#include "pass/kernel_edit.h"
 #include "pass/roll.h"
 
 static void mark_elsewhere(struct op *op, void *context)
@@ -63,14 +64,6 @@ static struct roll list_kernels(struct module *module, struct block *block)
 	roll.kernels = (int)kernels.count;
 	roll.shape = shapes.data;
 	return roll;
-}
-
-static bool is_flat(const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code != OP_KERNEL && op->code != OP_CONSTANT && op->code != OP_RETURN)
-			return false;
-	return true;
 }
 
 struct run {
@@ -141,7 +134,7 @@ bool roll_layers(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct block *block = module_main(module)->region[0];
-	if (!is_flat(block))
+	if (!block_is_flat(block))
 		return true;
 	constants_first(block);
 	struct roll roll = list_kernels(module, block);

@@ -280,7 +280,7 @@ bool split_sliced(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct block *block = module_main(module)->region[0];
-	if (split_block(module, block))
+	if (block_is_flat(block) && split_block(module, block))
 		merge_block(module, block);
 	return true;
 }
