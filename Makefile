@@ -32,7 +32,7 @@ asan: setup ## the C tests under AddressSanitizer and UBSan
 	@tests/run.sh asan
 
 bless: build ## accept what the golden tests print now; then read git diff
-	@BLESS=1 tests/golden/run.sh
+	@tests/golden/run.sh --bless
 	@BLESS=1 $(PYTHON) -m pytest -q tests/python/test_design.py -k accepted
 
 bench: build ## how fast the compiler and the emitted designs are
