@@ -407,6 +407,22 @@ static bool is_static(const struct type *type)
 	return type->kind == TYPE_TENSOR;
 }
 
+static bool is_empty(const struct type *type)
+{
+	return type->kind == TYPE_TENSOR && type_elements(type) == 0;
+}
+
+/* Parts without elements, such as an empty cache, add nothing to a concat. */
+static void drop_empty_parts(struct module *module, struct op *op)
+{
+	struct value **kept = ARENA_ARRAY(module->arena, struct value *, op->operands + 1);
+	int count = 0;
+	for (int i = 0; i < op->operands; i++)
+		if (!is_empty(op->operand[i]->type))
+			kept[count++] = op->operand[i];
+	op_set_operands(module, op, count, kept);
+}
+
 static bool fold_op(struct fold *fold, struct op *op)
 {
 	bool live = op->code == OP_RETURN;
@@ -414,6 +430,11 @@ static bool fold_op(struct fold *fold, struct op *op)
 		live |= op->result[r]->uses > 0;
 	if (!live)
 		return true;
+	if (op->code == OP_TENSOR_CONCAT)
+		drop_empty_parts(fold->module, op);
+	for (int i = 0; i < op->operands; i++)
+		if (is_empty(op->operand[i]->type))
+			return refuse(fold, op, "an operand without elements");
 	for (int r = 0; r < op->results; r++)
 		if (op->result[r]->type->kind == TYPE_TENSOR && !is_static(op->result[r]->type))
 			return refuse(fold, op, text_format(fold->module->arena, "result of type %s", op->result[r]->type->text));
@@ -504,9 +525,11 @@ bool fold_views(struct pass_context *context, struct module *module)
 	struct block *block = main->region[0];
 	struct fold fold = {.module = module};
 	for (int i = 0; i < block->arguments; i++) {
+		if (is_empty(block->argument[i]->type))
+			continue;                     /* only a concat may name it */
 		if (!is_static(block->argument[i]->type)) {
 			diag_error(module->diag, main->location, "argument %d of main has type %s", i, block->argument[i]->type->text);
-			return diag_note(module->diag, "arguments must be tensors of static shape without empty dims");
+			return diag_note(module->diag, "arguments must be tensors of static shape");
 		}
 		fold_set_view(&fold, block->argument[i], view_of_root(module, block->argument[i]));
 	}
