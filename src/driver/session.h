@@ -3,11 +3,11 @@
 #define STC_SESSION_H
 #include "driver/options.h"
 #include "driver/passes.h"
+#include "emit/emit.h"
 #include "model/platform.h"
 #include "streamtensor.h"
 #include <signal.h>
 
-#define DESIGN_VERSION 1      /* of the files in a design folder */
 
 struct stage {
 	const char *name;

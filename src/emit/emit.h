@@ -3,6 +3,8 @@
 #define STC_EMIT_H
 #include "ir/ir.h"
 
+#define DESIGN_VERSION 1      /* of the files in a design folder */
+
 struct platform;
 
 /* The name of the top function, which is also the kernel's: an identifier made of the design's name. */

@@ -2,8 +2,6 @@
 #include "base/json.h"
 #include "emit/emit.h"
 
-#define DESIGN_VERSION 1
-
 static void add_integers(const int64_t *integers, int count, struct text *out)
 {
 	text_add(out, "[");

@@ -99,7 +99,7 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 	walk->time.multipliers += (lanes + interval - 1) / interval;
 }
 
-static const struct op *only_loop(const struct block *block)
+const struct op *timing_only_loop(const struct block *block)
 {
 	const struct op *loop = NULL;
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -116,7 +116,7 @@ static int64_t block_cycles(struct walk *walk, const struct block *block, int64_
 static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
 {
 	int64_t trips = trips_of(loop);
-	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = only_loop(loop->region[0])); loop = inner)
+	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= trips_of(inner);
 	if (trips == 0)
 		return LOOP_CYCLES;

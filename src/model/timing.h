@@ -27,5 +27,7 @@ struct design_time {
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost);
 /* Cycles along the longest chain of processes; fills process->source. */
 int64_t longest_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct process_time *process);
+/* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work. */
+const struct op *timing_only_loop(const struct block *block);
 int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
 #endif

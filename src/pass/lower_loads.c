@@ -120,7 +120,6 @@ struct shared {
 	const struct type *scalar;
 	struct process process;
 	struct value *port;
-	const char *buffer;
 	int64_t elements;         /* of the image so far */
 	VEC(const struct attr *) segments;
 	VEC(struct value *) narrow, wide;          /* casts to add: from, to */
@@ -155,9 +154,8 @@ static void serve(struct shared *shared, const struct op *load)
 		trip[i] = image.order.trip[i];
 	trip[dims - 1] = lanes;
 	int opened = process_nest(p, dims, trip, 1, counter);
-	const int64_t one = 1;
 	struct value *address[2] = {image_address(p, &image, counter, &source, lanes, shared->elements), counter[dims - 1]};
-	const int64_t pitch[2] = {1, one};
+	const int64_t pitch[2] = {1, 1};
 	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)), process_argument(p, target, "y"));
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;
@@ -198,7 +196,7 @@ static void lower_shared(struct design *design, const struct block *body, const 
 {
 	struct module *module = design->module;
 	const char *name = text_format(module->arena, "shared_%s", scalar->text);
-	struct shared shared = {.scalar = scalar, .buffer = name, .process = process_new(design, text_format(module->arena, "load_%s", name))};
+	struct shared shared = {.scalar = scalar, .process = process_new(design, text_format(module->arena, "load_%s", name))};
 	struct value *port = design_port(design, name, scalar, name, false);
 	shared.port = process_argument(&shared.process, port, "m");
 	serve_block(&shared, body);

@@ -24,18 +24,6 @@ int64_t flow_trips(const struct op *loop)
 	return trips < 0 ? 0 : trips;
 }
 
-const struct op *flow_only_loop(const struct block *block)
-{
-	const struct op *loop = NULL;
-	for (const struct op *op = block->first; op; op = op->next) {
-		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
-		if (!idle && (loop || op->code != OP_FOR))
-			return NULL;
-		loop = op->code == OP_FOR ? op : loop;
-	}
-	return loop;
-}
-
 /* --- accesses */
 
 static const struct value *accessed(const struct op *op)
@@ -130,7 +118,7 @@ static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats
 static bool flattens(const struct op *loop)
 {
 	while (loop && !attr_get(loop, "stream.pipeline"))
-		loop = flow_only_loop(loop->region[0]);
+		loop = timing_only_loop(loop->region[0]);
 	return loop != NULL;
 }
 

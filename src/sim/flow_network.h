@@ -135,7 +135,6 @@ uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost
 bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits */
 bool flow_is_port(const struct type *type);
 int64_t flow_trips(const struct op *loop);
-const struct op *flow_only_loop(const struct block *block);
 struct flow_access flow_access_of(const struct op *op);    /* value->data of the operand: its channel or port */
 bool flow_is_access(const struct op *op);
 void flow_wake(struct flow_network *network, struct flow_process *process);

@@ -93,13 +93,13 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 {
 	struct arena *arena = network->arena;
 	struct flow_pipe *pipe = ARENA_NEW(arena, struct flow_pipe);
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, "stream.pipeline") ? NULL : flow_only_loop(inner->region[0]))
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, "stream.pipeline") ? NULL : timing_only_loop(inner->region[0]))
 		pipe->levels++;
 	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
 	pipe->trips = ARENA_ARRAY(arena, int64_t, pipe->levels);
 	pipe->iterations = 1;
 	for (int i = 0; i < pipe->levels; i++) {
-		loop = i ? flow_only_loop(loop->region[0]) : loop;
+		loop = i ? timing_only_loop(loop->region[0]) : loop;
 		loop->region[0]->argument[0]->data = pipe->counter[i] = ARENA_NEW(arena, int64_t);
 		pipe->trips[i] = flow_trips(loop);
 		pipe->iterations *= pipe->trips[i];
