@@ -115,19 +115,8 @@ static void lower_bulk(struct design *design, const struct op *load)
 		join_ports(design, part, parts, out, sequence_words(image.order));
 }
 
-/* A shared loader: element by element, so that any tensor can stand beside any other. */
-struct shared {
-	const struct type *scalar;
-	struct process process;
-	struct value *port;
-	int64_t elements;         /* of the image so far */
-	VEC(const struct attr *) segments;
-	VEC(struct value *) narrow, wide;          /* casts to add: from, to */
-	VEC(int64_t) words;
-	VEC(int64_t) layers;
-};
-
-static void serve(struct shared *shared, const struct op *load)
+/* Element by element, so that any tensor can stand beside any other. */
+static void serve(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
 	struct design *design = p->design;
@@ -142,10 +131,7 @@ static void serve(struct shared *shared, const struct op *load)
 	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
 	if (lanes > 1) {
 		target = design_fifo(design, "s_elements", shared->scalar, words * lanes);
-		VEC_PUSH(module->arena, &shared->narrow, target);
-		VEC_PUSH(module->arena, &shared->wide, fifo);
-		VEC_PUSH(module->arena, &shared->words, words);
-		VEC_PUSH(module->arena, &shared->layers, design->layers);
+		shared_port_cast(shared, target, fifo, words);
 	}
 	int dims = image.order.dims + 1;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims);
@@ -166,47 +152,9 @@ static bool is_shared(const struct op *op, const struct type *scalar)
 	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar;
 }
 
-static bool any_shared(const struct block *block, const struct type *scalar)
-{
-	for (const struct op *op = block->first; op; op = op->next)
-		if (is_shared(op, scalar))
-			return true;
-	return false;
-}
-
-static void serve_block(struct shared *shared, const struct block *body)
-{
-	struct process *p = &shared->process;
-	for (const struct op *op = body->first; op; op = op->next) {
-		if (is_shared(op, shared->scalar))
-			serve(shared, op);
-		if (op->code != OP_FOR || !any_shared(op->region[0], shared->scalar))
-			continue;
-		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
-		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
-		process_layers(p);
-		serve_block(shared, op->region[0]);
-		process_close(p, 1);
-		p->layer = NULL;
-		p->design->layers = 0;
-	}
-}
-
 static void lower_shared(struct design *design, const struct block *body, const struct type *scalar)
 {
-	struct module *module = design->module;
-	const char *name = text_format(module->arena, "shared_%s", scalar->text);
-	struct shared shared = {.scalar = scalar, .process = process_new(design, text_format(module->arena, "load_%s", name))};
-	struct value *port = design_port(design, name, scalar, name, false);
-	shared.port = process_argument(&shared.process, port, "m");
-	serve_block(&shared, body);
-	process_finish(&shared.process);
-	design_buffer(design, name, scalar, shared.elements, (int)shared.segments.count, shared.segments.data);
-	for (size_t i = 0; i < shared.narrow.count; i++) {
-		design->layers = shared.layers.data[i];
-		add_cast(design, "cast", shared.narrow.data[i], shared.wide.data[i], shared.words.data[i]);
-	}
-	design->layers = 0;
+	shared_port_lower(design, body, text_format(design->module->arena, "shared_%s", scalar->text), &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
 }
 
 struct scalars {

@@ -148,19 +148,8 @@ static bool lower_append(struct design *design, const struct op *store)
 	return true;
 }
 
-/* The collector of small results. */
-struct collector {
-	const struct type *scalar;
-	struct process process;
-	struct value *port;
-	int64_t elements;
-	VEC(const struct attr *) segments;
-	VEC(struct value *) wide, narrow;
-	VEC(int64_t) words;
-	VEC(int64_t) layers;
-};
-
-static void collect(struct collector *c, const struct op *store)
+/* One result of those that share a collector. */
+static void collect(struct shared_port *c, const struct op *store)
 {
 	struct process *p = &c->process;
 	struct design *design = p->design;
@@ -176,10 +165,7 @@ static void collect(struct collector *c, const struct op *store)
 	struct value *fifo = stream_fifo(design, store->operand[0]), *source = fifo, *counter[2];
 	if (image.order.lanes > 1) {
 		source = design_fifo(design, "s_elements", c->scalar, elements);
-		VEC_PUSH(module->arena, &c->wide, fifo);
-		VEC_PUSH(module->arena, &c->narrow, source);
-		VEC_PUSH(module->arena, &c->words, image.words);
-		VEC_PUSH(module->arena, &c->layers, design->layers);
+		shared_port_cast(c, fifo, source, image.words);
 	}
 	int opened = process_nest(p, 1, &elements, 1, counter);
 	counter[1] = p->layer;
@@ -189,47 +175,10 @@ static void collect(struct collector *c, const struct op *store)
 	c->elements += elements * layers;
 }
 
-static bool any_shared(const struct block *block, const struct type *scalar)
-{
-	for (const struct op *op = block->first; op; op = op->next)
-		if (is_shared_store(op, scalar) || (op->code == OP_FOR && any_shared(op->region[0], scalar)))
-			return true;
-	return false;
-}
-
-static void collect_block(struct collector *c, const struct block *body)
-{
-	struct process *p = &c->process;
-	for (const struct op *op = body->first; op; op = op->next) {
-		if (is_shared_store(op, c->scalar))
-			collect(c, op);
-		if (op->code != OP_FOR || !any_shared(op->region[0], c->scalar))
-			continue;
-		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
-		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
-		process_layers(p);
-		collect_block(c, op->region[0]);
-		process_close(p, 1);
-		p->layer = NULL;
-		p->design->layers = 0;
-	}
-}
-
 static void lower_collector(struct design *design, const struct block *body, const struct type *scalar)
 {
-	struct module *module = design->module;
-	const char *name = text_format(module->arena, "results_%s", scalar->text);
-	struct collector c = {.scalar = scalar, .process = process_new(design, text_format(module->arena, "store_%s", name))};
-	struct value *port = design_port(design, name, scalar, name, true);
-	c.port = process_argument(&c.process, port, "m");
-	collect_block(&c, body);
-	process_finish(&c.process);
-	design_buffer(design, name, scalar, c.elements, (int)c.segments.count, c.segments.data);
-	for (size_t i = 0; i < c.wide.count; i++) {
-		design->layers = c.layers.data[i];
-		add_cast(design, "cast", c.wide.data[i], c.narrow.data[i], c.words.data[i]);
-	}
-	design->layers = 0;
+	struct shared_port collector = {.scalar = scalar, .writes = true, .takes = is_shared_store, .serve = collect};
+	shared_port_lower(design, body, text_format(design->module->arena, "results_%s", scalar->text), &collector);
 }
 
 /* Each element type that small results have, once, in program order. */

@@ -17,4 +17,22 @@ const struct attr *image_segment(struct design *design, bool output, int index, 
 const struct attr *plain_segment(struct design *design, bool output, int index, int64_t elements, int64_t offset);
 bool is_state(struct design *design, int input);
 const char *signature_name(struct design *design, bool output, int index);
+
+/* One process and one element-wide memory port that serve many loads, or many stores, in program order. */
+struct shared_port {
+	const struct type *scalar;
+	bool writes;
+	bool (*takes)(const struct op *op, const struct type *scalar);            /* is the op one of them? */
+	void (*serve)(struct shared_port *shared, const struct op *op);           /* adds its nest and its segments */
+	struct process process;
+	struct value *port;       /* as the process sees it */
+	int64_t elements;         /* of the image so far */
+	VEC(const struct attr *) segments;
+	VEC(struct value *) from, to;             /* casts that stand between elements and wider words */
+	VEC(int64_t) words, layers;
+};
+
+void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared);
+void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, int64_t words);   /* `words` of the wider side */
+
 #endif

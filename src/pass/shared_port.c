@@ -1,0 +1,51 @@
+#include "pass/memory.h"
+
+void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, int64_t words)
+{
+	struct design *design = shared->process.design;
+	struct arena *arena = design->module->arena;
+	VEC_PUSH(arena, &shared->from, from);
+	VEC_PUSH(arena, &shared->to, to);
+	VEC_PUSH(arena, &shared->words, words);
+	VEC_PUSH(arena, &shared->layers, design->layers);
+}
+
+static bool any(const struct shared_port *shared, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (shared->takes(op, shared->scalar))
+			return true;
+	return false;
+}
+
+static void serve_block(struct shared_port *shared, const struct block *body)
+{
+	struct process *p = &shared->process;
+	for (const struct op *op = body->first; op; op = op->next) {
+		if (shared->takes(op, shared->scalar))
+			shared->serve(shared, op);
+		if (op->code != OP_FOR || !any(shared, op->region[0]))
+			continue;
+		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
+		process_layers(p);
+		serve_block(shared, op->region[0]);
+		process_close(p, 1);
+		p->layer = NULL;
+		p->design->layers = 0;
+	}
+}
+
+void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared)
+{
+	shared->process = process_new(design, text_format(design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
+	shared->port = process_argument(&shared->process, design_port(design, name, shared->scalar, name, shared->writes), "m");
+	serve_block(shared, body);
+	process_finish(&shared->process);
+	design_buffer(design, name, shared->scalar, shared->elements, (int)shared->segments.count, shared->segments.data);
+	for (size_t i = 0; i < shared->from.count; i++) {
+		design->layers = shared->layers.data[i];
+		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->words.data[i]);
+	}
+	design->layers = 0;
+}
