@@ -28,7 +28,7 @@ static void every_platform_loads(void **state)
 	(void)state;
 	begin(&f);
 	int count = platform_names(f.arena, &names);
-	assert_int_equal(count, 3);
+	assert_int_equal(count, 4);
 	for (int i = 0; i < count; i++) {
 		const struct platform *platform = platform_load(f.arena, &f.diag, names[i]);
 		assert_non_null(platform);
