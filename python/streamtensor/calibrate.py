@@ -1,0 +1,146 @@
+"""Better integer weights from a few calibration prompts, by GPTQ (arXiv 2210.17323).
+
+GPTQ rounds a matrix column by column and lets the columns that are still to come make up for each error, weighted by the
+second moments of the layer's inputs. It was chosen over activation-aware scaling because it changes nothing but the
+integers: no norm or bias has to be rescaled, so every model that can be rounded can be calibrated. To it is added a search
+of each group's scale: the candidate with the least error, each column weighted by its input's second moment.
+
+Layers are done block after block, and a block sees inputs that the quantised blocks before it have made.
+"""
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+
+from . import quantise
+from .errors import Error
+from .quantise import Scheme, Weight
+
+METHODS = ("rtn", "gptq")
+DAMPING = 0.01                                   # of the mean of the moments' diagonal
+SHRINK = [1 - step / 20 for step in range(11)]   # candidates for a scale, as parts of the largest value's
+_BLOCK = 128                                     # columns between two updates of all that follow
+
+
+class _Reached(Exception):
+    """The forward pass has passed the last layer whose inputs are wanted."""
+
+
+def weights(module: nn.Module, scheme: Scheme, method: str, prompts: Iterable[torch.Tensor],
+            progress: Callable[[float], None] = lambda _: None) -> dict[str, Weight]:
+    """The integer weights of all contractions. prompts: ids, 1 x tokens each; round-to-nearest needs none."""
+    if method not in METHODS:
+        raise Error(f"there is no method '{method}'", f"accepted are {', '.join(METHODS)}")
+    if method == "rtn":
+        return quantise.rounded(module, scheme)
+    return _gptq(module, scheme, list(prompts), progress)
+
+
+def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
+    if not prompts:
+        raise Error("gptq needs calibration prompts", "method rtn needs none")
+    found: dict[str, Weight] = {}
+    bits = {name: quantise.bits_of(module, layer, scheme) for name, layer in quantise.contractions(module).items()}
+    blocks = _blocks(module, [name for name, b in bits.items() if b])
+    for i, names in enumerate(blocks):
+        moments = _moments(quantise.applied(module, scheme, found), names, prompts)
+        layers = quantise.contractions(module)
+        for name in names:
+            found[name] = gptq(quantise.matrix(layers[name]), moments[name], bits[name], scheme.group)
+        progress((i + 1) / len(blocks))
+    return found
+
+
+def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
+    """The names by element of the longest list of layers, in order; what is in none of them comes last."""
+    lists = [(name, child) for name, child in module.named_modules() if isinstance(child, nn.ModuleList)]
+    if not lists:
+        return [names]
+    stem, longest = max(lists, key=lambda item: len(item[1]))
+    parts = [[name for name in names if name.startswith(f"{stem}.{i}.")] for i in range(len(longest))]
+    rest = [name for name in names if not any(name in part for part in parts)]
+    return [part for part in (*parts, rest) if part]
+
+
+def _moments(module: nn.Module, names: list[str], prompts) -> dict[str, torch.Tensor]:
+    """The sum of x x^T over all inputs x of each layer."""
+    layers = {layer: name for name, layer in quantise.contractions(module).items() if name in names}
+    extents = {name: quantise.matrix(layer).shape[1] for layer, name in layers.items()}
+    found = {name: torch.zeros(extent, extent) for name, extent in extents.items()}
+    missing = set()
+
+    def see(layer, inputs):
+        x = inputs[0].detach().float().flatten(0, -2)
+        found[layers[layer]] += x.T @ x
+        missing.discard(layers[layer])
+
+    def seen(layer, *_):
+        if not missing:
+            raise _Reached
+
+    hooks = [hook for layer in layers for hook in (layer.register_forward_pre_hook(see), layer.register_forward_hook(seen))]
+    try:
+        with torch.no_grad():
+            for prompt in prompts:
+                missing.update(names)
+                try:
+                    module(prompt)
+                except _Reached:
+                    pass
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
+
+
+def gptq(weight: torch.Tensor, moments: torch.Tensor, bits: int, group: int | None) -> Weight:
+    """weight: outputs x inputs; moments: inputs x inputs."""
+    weight, top = weight.detach().float().clone(), quantise.limit(bits)
+    size, columns = group or weight.shape[1], weight.shape[1]
+    importance = moments.diagonal().float().clone()
+    inverse = _inverse_factor(moments)
+    q = torch.zeros(weight.shape, dtype=torch.int8)
+    scales = []
+    for start in range(0, columns, min(size, _BLOCK)):
+        stop = min(start + min(size, _BLOCK), columns)
+        if start % size == 0:
+            end = min(start + size, columns)
+            scales.append(_best_scale(weight[:, start:end], importance[start:end], top))
+        errors = _round_block(weight, q, inverse, scales[-1], start, stop, top)
+        weight[:, stop:] -= errors @ inverse[start:stop, stop:]
+    return Weight(q, torch.stack(scales, 1), size)
+
+
+def _round_block(weight, q, inverse, scale, start, stop, top) -> torch.Tensor:
+    """Rounds the columns [start, stop); returns their errors, each divided by its diagonal element."""
+    errors = torch.empty(weight.shape[0], stop - start)
+    for column in range(start, stop):
+        q[:, column] = quantise.to_integers(weight[:, column], scale, top)
+        error = (weight[:, column] - q[:, column].float() * scale.float()) / inverse[column, column]
+        errors[:, column - start] = error
+        weight[:, column + 1:stop] -= error.unsqueeze(1) * inverse[column, column + 1:stop]
+    return errors
+
+
+def _inverse_factor(moments: torch.Tensor) -> torch.Tensor:
+    """The upper Cholesky factor of the inverse of the damped moments."""
+    damped = moments.double()
+    mean = damped.diagonal().mean()
+    damped = damped + torch.eye(len(damped), dtype=torch.float64) * (DAMPING * mean if mean > 0 else 1.0)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped))
+    return torch.linalg.cholesky(inverse, upper=True).float()
+
+
+def _best_scale(part: torch.Tensor, importance: torch.Tensor, top: int) -> torch.Tensor:
+    """One f16 scale for each row of `part`."""
+    largest = part.abs().amax(1)
+    best = least = None
+    for shrink in SHRINK:
+        scale = quantise.f16_scale(largest * shrink, top)
+        rounded = quantise.to_integers(part, scale.unsqueeze(1), top).float() * scale.float().unsqueeze(1)
+        error = ((part - rounded).square() * importance).sum(1)
+        if best is None:
+            best, least = scale, error
+        better = error < least
+        best, least = torch.where(better, scale, best), torch.where(better, error, least)
+    return best
