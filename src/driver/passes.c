@@ -13,11 +13,13 @@ const struct pass passes[] = {
 #define PASS(name, from, to, numeric, needs, guarantees) {#name, name, from, to, numeric, needs, guarantees}
 	PASS(name_arguments, T, T, EXACT, "a module as imported", "every argument and result of main has a name and a role"),
 	PASS(fold_views, T, T, ORDER, "linalg and views of static shape", "kernels over root tensors, no views"),
+	PASS(count_unfused, T, T, EXACT, "kernels", "the module says what its intermediates take before elementwise fusion"),
 	PASS(demote_f64, T, T, APPROXIMATE, "kernels", "no f64 inside"),
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
 	PASS(split_sliced, T, T, EXACT, "kernels", "a result that is read in disjoint slices is made in slices"),
 	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels stand inside their readers or makers; no work is done twice"),
 	PASS(roll_layers, T, T, EXACT, "fused kernels", "identical layers are one scf.for that feeds the hidden state back"),
+	PASS(count_fused, T, T, EXACT, "rolled layers", "the module says what its intermediates take after elementwise fusion"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
 	PASS(split_posts, T, T, EXACT, "fused kernels", "wide reductions have no costly operation after the sum"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),

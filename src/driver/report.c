@@ -57,6 +57,9 @@ struct report report_make(struct session *session, const char *name)
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
 	count_channels(&report);
+	report.unfused = intermediates_noted(session->module, "stream.unfused");
+	report.fused = intermediates_noted(session->module, "stream.fused");
+	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
 	double per_ms = platform->clock_mhz * 1e3;
 	report.model_ms = (double)report.time.most / per_ms + platform->launch_us / 1e3;

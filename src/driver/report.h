@@ -2,6 +2,7 @@
 #ifndef STC_REPORT_H
 #define STC_REPORT_H
 #include "driver/session.h"
+#include "model/intermediates.h"
 #include "model/timing.h"
 
 struct memories {             /* channels of one kind */
@@ -16,6 +17,8 @@ struct report {
 	struct design_cost cost;
 	struct design_time time;
 	struct memories fifos, converters;
+	struct intermediates unfused, fused;      /* of a layer; kernels 0: unknown */
+	struct on_chip on_chip;
 	bool decodes;             /* it has states: one launch makes one token */
 	int64_t context;          /* rows of its states; 0: none */
 	double host_bytes;        /* weights and states, each once */
@@ -31,5 +34,8 @@ void report_simulate(struct session *session, struct report *report);     /* if 
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_json(const struct report *report, struct text *out);
 void report_text(const struct report *report, struct text *out);
+void report_layer_json(const struct report *report, struct text *out);     /* what a layer keeps on chip, and why; in report_layer.c */
+void report_layer_text(const struct report *report, struct text *out);
+void report_string(struct text *out, const char *text);                   /* as JSON spells it */
 void report_timing(const struct session *session, double packed_bytes, struct text *out);
 #endif

@@ -14,7 +14,7 @@ static void add_resources(struct text *out, const char *key, struct resources r)
 		 (long long)r.dsp, (long long)r.bram18, (long long)r.uram);
 }
 
-static void add_string(struct text *out, const char *text)
+void report_string(struct text *out, const char *text)
 {
 	text_add(out, "\"");
 	for (; *text; text++)
@@ -83,7 +83,7 @@ void report_json(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
 	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ", SCHEMA, STC_VERSION, DESIGN_VERSION);
-	add_string(out, report->name);
+	report_string(out, report->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"none\",\n", platform->name, platform->clock_mhz);
 	if (report->context)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
@@ -96,8 +96,7 @@ void report_json(const struct report *report, struct text *out)
 	add_resources(out, "available", platform_total(platform));
 	add_dies(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
-	text_add(out, "  \"intermediates\": {\"on_chip_bytes\": %lld},\n", (long long)(report->fifos.bytes + report->converters.bytes));
-	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld},\n", report->converters.count, (long long)report->converters.bytes);
+	report_layer_json(report, out);
 	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"max_depth\": %lld},\n", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.most_depth);
 	add_kernels(out, report);
 	text_add(out, "}\n");

@@ -1,10 +1,11 @@
 /* Channels, memory ports and buffers of the design under construction. */
 #include "pass/process.h"
 
-static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type)
+static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type, bool in_layer)
 {
 	struct op *op = op_new(design->module, code, NOWHERE, 0, NULL, 1, &type);
 	attr_set(design->module, op, "name", attr_string(design->module, text_format(design->module->arena, "%s_%d", name, design->serial++)));
+	attr_set(design->module, op, "stream.layer", in_layer ? attr_unit(design->module) : NULL);
 	if (design->last_channel && design->last_channel->next)
 		op_insert_before(design->last_channel->next, op);
 	else if (!design->last_channel && design->block->first)
@@ -17,12 +18,12 @@ static struct value *add_channel(struct design *design, enum op_code code, const
 
 struct value *design_fifo(struct design *design, const char *name, const struct type *word, int64_t depth)
 {
-	return add_channel(design, OP_FIFO, name, type_channel(design->module, TYPE_FIFO, word, depth < 2 ? 2 : depth));
+	return add_channel(design, OP_FIFO, name, type_channel(design->module, TYPE_FIFO, word, depth < 2 ? 2 : depth), design->layers > 0);
 }
 
 struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth)
 {
-	return add_channel(design, OP_BLOCKS, name, type_channel(design->module, TYPE_BLOCKS, block, depth));
+	return add_channel(design, OP_BLOCKS, name, type_channel(design->module, TYPE_BLOCKS, block, depth), design->layers > 0);
 }
 
 struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write)
@@ -52,6 +53,29 @@ void design_buffer(struct design *design, const char *name, const struct type *w
 	VEC_PUSH(module->arena, &design->buffers, attr_dictionary(module, 4, items));
 }
 
+void design_prefetch(struct design *design, struct value *fifo)
+{
+	attr_set(design->module, fifo->def, "stream.prefetch", attr_unit(design->module));
+}
+
+/* Are the words on their way from memory, computed by no kernel? */
+static bool from_memory(const struct value *stream)
+{
+	const struct op *def = stream->def;
+	if (!def || (def->code != OP_CAST && def->code != OP_CONVERT && def->code != OP_FORK && def->code != OP_CHOOSE))
+		return def && (def->code == OP_LOAD || def->code == OP_GATHER);
+	for (int j = 0; j < def->operands; j++)
+		if (!from_memory(def->operand[j]))
+			return false;
+	return true;
+}
+
+static bool flows_in_layer(const struct value *stream)
+{
+	const struct op *parent = stream->def ? stream->def->parent->parent : stream->block->parent;
+	return parent->code == OP_FOR;
+}
+
 /* A stream becomes a FIFO that holds all words of one launch, or of one layer: then the processes can run one after the other, in the order of the
  * stream-level ops and layer by layer, and no process ever finds a FIFO full.  A network of processes that only read and write FIFOs and
  * that has one schedule that ends, ends under every schedule (Kahn), so nothing deadlocks.  size_fifos shortens those that need less. */
@@ -61,7 +85,12 @@ struct value *stream_fifo(struct design *design, const struct value *stream)
 	if (!writable->data) {
 		const struct type *type = stream->type;
 		const char *name = stream->def && stream->def->code == OP_KERNEL ? stream->def->kernel->name : stream->def ? op_info[stream->def->code].name + 7 : "layer";
-		writable->data = design_fifo(design, text_format(design->module->arena, "s_%s", name), stream_word(design->module, type), itensor_tiles(type->itensor));
+		int64_t words = itensor_tiles(type->itensor);
+		const struct type *fifo = type_channel(design->module, TYPE_FIFO, stream_word(design->module, type), words < 2 ? 2 : words);
+		struct value *channel = add_channel(design, OP_FIFO, text_format(design->module->arena, "s_%s", name), fifo, flows_in_layer(stream));
+		if (from_memory(stream))
+			design_prefetch(design, channel);
+		writable->data = channel;
 	}
 	return writable->data;
 }

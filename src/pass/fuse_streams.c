@@ -4,7 +4,7 @@
  * reached, frees nothing here.  What helps is to cut edges, largest buffer first, since each cut costs two memory ports whatever it saves.
  * Needs: streams.  Guarantees: converters fit the budget (C_max: --on-chip, else the platform's memory), or a diagnostic says what the least would be.  Exact. */
 #include "model/platform.h"
-#include "pass/streams.h"
+#include "pass/explain.h"
 
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
@@ -16,19 +16,13 @@ struct converters {
 	int64_t bytes;
 };
 
-static int64_t converter_bytes(const struct op *op)
-{
-	int64_t elements = attr_integer_or(op, "buffer", 0) * attr_integer_or(op, "halves", 1);
-	return attr_get(op, "cut") ? 0 : elements * ((type_bits(type_scalar(op->result[0]->type)) + 7) / 8);
-}
-
 static void collect(struct op *op, void *context)
 {
 	struct converters *converters = context;
 	if (op->code != OP_CONVERT)
 		return;
 	VEC_PUSH(converters->arena, &converters->list, op);
-	converters->bytes += converter_bytes(op);
+	converters->bytes += attr_get(op, "cut") ? 0 : converter_bytes(op);
 }
 
 static int64_t budget_of(const struct pass_context *context)
@@ -43,7 +37,7 @@ static struct op *largest(const struct converters *converters)
 	struct op *best = NULL;
 	for (size_t i = 0; i < converters->list.count; i++) {
 		struct op *op = converters->list.data[i];
-		if (!attr_integer_or(op, "shared", 0) && converter_bytes(op) && (!best || converter_bytes(op) > converter_bytes(best)))
+		if (!attr_get(op, "cut") && !attr_integer_or(op, "shared", 0) && converter_bytes(op) && (!best || converter_bytes(op) > converter_bytes(best)))
 			best = op;
 	}
 	return best;
@@ -63,5 +57,6 @@ bool fuse_streams(struct pass_context *context, struct module *module)
 		converters.bytes -= converter_bytes(op);
 		attr_set(module, op, "cut", attr_unit(module));
 	}
+	explain_converters(module);
 	return true;
 }

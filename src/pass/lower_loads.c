@@ -109,6 +109,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 		if (is_state(design, source.input[0]))
 			remember_state(design, &source, name, image.words * lanes);
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
+		design_prefetch(design, part[i]);
 		add_loader(design, design_port(design, name, word, name, false), part[i], &image, &source);
 	}
 	if (parts > 1)
@@ -131,6 +132,7 @@ static void serve(struct shared_port *shared, const struct op *load)
 	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
 	if (lanes > 1) {
 		target = design_fifo(design, "s_elements", shared->scalar, words * lanes);
+		design_prefetch(design, target);
 		shared_port_cast(shared, target, fifo, words);
 	}
 	int dims = image.order.dims + 1;

@@ -73,6 +73,7 @@ static void finish(struct design *design)
 	attr_set(module, design->function, "arg_attrs", attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
 	attr_set(module, design->function, "stream.inputs", attr_get(design->source, "stream.inputs"));
 	attr_set(module, design->function, "stream.outputs", attr_get(design->source, "stream.outputs"));
+	attr_set(module, design->function, "stream.converters", attr_get(design->source, "stream.converters"));
 	attr_set(module, design->function, "stream.buffers", attr_array(module, (int)design->buffers.count, design->buffers.data));
 }
 

@@ -15,11 +15,13 @@ struct pass_context {
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);
 bool fold_views(struct pass_context *context, struct module *module);
+bool count_unfused(struct pass_context *context, struct module *module);
 bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
 bool split_sliced(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
+bool count_fused(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_posts(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);

@@ -70,6 +70,7 @@ struct value *design_fifo(struct design *design, const char *name, const struct 
 struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth);
 struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write);
 void design_buffer(struct design *design, const char *name, const struct type *word, int64_t words, int segments, const struct attr *const *segment);
+void design_prefetch(struct design *design, struct value *fifo);          /* its words are on their way from memory: no intermediate of the model */
 struct value *stream_fifo(struct design *design, const struct value *stream);             /* the FIFO of a stream-level value */
 /* name and role of the signature entry, from stream.inputs / stream.outputs of the source */
 const struct attr *signature_of(const struct design *design, bool output, int index);
