@@ -46,18 +46,18 @@ template <class T> inline T st_min(T a, T b)
 	return a < b ? a : b;
 }
 
-/* NaN gives 0. */
-template <class T> inline T st_saturate(float a)
+/* To a type of W bits; NaN gives 0. */
+template <class T, int W> inline T st_saturate(float a)
 {
-	const std::uint64_t half = static_cast<std::uint64_t>(1) << (8 * sizeof(T) - 2);
+	const std::uint64_t half = static_cast<std::uint64_t>(1) << (W - 2);
 	const float limit = static_cast<float>(half) * 2.0f;
-	const T most = static_cast<T>(half - 1 + half);
+	const std::int64_t most = static_cast<std::int64_t>(half - 1 + half);
 
 	if (a != a)
 		return T(0);
 	if (a >= limit)
-		return most;
-	return a < -limit ? static_cast<T>(-most - 1) : static_cast<T>(a);
+		return static_cast<T>(most);
+	return static_cast<T>(a < -limit ? -most - 1 : static_cast<std::int64_t>(a));
 }
 
 /* A row number as an array index: indices are int, and clamped after this, so that cutting them off changes nothing. */

@@ -113,6 +113,42 @@ static inline float st_round_even(float x)
 	return a < 8388608.0f ? st_copysign(r, x) : x;
 }
 
+/* The upper half of a float, to nearest even. */
+static inline uint16_t st_bf16_bits(float x)
+{
+	uint32_t bits = st_bits(x);
+
+	if (x != x)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* IEEE half, to nearest even; subnormals are multiples of 2^-24. */
+static inline uint16_t st_f16_bits(float x)
+{
+	uint32_t bits = st_bits(x), sign = bits >> 16 & 0x8000u;
+	float size = st_float(bits & ~ST_SIGN_BIT);
+
+	if (x != x)
+		return (uint16_t)(sign | 0x7e00u);
+	if (size >= 65520.0f)
+		return (uint16_t)(sign | 0x7c00u);
+	if (size < 6.103515625e-05f)
+		return (uint16_t)(sign | (uint32_t)st_round_even(size * 16777216.0f));
+	return (uint16_t)(sign | (((bits & ~ST_SIGN_BIT) + 0xfffu + (bits >> 13 & 1u) - (112u << 23)) >> 13));
+}
+
+static inline float st_f16_value(uint16_t bits)
+{
+	uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, fraction = bits & 0x3ffu;
+
+	if (exponent == 31)
+		return st_float(sign | ST_INF_BITS | fraction << 13);
+	if (exponent == 0)
+		return st_float(sign | st_bits((float)fraction / 16777216.0f));
+	return st_float(sign | (exponent + 112u) << 23 | fraction << 13);
+}
+
 static inline float st_floor(float x)
 {
 	float r = st_round_even(x);

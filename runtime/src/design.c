@@ -80,12 +80,12 @@ static bool has_bytes(struct design *design, const struct design_tensor *tensor,
 
 static size_t segment_at(const struct segment *segment)
 {
-	return (size_t)(segment->offset * segment->image_bytes);
+	return (size_t)(segment->halves ? segment->offset / 2 : segment->offset * segment->image_bytes);
 }
 
 static size_t segment_size(const struct segment *segment)
 {
-	return (size_t)(segment_elements(segment) * segment->image_bytes);
+	return (size_t)segment_bytes(segment, segment_elements(segment));
 }
 
 static bool is_of(const struct design *design, const struct design_segment *segment, const struct design_tensor *tensor)

@@ -12,7 +12,7 @@ static const struct {
 	const char *name, *npy;
 	int bytes;
 } dtypes[] = {
-	{"f32", "f4", 4}, {"f64", "f8", 8}, {"f16", "f2", 2}, {"bf16", NULL, 2}, {"i64", "i8", 8}, {"i32", "i4", 4}, {"i16", "i2", 2}, {"i8", "i1", 1}, {"i1", "b1", 1},
+	{"f32", "f4", 4}, {"f64", "f8", 8}, {"f16", "f2", 2}, {"bf16", NULL, 2}, {"i64", "i8", 8}, {"i32", "i4", 4}, {"i16", "i2", 2}, {"i8", "i1", 1}, {"i4", "i1", 1}, {"i1", "b1", 1},
 };
 #define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
 
@@ -182,7 +182,7 @@ static bool read_conditions(struct design *design, const struct json *list, stru
 	return true;
 }
 
-static bool read_segment(struct design *design, const struct json *entry, int buffer, int element_bytes)
+static bool read_segment(struct design *design, const struct json *entry, int buffer, int element_bytes, bool halves)
 {
 	struct design_segment made = {.buffer = buffer, .tensor = -1};
 	struct segment *segment = &made.segment;
@@ -190,6 +190,7 @@ static bool read_segment(struct design *design, const struct json *entry, int bu
 	segment->name = json_text(entry, "name");
 	segment->role = json_text(entry, "role");
 	segment->image_bytes = element_bytes;
+	segment->halves = halves;
 	bool fine = segment->name && segment->role && in_range(json_get(entry, "offset"), 0, BYTES_MOST, &segment->offset) &&
 		    in_range(json_get(entry, "base"), -BYTES_MOST, BYTES_MOST, &segment->base) && read_integers(design, trips, -1, &segment->trip);
 	segment->dims = fine ? trips->count : 0;
@@ -202,7 +203,7 @@ static bool read_segment(struct design *design, const struct json *entry, int bu
 		return damaged(design, text_format(design->arena, "has a segment of '%s', which is no input or output", segment->name));
 	const struct design_tensor *tensor = &design->tensors.data[made.tensor];
 	segment->host_bytes = tensor->element_bytes;
-	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes, (int64_t)design->program.buffer[buffer].bytes / element_bytes))
+	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes, (int64_t)design->program.buffer[buffer].bytes * (halves ? 2 : 1) / element_bytes))
 		return damaged(design, text_format(design->arena, "has a segment of '%s' that reaches beyond the tensor or its buffer", segment->name));
 	VEC_PUSH(design->arena, &design->segments, made);
 	return true;
@@ -228,8 +229,9 @@ static bool read_buffer(struct design *design, const struct json *entry, int ind
 	buffer->bytes = (size_t)bytes;
 	const char *file = text_format(design->arena, "weights/%s.bin", buffer->name);
 	buffer->file = file_listed(design, file) ? text_format(design->arena, "%s/%s", design->folder, file) : NULL;
+	bool halves = !strcmp(dtypes[dtype].name, "i4");      /* two elements a byte */
 	for (const struct json *segment = segments->first; segment; segment = segment->next)
-		if (!read_segment(design, segment, index, dtypes[dtype].bytes))
+		if (!read_segment(design, segment, index, dtypes[dtype].bytes, halves))
 			return false;
 	return true;
 }

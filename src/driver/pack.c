@@ -23,7 +23,9 @@ struct source {               /* a segment and what it is packed from */
 
 struct image_file {
 	const char *path, *place;
-	int64_t elements, element_bytes;
+	int64_t elements;
+	int element_bytes;
+	bool halves;              /* two elements a byte */
 	VEC(struct source) sources;
 	int reason;               /* errno */
 	char hash[65];
@@ -55,7 +57,7 @@ static const struct attr *input_named(const struct module *module, const char *n
 	return NULL;
 }
 
-static struct segment read_segment(struct arena *arena, const struct attr *attr, const struct type *host, int64_t element_bytes)
+static struct segment read_segment(struct arena *arena, const struct attr *attr, const struct type *host, const struct image_file *file)
 {
 	const struct attr *conditions = attr_item(attr, "conditions"), *trips = attr_item(attr, "trips");
 	int count = conditions ? conditions->count : 0, row = trips->count + 1;
@@ -65,7 +67,7 @@ static struct segment read_segment(struct arena *arena, const struct attr *attr,
 	return (struct segment){
 		.name = attr_item(attr, "name")->text, .role = attr_item(attr, "role")->text, .offset = attr_item(attr, "offset")->integer,
 		.base = attr_item(attr, "base")->integer, .dims = trips->count, .trip = trips->integers, .stride = attr_item(attr, "strides")->integers,
-		.conditions = count, .condition = rows, .host_bytes = (int)(emit_bytes(host) / type_elements(host)), .image_bytes = (int)element_bytes,
+		.conditions = count, .condition = rows, .host_bytes = (int)(emit_bytes(host) / type_elements(host)), .image_bytes = file->element_bytes, .halves = file->halves,
 	};
 }
 
@@ -88,7 +90,8 @@ static const void *segment_data(struct packing *p, const struct attr *segment, c
 static bool plan_file(struct packing *p, const struct attr *buffer)
 {
 	const struct attr *segments = attr_item(buffer, "segments"), *word = attr_item(buffer, "word");
-	struct image_file file = {.element_bytes = emit_bytes(word->type) / type_elements(word->type)};
+	struct image_file file = {.halves = emit_bytes(word->type) < type_elements(word->type)};
+	file.element_bytes = file.halves ? 1 : (int)(emit_bytes(word->type) / type_elements(word->type));
 	file.elements = attr_item(buffer, "words")->integer * type_elements(word->type);
 	for (int s = 0; s < segments->count; s++) {
 		const struct attr *segment = segments->items[s].value, *input = input_named(p->module, attr_item(segment, "name")->text);
@@ -98,7 +101,7 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 			return false;
 		if (!data)
 			continue;
-		struct source source = {read_segment(p->arena, segment, attr_item(input, "type")->type, file.element_bytes), data};
+		struct source source = {read_segment(p->arena, segment, attr_item(input, "type")->type, &file), data};
 		VEC_PUSH(p->arena, &file.sources, source);
 	}
 	if (!file.sources.count)
@@ -111,9 +114,14 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 
 /* ---- writing */
 
+static int64_t bytes_of(const struct image_file *file, int64_t elements)
+{
+	return file->halves ? elements / 2 : elements * file->element_bytes;
+}
+
 static void fill_chunk(const struct image_file *file, char *chunk, int64_t first, int64_t count)
 {
-	memset(chunk, 0, (size_t)(count * file->element_bytes));
+	memset(chunk, 0, (size_t)bytes_of(file, count));
 	for (size_t s = 0; s < file->sources.count; s++) {
 		const struct segment *segment = &file->sources.data[s].segment;
 		int64_t begin = segment->offset, end = begin + segment_elements(segment);
@@ -144,7 +152,7 @@ static int write_image(struct worker *worker, struct image_file *file)
 	blake2_start(&hash);
 	for (int64_t first = 0; first < file->elements && !reason; first += step) {
 		int64_t count = file->elements - first < step ? file->elements - first : step;
-		size_t bytes = (size_t)(count * file->element_bytes);
+		size_t bytes = (size_t)bytes_of(file, count);
 		fill_chunk(file, worker->chunk, first, count);
 		blake2_add(&hash, worker->chunk, bytes);
 		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
@@ -169,7 +177,7 @@ static void *work(void *argument)
 static int by_size(const void *left, const void *right)
 {
 	const struct image_file *a = left, *b = right;
-	int64_t difference = b->elements * b->element_bytes - a->elements * a->element_bytes;
+	int64_t difference = bytes_of(b, b->elements) - bytes_of(a, a->elements);
 	return difference ? difference < 0 ? -1 : 1 : strcmp(a->path, b->path);
 }
 
@@ -206,7 +214,7 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 		if (file->reason)
 			return output_error(output, file->path, file->reason);
 		output_record(output, file->path, file->hash);
-		total += file->elements * file->element_bytes;
+		total += bytes_of(file, file->elements);
 	}
 	if (bytes)
 		*bytes = total;

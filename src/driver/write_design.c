@@ -11,6 +11,8 @@ static const struct {
 } headers[] = {
 	{"runtime/include/st_math.h", "hls/st_math.h"},
 	{"runtime/include/st_integer.h", "hls/st_integer.h"},
+	{"runtime/include/st_narrow.h", "hls/st_narrow.h"},
+	{"runtime/include/ap_int.h", "hls/csim/ap_int.h"},
 	{"runtime/include/st_fibre.h", "hls/csim/st_fibre.h"},
 	{"runtime/include/hls_stream.h", "hls/csim/hls_stream.h"},
 	{"runtime/include/hls_streamofblocks.h", "hls/csim/hls_streamofblocks.h"},

@@ -27,6 +27,6 @@ struct memory_port {
 };
 struct memory_port emit_port(const struct op *function, int argument);
 int emit_ports(const struct module *module);
-int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte */
+int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of several */
 
 #endif

@@ -4,9 +4,10 @@
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
 	"#include \"hls_vector.h\"\n"
-	"%s"
+	"%s%s"
 	"#include \"st_integer.h\"\n"
 	"#include \"st_math.h\"\n"
+	"%s"
 	"\n"
 	"#ifndef ST_PROCESS\n"
 	"#define ST_PROCESS(f, ...) f(__VA_ARGS__)\n"
@@ -23,6 +24,8 @@ int emit_ports(const struct module *module)
 int64_t emit_bytes(const struct type *type)
 {
 	int64_t bits = type_bits(type_scalar(type));
+	if (hls_is_packed(type))
+		return type_elements(type) / 2;
 	return type_elements(type) * (bits < 8 ? 1 : bits / 8);
 }
 
@@ -115,7 +118,7 @@ static void write_top(struct emitter *e, const char *top, struct text *out)
 	text_add(out, "extern \"C\" void %s(", top);
 	for (int i = 0; i < body->arguments; i++) {
 		struct memory_port port = emit_port(e->main, i);
-		text_add(out, "%s%s%s *%s", i ? ", " : "", port.write ? "" : "const ", hls_type(e, port.word), hls_spelling(e, body->argument[i])->text);
+		text_add(out, "%s%s%s *%s", i ? ", " : "", port.write ? "" : "const ", hls_port_type(e, port.word), hls_spelling(e, body->argument[i])->text);
 	}
 	text_add(out, ")\n{\n");
 	write_interface(e, out);
@@ -155,7 +158,7 @@ bool emit_hls(struct module *module, const char *top, struct text *out)
 			hls_process(&e, op);
 	e.process = NULL;
 	write_top(&e, top, &region);
-	text_add(out, head, has_blocks(e.main) ? "#include \"hls_streamofblocks.h\"\n" : "");
+	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", has_blocks(e.main) ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
 	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);

@@ -9,6 +9,7 @@ struct spelling {
 	bool atomic;              /* text needs no brackets around it */
 	bool splat;               /* a word whose lanes all are `text` */
 	bool lanes;               /* a word that exists only inside the open lane loop, where one lane is called `text` */
+	bool factor;              /* text lacks its sign extension: only a product reads it, which is then one of narrow numbers */
 	int lane_uses;            /* uses inside the open lane loop */
 };
 
@@ -27,6 +28,7 @@ struct emitter {
 	struct text typedefs, helpers;
 	struct map made;          /* helper functions already emitted */
 	bool failed;
+	bool narrow;              /* half floats or 4-bit integers are used */
 	/* the process at hand */
 	struct op *process;
 	struct names names;
@@ -44,6 +46,9 @@ const char *names_add(struct names *names, const char *prefix, const char *name)
 
 /* Types. */
 const char *hls_type(struct emitter *e, const struct type *type);                      /* of a scalar, a word or a block; makes the typedef */
+const char *hls_port_type(struct emitter *e, const struct type *word);                 /* of a memory port's word: 4-bit integers lie there two a byte, a single one in a byte */
+bool hls_is_half(const struct type *scalar);                                           /* f16, bf16 */
+bool hls_is_packed(const struct type *word);                                           /* two elements a byte in memory */
 int64_t word_lanes(const struct type *type);                                           /* 1: a scalar */
 void hls_fail(struct emitter *e, const struct op *op, const char *what);
 

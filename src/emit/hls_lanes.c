@@ -75,12 +75,29 @@ static struct spelling split_lane(struct emitter *e, const struct op *op)
 	return (struct spelling){.text = text_format(e->arena, "%s[%s]", word->text, at), .atomic = true};
 }
 
+/* A multiplier is as wide as its operands: products of sign-extended numbers are written on the numbers themselves. */
+static bool is_narrow_product(struct emitter *e, const struct op *op)
+{
+	if (op->code != OP_MULI || !hls_spelling(e, op->operand[0])->factor || !hls_spelling(e, op->operand[1])->factor)
+		return false;
+	int bits = 0;
+	for (int i = 0; i < 2; i++)
+		bits += type_scalar(op->operand[i]->def->operand[0]->type)->width;
+	return bits <= type_scalar(op->result[0]->type)->width;
+}
+
 static struct spelling lane_expression(struct emitter *e, const struct op *op)
 {
 	const char *operand[3];
 	bool atomic[3];
 	if (op->code == OP_SPLIT_LANES)
 		return split_lane(e, op);
+	if (is_narrow_product(e, op)) {
+		for (int i = 0; i < 2; i++)
+			operand[i] = lane_operand(e, op, i, &atomic[i]);
+		const char *type = hls_type(e, type_scalar(op->result[0]->type));
+		return (struct spelling){.text = text_format(e->arena, "(%s)(%s * %s)", type, operand[0], operand[1])};
+	}
 	for (int i = 0; i < op->operands; i++)
 		operand[i] = lane_operand(e, op, i, &atomic[i]);
 	if (op->code == OP_BROADCAST)
@@ -115,6 +132,14 @@ static bool can_move(struct emitter *e, size_t at)
 	return false;
 }
 
+static bool feeds_product(struct emitter *e, size_t at)
+{
+	size_t i = at + 1;
+	while (i < e->group.count && !uses(e->group.data[i], e->group.data[at]->result[0]))
+		i++;
+	return i < e->group.count && e->group.data[i]->code == OP_MULI;
+}
+
 static void write_operation(struct emitter *e, size_t at)
 {
 	struct op *op = e->group.data[at];
@@ -133,6 +158,10 @@ static void write_operation(struct emitter *e, size_t at)
 	if (op->result[0]->uses == 1 && strlen(expression.text) <= INLINE_MOST && can_move(e, at)) {
 		spelling->text = expression.text;
 		spelling->atomic = expression.atomic;
+		if (op->code == OP_EXTSI && type_scalar(op->operand[0]->type)->width > 1 && feeds_product(e, at)) {
+			spelling->text = hls_bracket(e->arena, &(struct spelling){.text = lane_operand(e, op, 0, &spelling->atomic), .atomic = spelling->atomic});
+			spelling->factor = spelling->atomic = true;
+		}
 		return;
 	}
 	spelling->text = hls_value_name(e, op);

@@ -78,18 +78,36 @@ int64_t word_lanes(const struct type *type)
 	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
 }
 
+bool hls_is_half(const struct type *scalar)
+{
+	return type_is_real(scalar) && scalar->width == 16;
+}
+
+bool hls_is_packed(const struct type *word)
+{
+	return word_lanes(word) > 1 && type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4;
+}
+
 static const char *scalar_name(struct emitter *e, const struct type *type)
 {
 	if (type->kind == TYPE_INDEX)
 		return "int";
 	if (type->kind == TYPE_FLOAT && type->width == 32)
 		return "float";
+	if (hls_is_half(type)) {
+		e->narrow = true;
+		return type->kind == TYPE_BFLOAT ? "st_bf16" : "st_f16";
+	}
 	if (type->kind == TYPE_INTEGER && type->width == 1)
 		return "bool";
+	if (type->kind == TYPE_INTEGER && type->width == 4) {
+		e->narrow = true;
+		return "ap_int<4>";
+	}
 	if (type->kind == TYPE_INTEGER && (type->width == 8 || type->width == 16 || type->width == 32 || type->width == 64))
 		return text_format(e->arena, "int%d_t", type->width);
 	diag_error(e->module->diag, e->process ? e->process->location : NOWHERE, "a design cannot hold numbers of type %s", type->text);
-	diag_note(e->module->diag, "f32, i1, i8, i16, i32 and i64 can be held");
+	diag_note(e->module->diag, "f32, f16, bf16, i1, i4, i8, i16, i32 and i64 can be held");
 	e->failed = true;
 	return "int";
 }
@@ -127,4 +145,18 @@ const char *hls_type(struct emitter *e, const struct type *type)
 	if (type->kind == TYPE_MEMREF)
 		return block_name(e, type);
 	return word_lanes(type) > 1 ? word_name(e, type) : scalar_name(e, type_scalar(type));
+}
+
+const char *hls_port_type(struct emitter *e, const struct type *word)
+{
+	if (type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4 && word_lanes(word) == 1)
+		return "int8_t";
+	if (!hls_is_packed(word))
+		return hls_type(e, word);
+	char *name = text_format(e->arena, "%s_bytes", hls_type(e, word));
+	if (!map_get(&e->types, name)) {
+		map_set(&e->types, name, (void *)(uintptr_t)word);
+		text_add(&e->typedefs, "typedef hls::vector<uint8_t, %lld> %s;\n", (long long)word_lanes(word) / 2, name);
+	}
+	return name;
 }

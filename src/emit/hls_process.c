@@ -1,5 +1,6 @@
 /* One process: a static function of counted loops. */
 #include "emit/hls.h"
+#include "st_math.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,15 +72,36 @@ static void define(struct emitter *e, struct op *op, struct spelling expression)
 
 typedef void emit_function(struct emitter *e, struct op *op);
 
+static float splat_real(const struct type *scalar, const void *data)
+{
+	float real;
+	uint16_t half;
+	memcpy(&half, data, sizeof half);
+	if (scalar->width == 16)
+		return scalar->kind == TYPE_BFLOAT ? st_float((uint32_t)half << 16) : st_f16_value(half);
+	memcpy(&real, data, sizeof real);
+	return real;
+}
+
+static int64_t splat_integer(const struct attr *value)
+{
+	size_t bytes = value->bytes < 8 ? value->bytes : 8;
+	uint64_t number = 0;
+	memcpy(&number, value->data, bytes);
+	int unused = (int)(64 - 8 * bytes);
+	return (int64_t)(number << unused) >> unused;
+}
+
 static void emit_constant(struct emitter *e, struct op *op)
 {
 	const struct attr *value = attr_get(op, "value");
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
 	if (value->kind == ATTR_DENSE && value->splat) {
 		struct attr one = {.kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER, .type = scalar};
-		float real = 0;
-		memcpy(type_is_real(scalar) ? (void *)&real : (void *)&one.integer, value->data, type_is_real(scalar) ? 4 : value->bytes < 8 ? value->bytes : 8);
-		one.real = (double)real;
+		if (type_is_real(scalar))
+			one.real = (double)splat_real(scalar, value->data);
+		else
+			one.integer = splat_integer(value);
 		value = arena_copy(e->arena, &one, sizeof one);
 	}
 	const char *text = hls_constant(e, op, value, scalar);
@@ -258,11 +280,19 @@ static void emit_load(struct emitter *e, struct op *op)
 		bind_name(e, op->result[0], element);
 		return;
 	}
+	const struct type *word = op->result[0]->type;
+	if (port && hls_is_packed(word))
+		element = text_format(e->arena, "st_unpack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word)), (long long)word_lanes(word), element);
 	define_name(e, op, element);
 }
 
 static void emit_store(struct emitter *e, struct op *op)
 {
+	const struct type *word = op->operand[0]->type;
+	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(word)) {
+		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)word_lanes(word), whole_word(e, op->operand[0]));
+		return;
+	}
 	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), whole_word(e, op->operand[0]));
 }
 
@@ -445,7 +475,7 @@ static const char *parameter(struct emitter *e, const struct op *call, int i, co
 	if (type->kind == TYPE_BLOCKS)
 		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
 	bool write = emit_port(e->main, call->operand[i]->index).write;
-	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_type(e, type->element), name);
+	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
 }
 
 static struct op *call_of(struct emitter *e, const struct op *process)

@@ -1,4 +1,4 @@
-/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type; $U: the unsigned type of operand 0. */
+/* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type, $W its bits; $U: the unsigned type of operand 0. */
 #include "emit/hls.h"
 #include <math.h>
 #include <stdlib.h>
@@ -31,11 +31,13 @@ static const struct form forms[OP_COUNT] = {
 	[OP_MINSI] = {.integer = "st_min<$T>($0, $1)", .index = "st_min<$T>($0, $1)"},
 	[OP_SITOFP] = {.integer = "(float)$0"},
 	[OP_UITOFP] = {.integer = "(float)($U)$0"},
-	[OP_FPTOSI] = {.real = "st_saturate<$T>($0)"},
+	[OP_FPTOSI] = {.real = "st_saturate<$T, $W>($0)"},
 	[OP_EXTSI] = {.integer = "($T)$0"},
 	[OP_EXTUI] = {.integer = "($T)($U)$0"},
 	[OP_TRUNCI] = {.integer = "($T)$0"},
 	[OP_INDEX_CAST] = {.integer = "($T)$0", .index = "($T)$0"},
+	[OP_EXTF] = {.real = "(float)$0"},
+	[OP_TRUNCF] = {.real = "$0"},
 	[OP_ABSF] = {.real = "st_abs($0)"},
 	[OP_EXP] = {.real = "st_exp($0)"},
 	[OP_LOG] = {.real = "st_log($0)"},
@@ -127,6 +129,8 @@ static const char *form_of(const struct op *op)
 
 static const char *unsigned_name(struct emitter *e, const struct type *scalar)
 {
+	if (scalar->kind == TYPE_INTEGER && scalar->width < 8)
+		return "st_nibble";
 	return text_format(e->arena, "uint%d_t", scalar->kind == TYPE_INDEX ? 64 : scalar->width);
 }
 
@@ -134,6 +138,12 @@ static bool is_call(const char *form)
 {
 	size_t size = strlen(form);
 	return !strncmp(form, "st_", 3) && form[size - 1] == ')';
+}
+
+/* Half floats compute in float and are rounded after every operation. */
+static bool rounds(const struct op *op)
+{
+	return op->results == 1 && hls_is_half(type_scalar(op->result[0]->type)) && op->code != OP_SELECT;
 }
 
 struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *const *operand, const bool *atomic)
@@ -152,13 +162,17 @@ struct spelling hls_scalar(struct emitter *e, const struct op *op, const char *c
 		}
 		at++;
 		int index = *at - '0';
-		if (*at == 'T')
+		if (*at == 'W')
+			text_add(&text, "%d", type_scalar(op->result[0]->type)->width);
+		else if (*at == 'T')
 			text_add(&text, "%s", hls_type(e, type_scalar(op->result[0]->type)));
 		else if (*at == 'U')
 			text_add(&text, "%s", unsigned_name(e, type_scalar(op->operand[0]->type)));
 		else
 			text_add(&text, call || atomic[index] ? "%s" : "(%s)", operand[index]);
 	}
+	if (rounds(op))
+		return (struct spelling){.text = text_format(e->arena, "%s(%s)", hls_type(e, type_scalar(op->result[0]->type)), text.data), .atomic = true};
 	return (struct spelling){.text = text.data, .atomic = call};
 }
 
@@ -177,6 +191,8 @@ static const char *real_constant(struct emitter *e, double real)
 
 const char *hls_constant(struct emitter *e, const struct op *op, const struct attr *attr, const struct type *scalar)
 {
+	if (hls_is_half(scalar) && attr->kind == ATTR_FLOAT)
+		return text_format(e->arena, "%s(%s)", hls_type(e, scalar), real_constant(e, attr->real));
 	if (type_is_real(scalar) && attr->kind == ATTR_FLOAT)
 		return real_constant(e, attr->real);
 	if (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL) {

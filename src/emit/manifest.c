@@ -72,7 +72,8 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	int64_t bytes = emit_bytes(word), words = attr_item(buffer, "words")->integer;
 	text_add(out, "{");
 	add_member("name", attr_item(buffer, "name")->text, out);
-	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, type_scalar(word)->text);
+	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);       /* in a byte of its own */
+	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, alone ? "i8" : type_scalar(word)->text);
 	for (int s = 0; s < segments->count; s++) {
 		text_add(out, "%s\n    ", s ? "," : "");
 		add_segment(segments->items[s].value, out);

@@ -24,6 +24,11 @@ int64_t segment_elements(const struct segment *segment)
 	return elements;
 }
 
+int64_t segment_bytes(const struct segment *segment, int64_t elements)
+{
+	return segment->halves ? (elements + 1) / 2 : elements * segment->image_bytes;
+}
+
 /* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where they are. */
 #define COPY(name, to_type, from_type) \
 	static void name(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
@@ -189,9 +194,43 @@ static void pack_block(const struct walk *walk, const struct segment *segment, c
 		copy(image + i * segment->image_bytes, host + (walk->base + i * stride) * segment->host_bytes, trip, 1, rows);
 }
 
+#define HALVES 1024           /* elements that are packed as bytes before they share bytes */
+
+static void put_halves(const int8_t *from, uint8_t *image, int64_t first, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		uint8_t *byte = &image[(first + i) / 2], bits = (uint8_t)(from[i] & 15);
+		*byte = (uint8_t)((first + i) % 2 ? (*byte & 15) | bits << 4 : (*byte & 0xf0) | bits);
+	}
+}
+
+static void get_halves(const uint8_t *image, int64_t first, int64_t count, int8_t *to)
+{
+	for (int64_t i = 0; i < count; i++) {
+		int bits = image[(first + i) / 2] >> ((first + i) % 2 ? 4 : 0) & 15;
+		to[i] = (int8_t)((bits ^ 8) - 8);
+	}
+}
+
+static void pack_halves(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+{
+	int8_t part[HALVES];
+	struct segment bytes = *segment;
+	bytes.halves = false;
+	for (int64_t done = 0; done < count; done += HALVES) {
+		int64_t some = count - done < HALVES ? count - done : HALVES;
+		segment_pack(&bytes, host, part, segment->offset + first + done, first + done, some);
+		put_halves(part, image, segment->offset + first + done - image_at, some);
+	}
+}
+
 void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
 {
 	struct walk walk;
+	if (segment->halves) {
+		pack_halves(segment, host, image, image_at, first, count);
+		return;
+	}
 	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
 	char *to = (char *)image + (segment->offset + first - image_at) * segment->image_bytes;
 	if (!walk_start(&walk, segment, first))
@@ -215,8 +254,8 @@ void segment_unpack(const struct segment *segment, const void *image, void *host
 {
 	struct walk walk;
 	copy_function *copy = copy_of(segment->host_bytes, segment->image_bytes);
-	const char *from = (const char *)image + segment->offset * segment->image_bytes;
-	int64_t left = segment_elements(segment);
+	const char *from = image;
+	int64_t left = segment_elements(segment), at = segment->offset;
 	if (!walk_start(&walk, segment, 0))
 		return;
 	int inner = walk.dims - 1;
@@ -225,9 +264,15 @@ void segment_unpack(const struct segment *segment, const void *image, void *host
 		int64_t low = 0, high = trip;
 		clip(&walk, &low, &high);
 		char *to = (char *)host + (walk.base + low * stride) * segment->host_bytes;
-		if (low < high)
-			copy(to, from + low * segment->image_bytes, stride, 1, high - low);
-		from += trip * segment->image_bytes;
+		for (int64_t i = low, some; segment->halves && i < high; i += some) {
+			int8_t part[HALVES];
+			some = high - i < HALVES ? high - i : HALVES;
+			get_halves(image, at + i, some, part);
+			copy(to + (i - low) * stride * segment->host_bytes, part, stride, 1, some);
+		}
+		if (low < high && !segment->halves)
+			copy(to, from + (at + low) * segment->image_bytes, stride, 1, high - low);
+		at += trip;
 		walk_next(&walk, inner - 1, 1);
 	}
 }

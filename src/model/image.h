@@ -14,8 +14,10 @@ struct segment {
 	int conditions;
 	const int64_t *condition;          /* [conditions][dims + 1] */
 	int host_bytes, image_bytes;       /* of one element: 1, 2, 4, 8 */
+	bool halves;                       /* image_bytes is 1, but two elements share a byte of the image, the first in its low half */
 };
 
+int64_t segment_bytes(const struct segment *segment, int64_t elements);      /* of that many image elements */
 int64_t segment_elements(const struct segment *segment);           /* image elements */
 /* Host tensor to image and back, elements first … first + count of the segment; `image` and `host` point at the start of the image / host tensor
  * (image_at: element of the image that `image` points at, for streamed packing). Integers are sign-extended or truncated where widths differ. */

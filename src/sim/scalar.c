@@ -133,44 +133,12 @@ static float round_odd(double a)
 
 static float round_bf16(float a)
 {
-	uint32_t bits = st_bits(a);
-	return isnan(a) ? a : st_float((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+	return isnan(a) ? a : st_float((uint32_t)st_bf16_bits(a) << 16);
 }
 
 static float round_f16(float a)
 {
-	float size = fabsf(a);
-	if (isnan(a) || size == 0.0f)
-		return a;
-	if (size >= 65520.0f)
-		return st_copysign(st_float(ST_INF_BITS), a);
-	if (size < 6.103515625e-05f)                          /* subnormal: multiples of 2^-24 */
-		return st_copysign(st_round_even(size * 16777216.0f) / 16777216.0f, a);
-	uint32_t bits = st_bits(a);
-	return st_float((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
-}
-
-static uint16_t f16_bits(float a)
-{
-	uint32_t bits = st_bits(a), sign = bits >> 16 & 0x8000u;
-	float size = fabsf(a);
-	if (isnan(a))
-		return (uint16_t)(sign | 0x7e00u);
-	if (isinf(a))
-		return (uint16_t)(sign | 0x7c00u);
-	if (size < 6.103515625e-05f)
-		return (uint16_t)(sign | (uint32_t)(size * 16777216.0f));
-	return (uint16_t)(sign | (((bits & 0x7fffffffu) - (112u << 23)) >> 13));
-}
-
-static float f16_value(uint16_t bits)
-{
-	uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, fraction = bits & 0x3ffu;
-	if (exponent == 31)
-		return st_float(sign | ST_INF_BITS | fraction << 13);
-	if (exponent == 0)
-		return st_copysign((float)fraction / 16777216.0f, st_float(sign));
-	return st_float(sign | (exponent + 112u) << 23 | fraction << 13);
+	return isnan(a) ? a : st_f16_value(st_f16_bits(a));
 }
 
 BINARY(add32, float, a + b)
@@ -480,15 +448,15 @@ static void read_half(const struct type *type, void *registers, const void *stor
 	if (type->kind == TYPE_BFLOAT)
 		READ(float, uint16_t, st_float((uint32_t)x << 16))
 	else
-		READ(float, uint16_t, f16_value(x))
+		READ(float, uint16_t, st_f16_value(x))
 }
 
 static void write_half(const struct type *type, const void *registers, void *storage, int64_t first, int64_t stride, int64_t count)
 {
 	if (type->kind == TYPE_BFLOAT)
-		WRITE(float, uint16_t, st_bits(x) >> 16)
+		WRITE(float, uint16_t, st_bf16_bits(x))
 	else
-		WRITE(float, uint16_t, f16_bits(x))
+		WRITE(float, uint16_t, st_f16_bits(x))
 }
 
 static void read_integer(const struct type *type, void *registers, const void *storage, int64_t first, int64_t stride, int64_t count)

@@ -29,6 +29,7 @@ static struct segment segment_of(struct design_case *c, const struct attr *attr,
 		.trip = attr_item(attr, "trips")->integers, .stride = attr_item(attr, "strides")->integers,
 		.conditions = conditions->count, .condition = rows,
 		.host_bytes = scalar_storage_bytes(type_scalar(host)), .image_bytes = scalar_storage_bytes(type_scalar(word)),
+		.halves = emit_bytes(word) < type_elements(word),
 	};
 }
 
@@ -228,7 +229,7 @@ static void test_real_operations(void **state)
 static void test_integer_operations(void **state)
 {
 	(void)state;
-	static const char *const types[] = {"i8", "i16", "i32", "i64"};
+	static const char *const types[] = {"i4", "i8", "i16", "i32", "i64"};
 	static const char *const binary[] = {"arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.remsi", "arith.floordivsi", "arith.andi", "arith.ori", "arith.xori", "arith.maxsi", "arith.minsi"};
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
@@ -248,6 +249,50 @@ static void test_integer_operations(void **state)
 			"    \"stream.push\"(%%t, %%z, %%g) : (i1, vector<4x%s>, !stream.fifo<vector<4x%s>, 4>) -> ()\n  } {stream.pipeline = 1}\n", type, type, text.data, type, type));
 	}
 	arena_free(arena);
+}
+
+/* Half floats are rounded after every operation; a splat constant of each. */
+static void test_half_operations(void **state)
+{
+	(void)state;
+	static const char *const types[] = {"f16", "bf16"};
+	static const char *const binary[] = {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf", "arith.minnumf"};
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+		const char *type = types[t];
+		struct text text = text_new(arena);
+		text_add(&text, "    %%k = arith.constant dense<-1.5> : vector<4x%s>\n    %%s0 = math.exp %%w : vector<4x%s>\n", type, type);
+		int n = 0;
+		for (size_t i = 0; i < sizeof binary / sizeof *binary; i++, n++)
+			text_add(&text, "    %%b%zu = %s %%s%d, %s : vector<4x%s>\n    %%s%d = arith.addf %%b%zu, %%w : vector<4x%s>\n", i, binary[i], n, i % 2 ? "%k" : "%w", type, n + 1, i, type);
+		text_add(&text, "    %%wide = arith.extf %%s%d : vector<4x%s> to vector<4xf32>\n    %%more = math.tanh %%wide : vector<4xf32>\n"
+			 "    %%back = arith.truncf %%more : vector<4xf32> to vector<4x%s>\n    %%int = arith.fptosi %%s%d : vector<4x%s> to vector<4xi4>\n"
+			 "    %%half = arith.sitofp %%int : vector<4xi4> to vector<4x%s>\n    %%p = arith.cmpf ogt, %%half, %%back : vector<4x%s>\n"
+			 "    %%z = arith.select %%p, %%half, %%back : vector<4xi1>, vector<4x%s>\n", n, type, type, n, type, type, type, type);
+		check_work(type, text_format(arena, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4x%s>, 4>) -> vector<4x%s>\n%s"
+			"    \"stream.push\"(%%t, %%z, %%g) : (i1, vector<4x%s>, !stream.fifo<vector<4x%s>, 4>) -> ()\n  } {stream.pipeline = 1}\n", type, type, text.data, type, type));
+	}
+	arena_free(arena);
+}
+
+/* y[n] = sum over groups of (sum of x[g, k] w[n, g, k], in integers) * scale[n, g]: 4-bit weights in wide words, 8-bit activations, half scales. */
+static void test_narrow_contraction(void **state)
+{
+	(void)state;
+	check("func.func @main(%x: tensor<3x64xi8>, %w: tensor<32x3x64xi4>, %s: tensor<32x3xf16>) -> tensor<32xf32> {\n"
+	      "  %zero = arith.constant 0 : i32\n  %none = arith.constant 0.0 : f32\n"
+	      "  %e = tensor.empty() : tensor<32x3xi32>\n  %f = linalg.fill ins(%zero : i32) outs(%e : tensor<32x3xi32>) -> tensor<32x3xi32>\n"
+	      "  %d = linalg.generic {indexing_maps = [affine_map<(n, g, k) -> (g, k)>, affine_map<(n, g, k) -> (n, g, k)>, affine_map<(n, g, k) -> (n, g)>],\n"
+	      "      iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%x, %w : tensor<3x64xi8>, tensor<32x3x64xi4>) outs(%f : tensor<32x3xi32>) {\n"
+	      "  ^bb0(%a: i8, %b: i4, %acc: i32):\n    %p = arith.extsi %a : i8 to i32\n    %q = arith.extsi %b : i4 to i32\n"
+	      "    %m = arith.muli %p, %q : i32\n    %r = arith.addi %acc, %m : i32\n    linalg.yield %r : i32\n  } -> tensor<32x3xi32>\n"
+	      "  %o = tensor.empty() : tensor<32xf32>\n  %z = linalg.fill ins(%none : f32) outs(%o : tensor<32xf32>) -> tensor<32xf32>\n"
+	      "  %y = linalg.generic {indexing_maps = [affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n)>],\n"
+	      "      iterator_types = [\"parallel\", \"reduction\"]} ins(%d, %s : tensor<32x3xi32>, tensor<32x3xf16>) outs(%z : tensor<32xf32>) {\n"
+	      "  ^bb0(%a: i32, %b: f16, %acc: f32):\n    %p = arith.sitofp %a : i32 to f32\n    %q = arith.extf %b : f16 to f32\n"
+	      "    %m = arith.mulf %p, %q : f32\n    %r = arith.addf %acc, %m : f32\n    linalg.yield %r : f32\n  } -> tensor<32xf32>\n"
+	      "  return %y : tensor<32xf32>\n}\n");
 }
 
 /* An array that is read and written in one iteration, a value kept from before the write, and work that only a conditional push needs. */
@@ -308,6 +353,8 @@ int main(void)
 		cmocka_unit_test(test_compiled_network),
 		cmocka_unit_test(test_real_operations),
 		cmocka_unit_test(test_integer_operations),
+		cmocka_unit_test(test_half_operations),
+		cmocka_unit_test(test_narrow_contraction),
 		cmocka_unit_test(test_order_of_loads_and_stores),
 		cmocka_unit_test(test_registers_trees_and_parts),
 		cmocka_unit_test(test_refusals),
