@@ -6,7 +6,7 @@
 #define LOOPS_MOST 64
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "scheduled", "lanes", "interval",
+	"name", "loops", "reduction", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -136,13 +136,17 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 	const char *combine = attr_text_or(op, "combine", "");
 	int64_t interval = attr_integer_or(op, "interval", 1);
 	kernel->scheduled = attr_get(op, "scheduled") != NULL;
+	kernel->ordered = attr_get(op, "ordered") != NULL;
 	kernel->lanes = attr_integer_or(op, "lanes", 1);
+	kernel->rows = attr_integer_or(op, "rows", 1);
 	kernel->combine = op_code_of(combine, strlen(combine));
 	kernel->interval = (int)interval;
 	if (*combine && kernel->combine == OP_NONE)
 		return refuse(reader, "combine", "the name of an operation");
 	if (kernel->lanes < 1 || (kernel->lanes > 1 && (!kernel->loops || kernel->lanes != kernel->loop[kernel->loops - 1].extent)))
 		return refuse(reader, "lanes", "1, or the extent of the last loop");
+	if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || kernel->loops < 2 || kernel->rows != kernel->loop[kernel->loops - 2].extent)))
+		return refuse(reader, "rows", "1, or the extent of the loop before the lanes");
 	if (interval < 1 || interval > 1 << 20)
 		return refuse(reader, "interval", "a number of cycles");
 	return true;

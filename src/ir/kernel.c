@@ -20,7 +20,7 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 		kernel->operand[i] = access_new(arena, loops);
 	kernel->result = access_new(arena, loops);
 	kernel->type = type_scalar(result);
-	kernel->lanes = 1;
+	kernel->lanes = kernel->rows = 1;
 	kernel->interval = 1;
 	return op;
 }

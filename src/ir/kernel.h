@@ -6,8 +6,8 @@
  *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc); after the last: result[…] = post(x, acc)
  *
  * post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
- * At tensor level loops are in source order.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
- * (all its points at once); then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
+ * At tensor level loops are in source order, which says nothing, unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
+ * (all its points at once); if rows > 1 it is a reduction and the loop before it runs at once too: rows sums side by side; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
  * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) … */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
@@ -58,9 +58,11 @@ struct kernel {
 	const struct type *type;  /* scalar type of the result and of the accumulator */
 	struct body update, post; /* post.count 0: the accumulator itself */
 	double init;              /* of reductions; integers too */
+	bool ordered;             /* tensor level: its loops are listed in the order in which they should run; accumulators are kept where they say */
 	/* schedule (stream level) */
 	bool scheduled;
 	int64_t lanes;            /* 1, or the extent of the last loop */
+	int64_t rows;             /* 1, or the extent of the parallel loop before it, if that one is a reduction */
 	int interval;             /* initiation interval, cycles */
 	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */
 };

@@ -90,10 +90,13 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 	struct module *module = list->module;
 	if (kernel->combine)
 		add(list, "combine", attr_string(module, op_info[kernel->combine].name));
+	if (kernel->ordered)
+		add(list, "ordered", attr_unit(module));
 	if (!kernel->scheduled)
 		return;
 	add(list, "scheduled", attr_unit(module));
 	add(list, "lanes", attr_integer(module, kernel->lanes));
+	add(list, "rows", kernel->rows > 1 ? attr_integer(module, kernel->rows) : NULL);
 	add(list, "interval", attr_integer(module, kernel->interval));
 }
 

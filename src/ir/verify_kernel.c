@@ -47,6 +47,8 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "%" PRId64 " lanes without a last loop of this extent", kernel->lanes);
 	else if (kernel->lanes > 1 && last->reduction && !kernel->combine)
 		verify_fail(verifier, op, "the lane loop is a reduction, but the update does not combine terms");
+	else if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || !last->reduction || kernel->loops < 2 || last[-1].reduction || last[-1].extent != kernel->rows)))
+		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes", kernel->rows);
 }
 
 /* The counters for which an access is active. */

@@ -351,6 +351,13 @@ static int product_dsp(int bits)
 	return digits * (digits + 1) / 2;
 }
 
+/* A multiplier is as wide as its operands, whatever the type of the product. */
+struct operator_cost platform_product(const struct platform *platform, int bits)
+{
+	struct operator_cost cost = platform->cost[OP_MULI];
+	return (struct operator_cost){cost.latency, product_dsp(bits), (cost.lut * bits + 31) / 32, (cost.ff * bits + 31) / 32};
+}
+
 /* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats compute as f32. */
 struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar)
 {
@@ -359,10 +366,10 @@ struct operator_cost platform_operator(const struct platform *platform, enum op_
 		return (struct operator_cost){(cost.latency * 3 + 1) / 2, cost.dsp * 3, cost.lut * 3, cost.ff * 3};
 	if (scalar->kind != TYPE_INTEGER)
 		return cost;
+	if (code == OP_MULI)
+		return platform_product(platform, scalar->width);
 	cost.lut = (cost.lut * scalar->width + 31) / 32;
 	cost.ff = (cost.ff * scalar->width + 31) / 32;
-	if (code == OP_MULI)
-		cost.dsp = product_dsp(scalar->width);
 	return cost;
 }
 

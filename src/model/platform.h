@@ -40,6 +40,7 @@ struct platform {
 const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name);
 int platform_names(struct arena *arena, const char *const **names);        /* sorted; returns how many */
 struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar);
+struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
 struct resources platform_total(const struct platform *platform);          /* over all dies */
 #endif

@@ -58,6 +58,19 @@ static int64_t *operations_of(struct counting *c, enum op_code code, const struc
 	return &c->operations[(size_t)code * 3 + class];
 }
 
+/* Bits of the wider operand of an integer product, without its sign extension. */
+static int factor_bits(const struct op *op)
+{
+	int bits = 0;
+	for (int i = 0; i < 2; i++) {
+		const struct op *extension = op->operand[i]->def;
+		const struct value *factor = extension && extension->code == OP_EXTSI ? extension->operand[0] : op->operand[i];
+		int width = type_scalar(factor->type)->width;
+		bits = width > bits ? width : bits;
+	}
+	return bits;
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
@@ -72,7 +85,8 @@ static void count_op(struct counting *c, const struct op *op)
 	if (code == OP_CMPI || code == OP_CMPF)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
-	struct operator_cost unit = platform_operator(c->platform, code, scalar);
+	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
+	struct operator_cost unit = product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
 	int64_t all = *operations_of(c, code, scalar) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
 	if (scalar->kind == TYPE_INDEX && code == OP_MULI)        /* addresses: a shift or a few adders */

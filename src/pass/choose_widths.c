@@ -5,12 +5,14 @@
  * width is halved until they fit. */
 #include "pass/streams.h"
 
-#define LANES 16                    /* f32 in a 512-bit port */
-#define REUSED_LANES 64             /* lanes of a kernel that uses each weight for several tokens */
+#define PORT_BITS 512
+#define LANES 16                    /* f32 in a port */
+#define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
 #define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
+#define MOST_LANES 1024             /* 4-bit numbers in such a word */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 #define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
@@ -18,6 +20,7 @@
 struct candidate {
 	const struct op *op;
 	int operand;
+	int64_t port_lanes;       /* elements in a word of a memory port */
 	int64_t elements, reuse;
 	bool frozen;
 };
@@ -31,9 +34,22 @@ static int64_t points(const struct op *op, int operand, bool used)
 	return product;
 }
 
+/* A listed kernel that reads the sums of another: what it takes from memory, their scales, is little beside what the other takes. */
+static const struct op *maker_of_sums(const struct op *op)
+{
+	for (int j = 0; op->kernel->ordered && j < op->operands; j++) {
+		const struct op *maker = op->operand[j]->def;
+		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered && kernel_has_reduction(maker->kernel))
+			return maker;
+	}
+	return NULL;
+}
+
 static struct candidate find_bulk(struct arena *arena, const struct op *op)
 {
-	struct candidate best = {.op = op, .operand = -1};
+	struct candidate best = {.op = op, .operand = -1, .port_lanes = LANES};
+	if (maker_of_sums(op))
+		return best;
 	enum reach *reach = reach_of(arena, op);
 	for (int j = 0; j < op->operands; j++) {
 		struct flow *flow = flow_of(op->operand[j]);
@@ -41,6 +57,7 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op)
 		if (reach[j] != REACH_PACKED || elements < BULK_ELEMENTS || elements * flow->count <= best.elements)
 			continue;
 		best.operand = j;
+		best.port_lanes = PORT_BITS / type_bits(type_scalar(op->operand[j]->type));
 		best.elements = elements * flow->count;
 		best.reuse = points(op, j, false);
 	}
@@ -52,13 +69,27 @@ static struct plan planned(struct streams *streams, const struct op *op, int64_t
 	return plan_kernel(streams->module, op, reach_of(streams->module->arena, op), only_stored(op), most);
 }
 
+static int64_t node_dsp(const struct platform *platform, const struct body *body, const struct node *node)
+{
+	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
+	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
+		return platform_operator(platform, node->code, node->type).dsp;
+	int bits = body->node[left->argument[0]].type->width, other = body->node[right->argument[0]].type->width;
+	return platform_product(platform, bits > other ? bits : other).dsp;
+}
+
 static int64_t body_dsp(const struct platform *platform, const struct body *body)
 {
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP)
-			dsp += platform_operator(platform, body->node[n].code, body->node[n].type).dsp;
+			dsp += node_dsp(platform, body, &body->node[n]);
 	return dsp;
+}
+
+static int64_t rows_of(const struct plan *plan)
+{
+	return plan->rows > 1 ? plan->rows : 1;
 }
 
 /* A reduction over the lanes ends in one number: its post body stands once. */
@@ -67,7 +98,7 @@ static int64_t kernel_dsp(struct streams *streams, const struct op *op, const st
 	const struct platform *platform = streams->context->platform;
 	struct plan plan = planned(streams, op, width->lanes);
 	bool tree = plan.lanes > 1 && op->kernel->loop[plan.part[plan.parts - 1].source].reduction;
-	return plan.lanes * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
+	return plan.lanes * rows_of(&plan) * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
 }
 
 static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
@@ -92,6 +123,11 @@ static int collect(const struct block *block, const struct op **kernel, int coun
 	return count;
 }
 
+static int64_t cycles_of(const struct candidate *candidate, const struct width *width)
+{
+	return candidate->elements / candidate->port_lanes / width->ports;
+}
+
 /* Gives the slowest reader twice the ports while there are any. */
 static void spend_ports(struct streams *streams, struct candidate *candidate, struct width *width, int count, int ports)
 {
@@ -99,12 +135,13 @@ static void spend_ports(struct streams *streams, struct candidate *candidate, st
 		int slowest = -1;
 		for (int i = 0; i < count; i++)
 			if (candidate[i].operand >= 0 && !candidate[i].frozen && width[i].ports <= ports && 2 * width[i].ports <= MOST_PORTS &&
-			    (slowest < 0 || candidate[i].elements / width[i].ports > candidate[slowest].elements / width[slowest].ports))
+			    (slowest < 0 || cycles_of(&candidate[i], &width[i]) > cycles_of(&candidate[slowest], &width[slowest])))
 				slowest = i;
 		if (slowest < 0)
 			return;
-		int64_t lanes = 2 * LANES * width[slowest].ports;
-		if (planned(streams, candidate[slowest].op, lanes).lanes != lanes) {
+		int64_t lanes = 2 * candidate[slowest].port_lanes * width[slowest].ports;
+		struct plan plan = planned(streams, candidate[slowest].op, lanes);
+		if (plan.lanes * rows_of(&plan) != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
 		}
@@ -112,6 +149,16 @@ static void spend_ports(struct streams *streams, struct candidate *candidate, st
 		width[slowest].ports *= 2;
 		width[slowest].lanes = lanes;
 	}
+}
+
+/* A kernel whose loops are listed needs no more lanes than the sums that it reads arrive in. */
+static void keep_pace(struct streams *streams, const struct op *const *kernel, struct width *width, int i)
+{
+	const struct op *maker = maker_of_sums(kernel[i]);
+	if (!maker)
+		return;
+	struct plan plan = planned(streams, maker, width[maker->result[0]->id].lanes);
+	width[i].lanes = rows_of(&plan);
 }
 
 struct width *choose_widths(struct streams *streams, const struct block *block)
@@ -125,10 +172,10 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	collect(block, kernel, 0);
 	for (int i = 0; i < count; i++) {
 		candidate[i] = kernel_is_gather(kernel[i]) ? (struct candidate){.operand = -1} : find_bulk(arena, kernel[i]);
-		width[i] = (struct width){.lanes = LANES, .bulk = candidate[i].operand, .ports = 1};
+		width[i] = (struct width){.lanes = candidate[i].port_lanes, .bulk = candidate[i].operand, .ports = 1};
 		candidate[i].frozen = candidate[i].reuse >= REUSE;
 		if (candidate[i].operand >= 0 && candidate[i].frozen)
-			width[i].lanes = REUSED_LANES;
+			width[i].lanes = REUSED_LANES * candidate[i].port_lanes / LANES;
 	}
 	for (int more = 1; more; ) {          /* more bulk operands than ports: the smallest share */
 		int bulk = 0, smallest = -1;
@@ -144,16 +191,19 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 			ports -= bulk;
 	}
 	spend_ports(streams, candidate, width, count, ports);
+	for (int i = 0; i < count; i++)
+		keep_pace(streams, kernel, width, i);
 	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
 	for (int i = 0; i < count; i++) {
 		int share = kernel_has_reduction(kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
 		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * share > budget)
 			width[i].lanes /= 2;
 	}
-	for (int64_t most = MOST_PORTS * LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
+	for (int64_t most = MOST_LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
 		for (int i = 0; i < count; i++) {
 			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;
-			width[i].ports = width[i].lanes < LANES * width[i].ports ? (int)((width[i].lanes + LANES - 1) / LANES) : width[i].ports;
+			int64_t port = candidate[i].port_lanes;
+			width[i].ports = width[i].lanes < port * width[i].ports ? (int)((width[i].lanes + port - 1) / port) : width[i].ports;
 		}
 	return width;
 }

@@ -6,7 +6,8 @@ struct lowering {
 	struct process p;
 	const struct op *op;
 	const struct kernel *kernel;
-	int nest;                 /* loops without the lane loop */
+	int nest;                 /* loops without the lane loop, and without the row loop */
+	int64_t width;            /* lanes of the words at hand: the kernel's, or its rows */
 	struct value **counter;   /* [nest]; NULL where the trip is 1 */
 	struct value **operand;   /* words taken */
 	struct value *accumulator;
@@ -14,7 +15,7 @@ struct lowering {
 
 static const struct type *word_type(struct lowering *l, const struct type *scalar, bool lanes)
 {
-	int64_t count = l->kernel->lanes;
+	int64_t count = l->width;
 	return lanes && count > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &count, scalar) : scalar;
 }
 
@@ -148,6 +149,37 @@ static struct value *lower_body(struct lowering *l, const struct body *body, int
 	return made[result];
 }
 
+/* The tree over one row's terms. */
+static struct value *row_tree(struct lowering *l, int term)
+{
+	const struct kernel *kernel = l->kernel;
+	struct value *word = lower_body(l, &kernel->update, term);
+	if (word->type->kind != TYPE_VECTOR)
+		word = widen(l, word, word_type(l, word->type, true));
+	struct value *tree = make_op(&l->p, OP_TREE, kernel->type, 1, &word);
+	attr_set(l->p.module, tree->def, "kind", attr_string(l->p.module, op_info[kernel->combine].name));
+	return tree;
+}
+
+/* Row by row: each takes its part of the words that hold several rows. */
+static struct value *row_trees(struct lowering *l, int term)
+{
+	const struct kernel *kernel = l->kernel;
+	struct value **whole = l->operand, **tree = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
+	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
+	for (int64_t r = 0; r < kernel->rows; r++) {
+		for (int j = 0; j < l->op->operands; j++) {
+			struct value *part[2] = {whole[j], make_index(&l->p, r)};
+			bool rows = kernel->operand[j].stride[kernel->loops - 2] && !kernel_is_post_operand(kernel, j);
+			l->operand[j] = rows ? make_op(&l->p, OP_SPLIT_LANES, word_type(l, type_scalar(whole[j]->type), true), 2, part) : whole[j];
+		}
+		tree[r] = row_tree(l, term);
+	}
+	l->operand = whole;
+	l->width = kernel->rows;
+	return make_op(&l->p, OP_JOIN_LANES, word_type(l, kernel->type, true), (int)kernel->rows, tree);
+}
+
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 static struct value *updated(struct lowering *l)
 {
@@ -155,13 +187,9 @@ static struct value *updated(struct lowering *l)
 	int term = -1;
 	if (kernel->lanes > 1 && !lane_is_parallel(kernel) && kernel_has_reduction(kernel)) {
 		kernel_combine(kernel, &term);
-		struct value *word = lower_body(l, &kernel->update, term);
-		if (word->type->kind != TYPE_VECTOR)
-			word = widen(l, word, word_type(l, word->type, true));
-		struct value *tree = make_op(&l->p, OP_TREE, kernel->type, 1, &word);
-		attr_set(l->p.module, tree->def, "kind", attr_string(l->p.module, op_info[kernel->combine].name));
+		struct value *tree = kernel->rows > 1 ? row_trees(l, term) : row_tree(l, term);
 		struct value *operand[2] = {l->accumulator, tree};
-		return make_op(&l->p, kernel->combine, kernel->type, 2, operand);
+		return make_op(&l->p, kernel->combine, tree->type, 2, operand);
 	}
 	return lower_body(l, &kernel->update, kernel->update.result);
 }
@@ -188,7 +216,8 @@ static struct value *reduce(struct lowering *l, struct value *last)
 {
 	struct process *p = &l->p;
 	const struct kernel *kernel = l->kernel;
-	const struct type *word = word_type(l, kernel->type, lane_is_parallel(kernel));
+	int64_t rows = kernel->rows;
+	const struct type *word = rows > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &rows, kernel->type) : word_type(l, kernel->type, lane_is_parallel(kernel));
 	int64_t words;
 	struct value *start = make_number(p, kernel->init, word), *address = NULL, *array = NULL;
 	l->accumulator = start;
@@ -208,7 +237,8 @@ void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
 	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel};
-	l.nest = l.kernel->loops - (l.kernel->lanes > 1);
+	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
+	l.width = l.kernel->lanes;
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
 	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);

@@ -1,6 +1,8 @@
 /* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
- * loader, which serves them in program order.  Tensors lie in memory in the order in which they are read. */
+ * loader, which serves them in program order: narrow numbers in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
 #include "pass/memory.h"
+
+#define PORT_BITS 512
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -149,19 +151,75 @@ static void serve(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
-static bool is_shared(const struct op *op, const struct type *scalar)
+/* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one. */
+static bool is_wide(const struct op *op)
 {
-	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar;
+	const struct type *stream = op->result[0]->type;
+	int64_t bits = type_bits(type_scalar(stream)), most = PORT_BITS / bits, lanes = stream_lanes(stream);
+	if (bits >= 32 || lanes > most || itensor_tiles(stream->itensor) * lanes % most)
+		return false;
+	const struct itensor *order = stream->itensor;
+	return lanes == most || (order->dims && order->trip[order->dims - 1] % (most / lanes) == 0);
 }
 
-static void lower_shared(struct design *design, const struct block *body, const struct type *scalar)
+static const struct type *wide_type(struct design *design, const struct op *load)
 {
-	shared_port_lower(design, body, text_format(design->module->arena, "shared_%s", scalar->text), &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
+	const struct type *stream = load->result[0]->type;
+	int64_t most = PORT_BITS / type_bits(type_scalar(stream));
+	return stream_lanes(stream) == most ? stream : type_regroup(design->module, stream, most);
+}
+
+/* Words of the whole port; a cast makes them as narrow as their reader wants. */
+static void serve_wide(struct shared_port *shared, const struct op *load)
+{
+	struct process *p = &shared->process;
+	struct design *design = p->design;
+	struct arena *arena = design->module->arena;
+	struct source source = source_of(design, load);
+	const struct type *type = wide_type(design, load);
+	struct image image = image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, type)));
+	int64_t lanes = image.order.lanes, words = sequence_words(image.order);
+	for (int s = 0; s < source.count; s++) {
+		const struct attr *segment = image_segment(design, false, source.input[s], &image, 0, lanes, shared->elements + s * image.words * lanes);
+		VEC_PUSH(arena, &shared->segments, segment);
+	}
+	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
+	if (type != load->result[0]->type) {
+		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
+		shared_port_cast(shared, target, fifo, words);
+	}
+	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
+	int opened = process_nest(p, image.order.dims, image.order.trip, 1, counter);
+	make_push(p, NULL, make_load(p, shared->port, image_address(p, &image, counter, &source, 1, shared->elements / lanes)), process_argument(p, target, "y"));
+	process_close(p, opened);
+	shared->elements += image.words * lanes * source.count;
+}
+
+static bool is_shared(const struct op *op, const struct type *scalar)
+{
+	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar && !is_wide(op);
+}
+
+static bool is_shared_wide(const struct op *op, const struct type *scalar)
+{
+	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar && is_wide(op);
+}
+
+static void lower_shared(struct design *design, const struct block *body, const struct type *scalar, bool narrow, bool wide)
+{
+	const char *name = text_format(design->module->arena, "shared_%s", scalar->text);
+	if (narrow)
+		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
+	name = text_format(design->module->arena, "words_%s", scalar->text);
+	int64_t lanes = PORT_BITS / type_bits(scalar);
+	if (wide)
+		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .takes = is_shared_wide, .serve = serve_wide});
 }
 
 struct scalars {
 	struct arena *arena;
 	VEC(const struct type *) list;
+	VEC(bool) narrow, wide;   /* whether there are loads of that kind */
 };
 
 static void collect_shared(struct scalars *scalars, const struct block *block)
@@ -175,8 +233,12 @@ static void collect_shared(struct scalars *scalars, const struct block *block)
 		size_t i = 0;
 		while (i < scalars->list.count && scalars->list.data[i] != scalar)
 			i++;
-		if (i == scalars->list.count)
+		if (i == scalars->list.count) {
 			VEC_PUSH(scalars->arena, &scalars->list, scalar);
+			VEC_PUSH(scalars->arena, &scalars->narrow, false);
+			VEC_PUSH(scalars->arena, &scalars->wide, false);
+		}
+		*(is_wide(op) ? &scalars->wide.data[i] : &scalars->narrow.data[i]) = true;
 	}
 }
 
@@ -198,7 +260,7 @@ bool lower_loads(struct design *design, struct block *body)
 	struct scalars scalars = {.arena = design->module->arena};
 	collect_shared(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
-		lower_shared(design, body, scalars.list.data[i]);
+		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.wide.data[i]);
 	lower_bulk_block(design, body);
 	return true;
 }

@@ -18,9 +18,10 @@ const struct attr *plain_segment(struct design *design, bool output, int index, 
 bool is_state(struct design *design, int input);
 const char *signature_name(struct design *design, bool output, int index);
 
-/* One process and one element-wide memory port that serve many loads, or many stores, in program order. */
+/* One process and one memory port, an element or a full word wide, that serve many loads, or many stores, in program order. */
 struct shared_port {
 	const struct type *scalar;
+	int64_t lanes;            /* of the memory port's words */
 	bool writes;
 	bool (*takes)(const struct op *op, const struct type *scalar);            /* is the op one of them? */
 	void (*serve)(struct shared_port *shared, const struct op *op);           /* adds its nest and its segments */

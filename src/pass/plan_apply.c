@@ -7,13 +7,18 @@ static bool is_lane(const struct plan *plan, int part)
 	return plan->lanes > 1 && part == plan->parts - 1;
 }
 
+static bool is_row(const struct plan *plan, int part)
+{
+	return plan->rows > 1 && part == plan->parts - 2;
+}
+
 /* Cycles between two updates of one accumulator, at one update a cycle. */
 static int64_t update_distance(const struct kernel *kernel, const struct plan *plan, bool *carried)
 {
 	int64_t distance = 1;
 	*carried = false;
 	for (int i = plan->parts - 1; i >= 0; i--) {
-		if (is_lane(plan, i) || plan->part[i].trip == 1)
+		if (is_lane(plan, i) || is_row(plan, i) || plan->part[i].trip == 1)
 			continue;
 		if (kernel->loop[plan->part[i].source].reduction) {
 			*carried = true;
@@ -116,6 +121,7 @@ struct kernel *plan_apply(struct module *module, const struct platform *platform
 	to->post = apply_body(module, plan, &kernel->post);
 	to->scheduled = true;
 	to->lanes = plan->lanes;
+	to->rows = plan->rows > 1 ? plan->rows : 1;
 	to->interval = interval(module->arena, platform, kernel, plan);
 	return to;
 }
@@ -142,12 +148,17 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 	port.dim = ARENA_ARRAY(arena, struct port_dim, plan->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;
+	const struct plan_part *row = NULL;
 	for (int i = 0; i < plan->parts; i++) {
 		const struct plan_part *part = &plan->part[i];
 		int64_t stride = port.access->stride[part->source], trip = part->trip, low = 0;
 		if (is_lane(plan, i)) {
 			port.lane_source = stride ? part->source : -1;
 			port.lanes = stride ? part->trip : 1;
+			continue;
+		}
+		if (is_row(plan, i)) {
+			row = stride ? part : NULL;
 			continue;
 		}
 		if (parallel_only && kernel->loop[part->source].reduction)
@@ -161,6 +172,10 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 		port.dim[port.dims++] = (struct port_dim){.trip = trip, .step = part->step, .source = part->source};
 		if (stride && trip > 1)
 			used = port.dims;
+	}
+	if (row) {
+		port.lane_source = port.lane_source < 0 ? row->source : port.lane_source;
+		port.lanes *= row->trip;
 	}
 	port.dims = used;
 	return port;

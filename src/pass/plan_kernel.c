@@ -236,6 +236,8 @@ static struct plan plan_with(struct module *module, const struct op *op, const e
 
 struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes)
 {
+	if (op->kernel->ordered)
+		return plan_listed(module, op, most_lanes);
 	struct plan plan = plan_with(module, op, reach, only_stored, most_lanes);
 	return plan.lanes == 1 || plan_fits(module, op, &plan) ? plan : plan_with(module, op, reach, only_stored, 1);
 }

@@ -13,6 +13,7 @@ struct plan {
 	int parts;
 	struct plan_part *part;   /* schedule order, outermost first; the last one is the lane part if lanes > 1 */
 	int64_t lanes;
+	int64_t rows;             /* 1, or the trip of the part before the lanes, which then runs at once too (kernel.h); 0 counts as 1 */
 	bool padded;              /* the parts of the lane's loop cover more than its extent */
 };
 
@@ -25,6 +26,8 @@ enum reach {
 
 /* The heuristic, documented in docs/rationale.md.  reach: one per operand.  only_stored: all readers of the result are stores (its padding may be dropped). */
 struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes);
+/* The same for a kernel whose loops are listed in their order. */
+struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes);
 /* A scheduled copy of the kernel's payload. */
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);
 /* The type of operand j's port (operand -1: the result) of a tensor of type `tensor`; kernel: unscheduled; scalar: element type. */

@@ -39,10 +39,11 @@ static void serve_block(struct shared_port *shared, const struct block *body)
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared)
 {
 	shared->process = process_new(design, text_format(design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
-	shared->port = process_argument(&shared->process, design_port(design, name, shared->scalar, name, shared->writes), "m");
+	const struct type *word = shared->lanes > 1 ? type_shaped(design->module, TYPE_VECTOR, 1, &shared->lanes, shared->scalar) : shared->scalar;
+	shared->port = process_argument(&shared->process, design_port(design, name, word, name, shared->writes), "m");
 	serve_block(shared, body);
 	process_finish(&shared->process);
-	design_buffer(design, name, shared->scalar, shared->elements, (int)shared->segments.count, shared->segments.data);
+	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
 		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->words.data[i]);

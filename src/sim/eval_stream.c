@@ -251,7 +251,8 @@ static bool right_count(struct evaluation *e, const struct op *op, const char *w
 
 static int64_t port_lanes(const struct kernel *kernel, const struct access *access)
 {
-	return kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
+	int64_t lanes = kernel->lanes > 1 && access->stride[kernel->loops - 1] ? kernel->lanes : 1;
+	return kernel->rows > 1 && access->stride[kernel->loops - 2] ? lanes * kernel->rows : lanes;
 }
 
 static bool eval_stream_kernel(struct evaluation *e, struct op *op)

@@ -135,6 +135,40 @@ static void pack_matches(void **state)
 	free(image);
 }
 
+/* Two elements a byte: packed in two parts, unpacked, and the neighbours' halves are left alone. */
+static void halves_match(void **state)
+{
+	(void)state;
+	char *host = random_bytes(8 * HOST_ELEMENTS), *back = malloc(8 * HOST_ELEMENTS);
+	uint8_t *image = malloc(IMAGE_ELEMENTS);
+	for (int round = 0; round < ROUNDS / 10; round++) {
+		struct storage store;
+		struct segment s = random_segment(&store);
+		int64_t elements = segment_elements(&s), cut = below(elements + 1);
+		if (!segment_fits(&s))
+			continue;
+		s.image_bytes = 1;
+		s.halves = true;
+		memset(image, 0x55, IMAGE_ELEMENTS);
+		segment_pack(&s, host, image, 0, 0, cut);
+		segment_pack(&s, host, image, 0, cut, elements - cut);
+		segment_unpack(&s, image, back);
+		for (int64_t n = -1; n <= elements; n++) {
+			bool inside = n >= 0 && n < elements;
+			int64_t at = inside ? naive(&s, n) : -1, place = s.offset + n, want = at < 0 ? 0 : get(host, s.host_bytes, at);
+			if (place < 0)
+				continue;
+			assert_int_equal(image[place / 2] >> (place % 2 * 4) & 15, inside ? want & 15 : 5);
+			if (at >= 0)
+				assert_int_equal(get(back, s.host_bytes, at) & 15, want & 15);
+		}
+		assert_int_equal(segment_bytes(&s, 7), 4);
+	}
+	free(host);
+	free(back);
+	free(image);
+}
+
 static void unpack_matches(void **state)
 {
 	(void)state;
@@ -185,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pack_matches),
+		cmocka_unit_test(halves_match),
 		cmocka_unit_test(unpack_matches),
 		cmocka_unit_test(transposing_speed),
 	};

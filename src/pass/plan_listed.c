@@ -1,0 +1,85 @@
+/* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
+ * The last loop is the lane loop.  If it is a reduction, the parallel loop before it gives rows: several sums side by side, of words that lie one after the other. */
+#include "pass/schedule.h"
+
+#define WORD_BITS 4096
+
+static int64_t power_of_two_in(int64_t extent, int64_t most)
+{
+	int64_t lanes = 1;
+	while (2 * lanes <= most && extent % (2 * lanes) == 0)
+		lanes *= 2;
+	return lanes;
+}
+
+static bool guarded(const struct op *op, int loop)
+{
+	for (int j = 0; j < op->operands; j++)
+		for (int g = 0; g < op->kernel->operand[j].guards; g++)
+			if (op->kernel->operand[j].guard[g].loop == loop)
+				return true;
+	return false;
+}
+
+/* Is the loop contiguous wherever it is used? */
+static bool contiguous(const struct op *op, int loop)
+{
+	bool fits = op->kernel->result.stride[loop] <= 1;
+	for (int j = 0; j < op->operands; j++)
+		fits = fits && op->kernel->operand[j].stride[loop] <= 1;
+	return fits && !guarded(op, loop);
+}
+
+static int64_t widest_bits(const struct op *op)
+{
+	int64_t bits = type_bits(op->kernel->type);
+	for (int j = 0; j < op->operands; j++)
+		if (type_bits(type_scalar(op->operand[j]->type)) > bits)
+			bits = type_bits(type_scalar(op->operand[j]->type));
+	return bits;
+}
+
+static bool uses_counters(const struct body *body)
+{
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX)
+			return true;
+	return false;
+}
+
+/* Rows: contiguous in the result; whatever also runs along the lanes has its rows one after the other. */
+static bool rows_fit(const struct op *op, int row, int lane)
+{
+	const struct kernel *kernel = op->kernel;
+	if (row < 0 || kernel->loop[row].reduction || kernel->result.stride[row] != 1 || guarded(op, row) || uses_counters(&kernel->update) || uses_counters(&kernel->post))
+		return false;
+	for (int j = 0; j < op->operands; j++) {
+		const int64_t *stride = kernel->operand[j].stride;
+		if (stride[row] && (!stride[lane] || stride[row] != kernel->loop[lane].extent))
+			return false;
+	}
+	return true;
+}
+
+struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes)
+{
+	const struct kernel *kernel = op->kernel;
+	int lane = kernel->loops - 1;
+	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
+	bool tree = lane >= 0 && kernel->loop[lane].reduction;
+	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
+	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
+		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
+	if (tree && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && rows_fit(op, lane - 1, lane))
+		plan.rows = power_of_two_in(kernel->loop[lane - 1].extent, most_lanes / plan.lanes);
+	for (int l = 0; l < kernel->loops; l++) {
+		int64_t step = l == lane ? plan.lanes : l == lane - 1 ? plan.rows : 1;
+		if (kernel->loop[l].extent > step || step == 1)
+			plan.part[plan.parts++] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
+	}
+	if (plan.rows > 1)
+		plan.part[plan.parts++] = (struct plan_part){.source = lane - 1, .trip = plan.rows, .step = 1};
+	if (plan.lanes > 1)
+		plan.part[plan.parts++] = (struct plan_part){.source = lane, .trip = plan.lanes, .step = 1};
+	return plan;
+}
