@@ -95,7 +95,7 @@ static double milliseconds(const struct session *session, int64_t cycles)
 
 static int64_t busy(const struct flow_process_result *process)
 {
-	return process->end - process->input - process->output - process->memory;
+	return process->active - process->input - process->output - process->memory;
 }
 
 static void print_json(struct session *session, const char *name, const struct flow_result *result)

@@ -48,6 +48,8 @@ static const struct figure figures[] = {
 	FIGURE("memory", "latency_cycles", FIGURE_INT, 1, 1e5, memory_latency),
 	FIGURE("ports", "most", FIGURE_INT, 1, 1024, ports),
 	FIGURE("ports", "bits", FIGURE_INT, 8, 4096, port_bits),
+	FIGURE("ports", "burst", FIGURE_INT, 1, 256, burst),
+	FIGURE("ports", "outstanding", FIGURE_INT, 1, 256, outstanding),
 	FIGURE("ports", "lut", FIGURE_INT64, 0, 1e6, port_cost.lut),
 	FIGURE("ports", "ff", FIGURE_INT64, 0, 1e6, port_cost.ff),
 	FIGURE("ports", "bram18", FIGURE_INT64, 0, 1e4, port_cost.bram18),

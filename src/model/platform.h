@@ -27,6 +27,8 @@ struct platform {
 	double channel_efficiency;/* sustained / peak, long bursts */
 	int memory_latency;       /* cycles from request to first beat */
 	int ports;                /* most memory ports of a design */
+	int burst;                /* words that one request of a port asks for at most */
+	int outstanding;          /* requests of a port under way at most */
 	int port_bits;            /* widest memory port */
 	int64_t crossing_wires;   /* per boundary between dies */
 	double launch_us;         /* host launch */

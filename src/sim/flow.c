@@ -1,202 +1,210 @@
-/* Runs the processes of a network in turn, each until it needs a time that is not known, and collects what they did. */
+/* The time simulator's interface: a network is made once, cleaned before each run, and what its processes did is collected after it. */
 #include "sim/flow_network.h"
 
-void flow_wake(struct flow_network *network, struct flow_process *process)
-{
-	if (!process || process->queued || process->ended)
-		return;
-	process->queued = true;
-	network->queue[(network->first + network->queued++) % network->processes.count] = process;
-}
+/* --- a run */
 
-/* Counts the words held, as far as both ends are known; a word that comes while another one goes finds it still there. */
-static void count_words(struct flow_channel *channel)
+static void clean_channel(struct flow_network *network, struct flow_channel *channel)
 {
-	while (channel->counted_push < channel->pushed && channel->counted_pop < channel->popped) {
-		if (channel->full_at[channel->push_slot] > channel->free_at[channel->pop_slot]) {
-			channel->counted_pop++;
-			channel->pop_slot = channel->pop_slot + 1 == channel->depth ? 0 : channel->pop_slot + 1;
-			continue;
-		}
-		int64_t held = ++channel->counted_push - channel->counted_pop;
-		channel->push_slot = channel->push_slot + 1 == channel->depth ? 0 : channel->push_slot + 1;
-		channel->most = held > channel->most ? held : channel->most;
+	const int64_t *depth = network->options->depth;
+	int64_t wanted = depth ? depth[channel->number] : channel->built;
+	channel->pushed = channel->popped = channel->counted_push = channel->counted_pop = channel->most = channel->held_since = 0;
+	for (int side = 0; side < FLOW_SIDES; side++) {
+		channel->waiting[side] = false;
+		channel->log[side].runs.count = 0;
 	}
+	flow_set_depth(network, channel, wanted > 0 ? wanted : UNBOUNDED);
 }
 
-/* At the end, words that nobody took are held too. */
-static void count_rest(struct flow_channel *channel)
+static void clean_process(struct flow_process *process)
 {
-	count_words(channel);
-	int64_t held = channel->pushed - channel->counted_pop;
-	if (channel->counted_pop == channel->popped && held > channel->most)
-		channel->most = held;
-}
-
-static bool run_access(struct flow_network *network, struct flow_process *process, struct flow_step *step)
-{
-	enum flow_cause cause = CAUSE_NONE;
-	int64_t begins = process->time;
+	process->at = 0;
+	process->time = process->bound = process->began = process->active = process->launch = 0;
+	process->ended = process->queued = process->yielded = false;
 	process->waits_for = NULL;
-	if (step->access.bit >= 0 && !(flow_condition_bits(step->condition, 0) >> step->access.bit & 1))
-		return true;
-	if (!flow_access_time(process, &step->access, &process->time, &cause))
-		return false;
-	process->waited[cause] += process->time - begins;
-	flow_access_make(network, &step->access, process->time);
-	return true;
+	for (int cause = 0; cause < CAUSES; cause++)
+		process->waited[cause] = 0;
+	for (size_t i = 0; i < process->steps.count; i++)
+		if (process->steps.data[i].kind == STEP_PIPE)
+			process->steps.data[i].pipe->running = false;
 }
 
-typedef bool step_function(struct flow_network *network, struct flow_process *process, struct flow_step *step);
-
-static bool run_loop(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+static void clean_port(struct flow_port *port)
 {
-	(void)network;
-	*step->counter = 0;
-	if (!step->trips)
-		process->at = step->target - 1;
-	return true;
+	port->waiting = false;
+	port->stretch = NULL;
+	port->posted = port->granted = port->used = port->left = port->next = port->words = 0;
+	port->last = -1;
+	port->memory->free = 0;
+	port->log.runs.count = 0;
 }
 
-static bool run_next(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+void flow_clean(struct flow_network *network)
 {
-	(void)network;
-	if (++*step->counter < step->trips)
-		process->at = step->target - 1;
-	return true;
-}
-
-static bool run_wait(struct flow_network *network, struct flow_process *process, struct flow_step *step)
-{
-	(void)network;
-	process->time += step->cycles;
-	return true;
-}
-
-static bool run_pipe(struct flow_network *network, struct flow_process *process, struct flow_step *step)
-{
-	return flow_pipe_run(network, process, step->pipe);
-}
-
-static bool run_end(struct flow_network *network, struct flow_process *process, struct flow_step *step)
-{
-	(void)network;
-	(void)step;
-	process->ended = true;
-	return false;
-}
-
-static step_function *const step_functions[] = {
-	[STEP_LOOP] = run_loop, [STEP_NEXT] = run_next, [STEP_WAIT] = run_wait, [STEP_ACCESS] = run_access, [STEP_PIPE] = run_pipe, [STEP_END] = run_end,
-};
-
-static void resume(struct flow_network *network, struct flow_process *process)
-{
-	struct flow_step *step = &process->steps.data[process->at];
-	while (step_functions[step->kind](network, process, step))
-		step = &process->steps.data[++process->at];
-	for (size_t i = 0; i < process->channels.count; i++)
-		count_words(process->channels.data[i]);
-}
-
-static void run(struct flow_network *network)
-{
-	network->queue = ARENA_ARRAY(network->arena, struct flow_process *, network->processes.count + 1);
-	for (size_t i = 0; i < network->processes.count; i++)
-		flow_wake(network, network->processes.data[i]);
-	while (network->queued) {
-		struct flow_process *process = network->queue[network->first];
-		network->first = (network->first + 1) % network->processes.count;
-		network->queued--;
-		process->queued = false;
-		resume(network, process);
-	}
-}
-
-/* --- deadlock */
-
-static struct flow_process *waits_on(const struct flow_process *process)
-{
-	const struct flow_channel *channel = process->waits_for;
-	return channel ? channel->process[process->side == FLOW_READER ? FLOW_WRITER : FLOW_READER] : NULL;
-}
-
-/* The process in which the chain of waits closes, or the last one that still waits. */
-static struct flow_process *find_cycle(const struct flow_network *network, struct flow_process *process)
-{
+	network->first = network->queued = network->logged = 0;
+	network->done = network->first_cycles = network->ended = network->launch_began = network->launches_done = network->path_from = 0;
+	network->first_output = -1;
+	network->last_ended = NULL;
+	flow_sample_begin(network);
+	for (size_t i = 0; i < network->channels.count; i++)
+		clean_channel(network, network->channels.data[i]);
+	for (size_t i = 0; i < network->ports.count; i++)
+		clean_port(network->ports.data[i]);
 	for (size_t i = 0; i < network->processes.count; i++) {
-		struct flow_process *next = waits_on(process);
-		if (!next || next->ended)
-			return process;
-		process = next;
+		clean_process(network->processes.data[i]);
+		flow_wake(network, network->processes.data[i]);
 	}
-	return process;
-}
-
-static void describe(const struct flow_process *process, struct text *text)
-{
-	const struct flow_channel *channel = process->waits_for;
-	bool reads = process->side == FLOW_READER;
-	text_add(text, "%s waits from cycle %lld for %s %s (%s, depth %lld)", process->name, (long long)process->time, reads ? (channel->blocks ? "a block of" : "a word of") : "room in",
-		 channel->name, reads ? "empty" : "full", (long long)channel->depth);
-}
-
-static const char *deadlock(const struct flow_network *network, struct flow_process *stuck)
-{
-	struct flow_process *start = find_cycle(network, stuck), *process = start;
-	struct text text = text_new(network->arena);
-	do {
-		text_add(&text, "%s", process == start ? "" : "; ");
-		describe(process, &text);
-		struct flow_process *next = waits_on(process);
-		if (!next || next->ended) {
-			text_add(&text, ", whose other end %s", next ? "has ended" : "does not exist");
-			break;
-		}
-		process = next;
-	} while (process != start);
-	return text.data;
 }
 
 /* --- results */
 
-static void collect_processes(const struct flow_network *network, struct flow_result *result)
+/* At the end, words that nobody took are held too. */
+static void count_rest(struct flow_network *network, struct flow_channel *channel)
 {
-	result->processes = (int)network->processes.count;
-	result->process = ARENA_ARRAY(network->arena, struct flow_process_result, result->processes + 1);
-	for (int i = 0; i < result->processes; i++) {
+	flow_count_words(network, channel);
+	for (; channel->counted_push < channel->pushed && network->samples; channel->counted_push++)
+		flow_sample_held(network, channel, channel->full_at[channel->counted_push & channel->mask], channel->counted_push - channel->counted_pop);
+	channel->counted_push = channel->pushed;
+	int64_t held = channel->pushed - channel->counted_pop;
+	if (channel->counted_pop == channel->popped && held > channel->most)
+		channel->most = held;
+	for (; channel->counted_pop < channel->popped && network->samples; channel->counted_pop++)
+		flow_sample_held(network, channel, channel->free_at[channel->counted_pop & channel->mask], channel->counted_push - channel->counted_pop);
+}
+
+static void collect_process(struct flow_network *network, const struct flow_process *process, struct flow_process_result *result)
+{
+	int64_t now = process->ended ? 0 : process->time - process->began;
+	*result = (struct flow_process_result){.name = process->name, .end = process->time, .ended = process->ended, .active = process->active + now,
+					       .input = process->waited[CAUSE_INPUT], .output = process->waited[CAUSE_OUTPUT], .memory = process->waited[CAUSE_MEMORY]};
+	for (int cause = 0; network->samples && cause < CAUSES; cause++)
+		result->waited[cause] = process->sampled[cause];
+}
+
+static void collect_channel(struct flow_network *network, struct flow_channel *channel, struct flow_channel_result *result)
+{
+	const struct flow_process *writer = channel->process[FLOW_WRITER], *reader = channel->process[FLOW_READER];
+	count_rest(network, channel);
+	*result = (struct flow_channel_result){
+		.name = channel->name, .blocks = channel->blocks, .depth = channel->depth == UNBOUNDED ? 0 : channel->depth, .most = channel->most, .words = channel->pushed,
+		.writer = writer ? writer->number : -1, .reader = reader ? reader->number : -1, .held = network->samples ? channel->held : NULL};
+}
+
+static void collect_port(struct flow_network *network, const struct flow_port *port, struct flow_result *result)
+{
+	struct flow_port_result *at = result->ports ? &result->port[result->ports - 1] : NULL;
+	if (!at || at->number != port->number) {
+		at = &result->port[result->ports++];
+		*at = (struct flow_port_result){.name = port->name, .number = port->number, .process = port->process->number, .channel = port->channel, .write = port->write,
+						.moved = network->samples ? port->moved : NULL};
+	} else if (network->samples) {
+		for (int i = 0; i < network->samples; i++)
+			port->of->moved[i] += port->moved[i];
+	}
+	at->bytes += port->words * port->bytes;
+}
+
+static void idle_to_the_end(struct flow_network *network, const struct flow_result *result)
+{
+	for (size_t i = 0; network->samples && i < network->processes.count; i++) {
 		struct flow_process *process = network->processes.data[i];
-		result->process[i] = (struct flow_process_result){.name = process->name, .end = process->time, .ended = process->ended, .input = process->waited[CAUSE_INPUT],
-								  .output = process->waited[CAUSE_OUTPUT], .memory = process->waited[CAUSE_MEMORY]};
-		result->cycles = process->time > result->cycles ? process->time : result->cycles;
-		if (!process->ended && !result->deadlock)
-			result->deadlock = deadlock(network, process);
+		if (process->ended)
+			flow_sample_span(network, process->sampled[CAUSE_NONE], process->time, result->cycles);
 	}
 }
 
-static void collect_channels(const struct flow_network *network, struct flow_result *result)
+static void make_lists(struct flow_network *network, struct arena *arena, struct flow_result *result)
 {
+	result->processes = (int)network->processes.count;
 	result->channels = (int)network->channels.count;
-	result->channel = ARENA_ARRAY(network->arena, struct flow_channel_result, result->channels + 1);
-	for (int i = 0; i < result->channels; i++) {
-		struct flow_channel *channel = network->channels.data[i];
-		count_rest(channel);
-		result->channel[i] = (struct flow_channel_result){channel->name, channel->blocks, channel->depth, channel->most, channel->pushed};
-	}
+	result->process = ARENA_ARRAY(arena, struct flow_process_result, result->processes + 1);
+	result->channel = ARENA_ARRAY(arena, struct flow_channel_result, result->channels + 1);
+	result->port = ARENA_ARRAY(arena, struct flow_port_result, network->ports.count + 1);
+}
+
+static void collect(struct flow_network *network, struct flow_result *result)
+{
+	if (network->options->arena)
+		make_lists(network, network->options->arena, result);
+	else if (!network->own.process)
+		make_lists(network, network->arena, &network->own);
+	if (!network->options->arena)
+		*result = network->own;
+	for (int i = 0; i < result->processes; i++)
+		result->cycles = network->processes.data[i]->time > result->cycles ? network->processes.data[i]->time : result->cycles;
+	idle_to_the_end(network, result);
+	for (int i = 0; i < result->processes; i++)
+		collect_process(network, network->processes.data[i], &result->process[i]);
+	for (int i = 0; i < result->channels; i++)
+		collect_channel(network, network->channels.data[i], &result->channel[i]);
+	for (size_t i = 0; i < network->ports.count; i++)
+		collect_port(network, network->ports.data[i], result);
+	result->first_output = network->first_output;
+	result->launches = network->options->overlap && network->ended == result->processes ? network->options->launches : network->launches_done;
+	result->steady = result->launches > 1 ? (result->cycles - network->first_cycles) / (result->launches - 1) : result->cycles;
+	result->samples = network->samples;
+	result->sample_cycles = network->sample_cycles;
+}
+
+/* --- interface */
+
+struct flow_network *flow_open(struct arena *arena, const struct platform *platform, const struct module *module)
+{
+	struct flow_network *network = ARENA_NEW(arena, struct flow_network);
+	*network = (struct flow_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module)};
+	if (!flow_build(network))
+		return NULL;
+	network->queue = ARENA_ARRAY(arena, struct flow_process *, network->processes.count + 1);
+	return network;
+}
+
+int flow_channels(const struct flow_network *network)
+{
+	return (int)network->channels.count;
+}
+
+int64_t flow_events(const struct flow_network *network)
+{
+	return network->events;
+}
+
+static bool is_over_budget(const struct flow_network *network)
+{
+	const struct flow_options *options = network->options;
+	return options->budget && (network->events > options->budget || network->events > INT64_MAX / options->launches || network->events * options->launches > options->budget);
+}
+
+static bool waits(const struct flow_network *network)
+{
+	for (size_t i = 0; i < network->processes.count; i++)
+		if (!network->processes.data[i]->ended)
+			return true;
+	return false;
+}
+
+enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result)
+{
+	network->run = *options;
+	network->run.launches = options->launches > 1 ? options->launches : 1;
+	network->run.samples = options->arena && options->samples > 0 ? options->samples : 0;
+	network->run.path = options->arena && options->path;
+	network->options = &network->run;
+	*result = (struct flow_result){.first_output = -1, .events = network->events * network->run.launches};
+	if (is_over_budget(network))
+		return FLOW_OVER_BUDGET;
+	flow_clean(network);
+	bool whole = flow_run_all(network), deadlock = whole && waits(network);
+	collect(network, result);
+	result->events = whole ? result->events : network->done;
+	if (network->run.path)
+		flow_path(network, options->arena, result);
+	if (deadlock)
+		flow_deadlock(network, result);
+	return deadlock ? FLOW_DEADLOCK : whole ? FLOW_DONE : FLOW_STOPPED;
 }
 
 enum flow_outcome flow_simulate(struct arena *arena, const struct platform *platform, const struct module *module, int64_t budget, struct flow_result *result)
 {
-	struct flow_network network = {.arena = arena, .platform = platform, .module = module, .main = module_main(module), .first_output = -1};
+	struct flow_network *network = flow_open(arena, platform, module);
 	*result = (struct flow_result){.first_output = -1};
-	if (!flow_build(&network))
-		return FLOW_REFUSED;
-	result->events = network.events;
-	if (network.events > budget)
-		return FLOW_OVER_BUDGET;
-	run(&network);
-	result->first_output = network.first_output;
-	collect_processes(&network, result);
-	collect_channels(&network, result);
-	return result->deadlock ? FLOW_DEADLOCK : FLOW_DONE;
+	return network ? flow_run(network, &(struct flow_options){.arena = arena, .budget = budget}, result) : FLOW_REFUSED;
 }

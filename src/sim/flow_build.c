@@ -55,10 +55,12 @@ struct flow_access flow_access_of(const struct op *op)
 {
 	struct flow_access access = {.kind = kind_of(op), .bit = -1};
 	void *data = accessed(op)->data;
-	if (flow_is_port(accessed(op)->type))
-		access.port = data;
-	else
+	if (!flow_is_port(accessed(op)->type)) {
 		access.channel = data;
+		return access;
+	}
+	access.port = data;
+	access.port->write = op->code == OP_MEMREF_STORE;
 	return access;
 }
 
@@ -131,7 +133,11 @@ static bool build_access(struct builder *b, const struct op *op)
 			return false;
 		flow_condition_finish(b->network->arena, step.condition);
 	}
+	if (step.access.port)
+		step.access.stretch = flow_stretch_of(b->network, op, 0, NULL, NULL);
 	add_step(b, step);
+	if (step.access.kind == ACCESS_STORE)
+		add_step(b, (struct flow_step){.kind = STEP_ARRIVAL, .access = step.access});
 	return true;
 }
 
@@ -166,9 +172,7 @@ static void bind_arguments(struct builder *b, const struct op *call)
 			VEC_PUSH(arena, &b->process->channels, operand->data);
 			continue;
 		}
-		struct flow_port *port = ARENA_NEW(arena, struct flow_port);
-		port->word = b->network->port_word[operand->index];
-		entry->argument[i]->data = port;
+		entry->argument[i]->data = flow_port_new(b->network, b->process, operand->index);
 	}
 }
 
@@ -176,6 +180,7 @@ static bool build_process(struct flow_network *network, const struct op *call)
 {
 	struct flow_process *process = ARENA_NEW(network->arena, struct flow_process);
 	struct builder b = {network, process};
+	process->number = (int)network->processes.count;
 	process->name = attr_text_or(call, "callee", "");
 	process->function = module_find(network->module, process->name);
 	process->flushes = text_same(attr_text_or(process->function, "stream.style", "stp"), "flp");
@@ -199,42 +204,22 @@ static void build_channel(struct flow_network *network, struct op *op)
 	struct flow_channel *channel = ARENA_NEW(network->arena, struct flow_channel);
 	channel->name = attr_text_or(op, "name", "(no name)");
 	channel->blocks = op->code == OP_BLOCKS;
-	channel->depth = type->depth;
-	channel->full_at = ARENA_ARRAY(network->arena, int64_t, type->depth);
-	channel->free_at = ARENA_ARRAY(network->arena, int64_t, type->depth);
+	channel->built = type->depth;
+	channel->number = (int)network->channels.count;
+	channel->mask = -1;
 	op->result[0]->data = channel;
 	VEC_PUSH(network->arena, &network->channels, channel);
 }
 
-static int64_t memory_channel(const struct flow_network *network, int argument)
-{
-	const struct attr *attr = function_argument_attr(network->main, argument, "stream.channel");
-	return attr && attr->integer >= 0 && attr->integer < network->platform->channels ? attr->integer : 0;
-}
-
-static void share_bandwidth(struct flow_network *network)
-{
-	const struct platform *platform = network->platform;
-	const struct block *body = network->main->region[0];
-	int64_t *sharing = ARENA_ARRAY(network->arena, int64_t, platform->channels);
-	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
-	network->port_word = ARENA_ARRAY(network->arena, int64_t, body->arguments + 1);
-	for (int i = 0; i < body->arguments; i++)
-		sharing[memory_channel(network, i)] += flow_is_port(body->argument[i]->type);
-	for (int i = 0; i < body->arguments; i++) {
-		double bytes = flow_is_port(body->argument[i]->type) ? (double)type_bits(body->argument[i]->type->element) / 8 : 0;
-		network->port_word[i] = (int64_t)(bytes * (double)sharing[memory_channel(network, i)] / rate * MEMORY_FRACTION + 0.5);
-	}
-}
-
 bool flow_build(struct flow_network *network)
 {
-	share_bandwidth(network);
+	network->memory = ARENA_ARRAY(network->arena, struct flow_memory, network->platform->channels);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			build_channel(network, op);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL && !build_process(network, op))
 			return false;
+	flow_memory_build(network);
 	return true;
 }

@@ -1,33 +1,72 @@
-/* Parts of the time simulator.  Processes exchange times, not data: channel slot k % depth holds when word k could be popped, and when its place was free again.
- * Each process goes on until it needs a time that is not known yet.  Times do not depend on the order in which processes are run, because each is a maximum of known ones. */
+/* Parts of the time simulator.  Processes exchange times, not data: of word k of a channel it is known when it can be popped, and when its place is free again.
+ * Each process goes on until it needs a time that is not known yet.  Times do not depend on the order in which processes are run, because each is a maximum of known ones;
+ * only requests to a shared memory channel have an order of their own, see flow_memory.c. */
 #ifndef STC_FLOW_NETWORK_H
 #define STC_FLOW_NETWORK_H
 #include "model/timing.h"
 #include "sim/flow.h"
 
 #define MEMORY_FRACTION 65536 /* parts of a cycle in which bandwidth is counted */
+#define UNBOUNDED (INT64_MAX / 4)
 
 enum flow_side { FLOW_READER, FLOW_WRITER, FLOW_SIDES };
-enum flow_cause { CAUSE_NONE, CAUSE_INPUT, CAUSE_OUTPUT, CAUSE_MEMORY, CAUSES };
 enum access_kind { ACCESS_TAKE, ACCESS_PUSH, ACCESS_ACQUIRE_READ, ACCESS_ACQUIRE_WRITE, ACCESS_RELEASE_READ, ACCESS_RELEASE_WRITE, ACCESS_LOAD, ACCESS_STORE };
 
 struct flow_process;
 
+struct flow_waits {           /* when waits at one end of a channel, or at a port, ended: `count` of them from `first` on, `step` cycles apart, each `length` cycles long */
+	int64_t first, step, count, length;
+};
+
+struct flow_log {
+	VEC(struct flow_waits) runs;
+};
+
 struct flow_channel {
 	const char *name;
 	bool blocks;
-	int64_t depth, pushed, popped;
-	int64_t head, tail;       /* slots of the next word to pop and to push */
-	int64_t *full_at, *free_at;        /* [depth] */
+	int number;
+	int64_t built, depth;     /* as the module says; of this run */
+	int64_t pushed, popped;
+	int64_t limit;            /* words that fit: the depth, or of an unbounded one what there is room for in full_at */
+	int64_t mask;             /* slots - 1: word k is in slot k & mask */
+	int64_t *full_at, *free_at;
 	int64_t counted_push, counted_pop, most;   /* merged so far in the order of time, to find the most words held */
-	int64_t push_slot, pop_slot;       /* of the next ones to merge */
 	struct flow_process *process[FLOW_SIDES];  /* NULL: nobody */
 	bool waiting[FLOW_SIDES];
+	int64_t *held, held_since;         /* [samples]; when it last changed */
+	struct flow_log log[FLOW_SIDES];
+};
+
+struct flow_memory {          /* a memory channel; flow_memory.c */
+	VEC(struct flow_port *) ports;
+	int64_t free;             /* when it can serve the next burst, in parts */
+};
+
+struct flow_stretch {         /* what a pipelined loop reads or writes through a port */
+	int64_t run;              /* words in a row */
+	int64_t bursts_a_run, bursts;      /* of the whole loop */
+	bool ahead;               /* addresses are known when the loop begins, so reading runs ahead */
 };
 
 struct flow_port {            /* of one process */
-	int64_t word;             /* parts of a cycle that a word takes */
-	int64_t next;             /* when the next one may begin, in parts */
+	const char *name;
+	int number;               /* of main's argument */
+	bool write, waiting;
+	struct flow_process *process;
+	struct flow_port *twin, *of;       /* for a second access in one loop; whose twin it is.  NULL: there is none */
+	struct flow_memory *memory;
+	int channel;
+	int64_t bytes, word;      /* of a word: bytes, and the parts of a cycle that it takes */
+	int64_t burst, outstanding, latency;
+	int64_t *request, *start; /* [outstanding] of the bursts under way: cycle of the request, and of the first word in parts */
+	const struct flow_stretch *stretch;
+	int64_t posted, granted, used;     /* bursts of this stretch */
+	int64_t left, next;       /* words left of the burst at hand, when the next one may begin, in parts */
+	int64_t last;             /* cycle of the last request */
+	int64_t words;
+	int64_t *moved;           /* [samples] */
+	struct flow_log log;
 };
 
 struct flow_node {            /* an operation on counters */
@@ -54,7 +93,9 @@ struct flow_access {
 	struct flow_channel *channel;      /* NULL: of a port */
 	struct flow_port *port;
 	int bit;                  /* of the condition; -1: always */
+	int order;                /* in the body */
 	int64_t stage;
+	struct flow_stretch stretch;
 };
 
 struct flow_group {           /* accesses of a pipelined loop in the same stage (flp), or in the same cycle of the interval (stp) */
@@ -62,7 +103,7 @@ struct flow_group {           /* accesses of a pipelined loop in the same stage 
 	int64_t stage;            /* stp: within the interval */
 	int64_t done, time;       /* flp: iterations that passed, and when the last one did */
 	int64_t room;             /* flp: iterations that fit between this group and the next */
-	enum flow_cause cause;    /* flp: of its last delay */
+	const struct flow_access *why;     /* flp: of its last delay */
 	int64_t *times;           /* flp: [ring] */
 };
 
@@ -86,9 +127,10 @@ struct flow_pipe {
 	int64_t inner;            /* innermost counter of the next iteration */
 	int64_t window, cycle;    /* stp: the interval at hand, and the stage-cycle up to which it came */
 	int at;                   /* stp: group of the window */
+	bool drained;             /* its iterations have left it; what it wrote may not have arrived */
 };
 
-enum step_kind { STEP_LOOP, STEP_NEXT, STEP_WAIT, STEP_ACCESS, STEP_PIPE, STEP_END };
+enum step_kind { STEP_LOOP, STEP_NEXT, STEP_WAIT, STEP_ACCESS, STEP_ARRIVAL, STEP_PIPE, STEP_END };
 
 struct flow_step {
 	enum step_kind kind;
@@ -101,16 +143,26 @@ struct flow_step {
 
 struct flow_process {
 	const char *name;
+	int number;
 	const struct op *function;
 	bool flushes;
 	VEC(struct flow_step) steps;
 	VEC(struct flow_channel *) channels;
+	VEC(struct flow_port *) ports;     /* on memory channels with others */
 	int at;                   /* step */
 	int64_t time;
-	int64_t waited[CAUSES];
-	bool ended, queued;
-	const struct flow_channel *waits_for;      /* the oldest access that it could not make */
-	enum flow_side side;
+	int64_t bound;            /* nothing that it does from here on is earlier */
+	int64_t waited[CAUSES], *sampled[CAUSES];
+	int64_t began, active;    /* of the launch at hand; cycles of those before */
+	int64_t launch;           /* that it is at */
+	bool ended, queued, yielded;
+	const struct flow_access *waits_for;       /* the oldest access that it could not make */
+	int64_t waits_iteration;
+};
+
+struct flow_series {          /* points over time */
+	int64_t *data;
+	bool most;                /* else: sums */
 };
 
 struct flow_network {
@@ -120,69 +172,113 @@ struct flow_network {
 	struct op *main;
 	VEC(struct flow_process *) processes;
 	VEC(struct flow_channel *) channels;
-	int64_t *port_word;       /* [main's arguments] parts of a cycle */
+	VEC(struct flow_port *) ports;
+	struct flow_memory *memory;        /* [platform->channels] */
+	int64_t events;           /* of one launch */
+	/* state of a run */
+	struct flow_options run;
+	const struct flow_options *options;        /* the same */
 	struct flow_process **queue;       /* ring of [processes] */
 	size_t first, queued;
-	int64_t first_output, events;
+	int64_t fuel, done;       /* iterations until the process at hand yields; events so far */
+	int64_t first_output, first_cycles, ended;         /* ended: processes of this launch */
+	int64_t launch, launch_began, launches_done;
+	struct flow_process *last_ended;   /* of the launch */
+	int samples;
+	int64_t sample_cycles;
+	VEC(struct flow_series) series;
+	size_t logged;            /* runs in all logs */
+	int64_t path_from;
+	struct flow_result own;   /* lists of a result that nobody keeps */
 };
 
+/* flow_build.c */
 bool flow_build(struct flow_network *network);     /* false: a diagnostic */
-bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats);    /* adds the step; `loop` is flattened */
-bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct value *when, int *bit);
-void flow_condition_finish(struct arena *arena, struct flow_condition *condition);
-uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost);
-
-bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits */
 bool flow_is_port(const struct type *type);
 int64_t flow_trips(const struct op *loop);
 struct flow_access flow_access_of(const struct op *op);    /* value->data of the operand: its channel or port */
 bool flow_is_access(const struct op *op);
+/* flow_pipe_build.c */
+bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats);    /* adds the step; `loop` is flattened */
+/* flow_pipe.c */
+bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits, or yields */
+int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pipe *pipe);
+/* flow_condition.c */
+bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct value *when, int *bit);
+void flow_condition_finish(struct arena *arena, struct flow_condition *condition);
+uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost);
+/* flow_memory.c */
+struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number);
+struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port);
+void flow_memory_build(struct flow_network *network);
+struct flow_stretch flow_stretch_of(const struct flow_network *network, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
+void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
+bool flow_port_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t *time, const struct flow_access **why);
+void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time);
+bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access);      /* what was written has arrived; false: not known yet */
+void flow_memory_grant(struct flow_network *network, struct flow_memory *memory);      /* requests that no other can come before */
+bool flow_memory_grant_first(struct flow_network *network);        /* where all wait: the first request of all; false: there is none */
+/* flow_sample.c */
+void flow_sample_begin(struct flow_network *network);
+void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to);
+void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held);      /* `held` up to `time` */
+void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time);
+void flow_waited(struct flow_network *network, struct flow_process *process, const struct flow_access *why, int64_t from, int64_t to);
+void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to);      /* as flow_waited, but the process has not waited */
+/* flow_path.c, flow_deadlock.c */
+void flow_path(const struct flow_network *network, struct arena *arena, struct flow_result *result);
+void flow_deadlock(struct flow_network *network, struct flow_result *result);
+/* flow.c */
+void flow_clean(struct flow_network *network);
+/* flow_run.c */
+bool flow_run_all(struct flow_network *network);   /* until nothing moves; false: it was stopped */
+void flow_set_depth(struct flow_network *network, struct flow_channel *channel, int64_t depth);
+void flow_deepen(struct flow_network *network, struct flow_channel *channel);      /* by one, and lets its writer go on */
 void flow_wake(struct flow_network *network, struct flow_process *process);
+void flow_count_words(struct flow_network *network, struct flow_channel *channel);
+bool flow_unknown(struct flow_process *process, const struct flow_access *access, int64_t iteration);
+bool flow_full(struct flow_network *network, struct flow_channel *channel);        /* whether it is; an unbounded one gets more slots */
 
-static inline bool flow_unknown(struct flow_process *process, struct flow_channel *channel, enum flow_side side)
+static inline enum flow_cause flow_cause_of(const struct flow_access *why)
 {
-	channel->waiting[side] = true;
-	if (!process->waits_for) {
-		process->waits_for = channel;
-		process->side = side;
-	}
-	return false;
+	static const enum flow_cause causes[] = {
+		[ACCESS_TAKE] = CAUSE_INPUT, [ACCESS_PUSH] = CAUSE_OUTPUT, [ACCESS_ACQUIRE_READ] = CAUSE_INPUT, [ACCESS_ACQUIRE_WRITE] = CAUSE_OUTPUT,
+		[ACCESS_RELEASE_READ] = CAUSE_NONE, [ACCESS_RELEASE_WRITE] = CAUSE_NONE, [ACCESS_LOAD] = CAUSE_MEMORY, [ACCESS_STORE] = CAUSE_MEMORY,
+	};
+	return why ? causes[why->kind] : CAUSE_NONE;
 }
 
-static inline void flow_not_before(int64_t *time, enum flow_cause *cause, int64_t known, enum flow_cause why)
+static inline enum flow_side flow_side_of(enum access_kind kind)
+{
+	return kind == ACCESS_TAKE || kind == ACCESS_ACQUIRE_READ || kind == ACCESS_RELEASE_READ ? FLOW_READER : FLOW_WRITER;
+}
+
+static inline void flow_not_before(int64_t *time, const struct flow_access **why, int64_t known, const struct flow_access *access)
 {
 	if (known > *time) {
 		*time = known;
-		*cause = why;
+		*why = access;
 	}
 }
 
 /* Moves `time` on to when the access can be made.  false: not known yet, and the process is marked as waiting. */
-static inline bool flow_access_time(struct flow_process *process, const struct flow_access *access, int64_t *time, enum flow_cause *cause)
+static inline bool flow_access_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t iteration, int64_t *time,
+				    const struct flow_access **why)
 {
 	struct flow_channel *channel = access->channel;
-	if (!channel) {
-		flow_not_before(time, cause, (access->port->next + MEMORY_FRACTION - 1) / MEMORY_FRACTION, CAUSE_MEMORY);
-		return true;
-	}
+	if (!channel)
+		return flow_port_time(network, process, access, time, why) || flow_unknown(process, access, iteration);
 	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ) {
 		if (channel->popped == channel->pushed)
-			return flow_unknown(process, channel, FLOW_READER);
-		flow_not_before(time, cause, channel->full_at[channel->head], CAUSE_INPUT);
+			return flow_unknown(process, access, iteration);
+		flow_not_before(time, why, channel->full_at[channel->popped & channel->mask], access);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) {
-		if (channel->pushed - channel->popped == channel->depth)
-			return flow_unknown(process, channel, FLOW_WRITER);
-		flow_not_before(time, cause, channel->free_at[channel->tail], CAUSE_OUTPUT);
+		if (channel->pushed - channel->popped == channel->limit && flow_full(network, channel))
+			return flow_unknown(process, access, iteration);
+		if (channel->pushed >= channel->depth)
+			flow_not_before(time, why, channel->free_at[(channel->pushed - channel->depth) & channel->mask], access);
 	}
 	return true;
-}
-
-static inline void flow_make_port(struct flow_network *network, const struct flow_access *access, int64_t time)
-{
-	struct flow_port *port = access->port;
-	port->next = (time * MEMORY_FRACTION > port->next ? time * MEMORY_FRACTION : port->next) + port->word;
-	if (access->kind == ACCESS_STORE && (network->first_output < 0 || time < network->first_output))
-		network->first_output = time;
 }
 
 static inline void flow_done(struct flow_network *network, struct flow_channel *channel, enum flow_side side)
@@ -198,16 +294,12 @@ static inline void flow_access_make(struct flow_network *network, const struct f
 {
 	struct flow_channel *channel = access->channel;
 	if (!channel) {
-		flow_make_port(network, access, time);
+		flow_port_make(network, access, time);
 	} else if (access->kind == ACCESS_TAKE || access->kind == ACCESS_RELEASE_READ) {
-		channel->free_at[channel->head] = time + 1;
-		channel->head = channel->head + 1 == channel->depth ? 0 : channel->head + 1;
-		channel->popped++;
+		channel->free_at[channel->popped++ & channel->mask] = time + 1;
 		flow_done(network, channel, FLOW_READER);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_RELEASE_WRITE) {
-		channel->full_at[channel->tail] = time + 1;
-		channel->tail = channel->tail + 1 == channel->depth ? 0 : channel->tail + 1;
-		channel->pushed++;
+		channel->full_at[channel->pushed++ & channel->mask] = time + 1;
 		flow_done(network, channel, FLOW_WRITER);
 	}
 }
