@@ -77,11 +77,18 @@ install_torch()
 	pip_install "$torch" 2>/dev/null || pip_install --index-url "$torch_index" "$torch" || fail "pip could not install $torch"
 }
 
-# The package is used from the tree, not copied: a path file, and a command of the same name as the wheel's.
+# The package is used from the tree, not copied: a path file, a command of the same name as the wheel's, and the
+# metadata by which torch.compile finds its backend.
 link_package()
 {
 	site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 	echo "$PWD/python" >"$site/streamtensor-tree.pth"
+	rm -rf "$site"/streamtensor-*.dist-info
+	mkdir "$site/streamtensor-$version.dist-info"
+	printf 'Metadata-Version: 2.1\nName: streamtensor\nVersion: %s\n' "$version" >"$site/streamtensor-$version.dist-info/METADATA"
+	sed -n 's/^\[project.entry-points.\(.*\)\]/[\1]/p; s/^streamtensor = "\(streamtensor.dynamo:.*\)"/streamtensor = \1/p' pyproject.toml \
+		>"$site/streamtensor-$version.dist-info/entry_points.txt"
 	printf '#!/bin/sh\nexec "%s/%s/bin/python" -m streamtensor "$@"\n' "$PWD" "$venv" >"$venv/bin/streamtensor"
 	chmod +x "$venv/bin/streamtensor"
 }
@@ -98,9 +105,9 @@ make_venv()
 	install_torch
 	pip_install -r requirements.txt -r requirements-test.txt || fail "pip could not install what requirements.txt pins"
 	pip_install --no-deps -r requirements-headers.txt || fail "pip could not install what requirements-headers.txt pins"
-	link_package
 	printf '%s\n' "$wanted" >"$stamp"
 }
 
 install_packages
 make_venv
+[ "$setup" = no ] || link_package

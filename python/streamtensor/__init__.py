@@ -2,7 +2,7 @@
 from .errors import Error
 
 __version__ = "0.1.0"
-__all__ = ["Design", "Error", "Exported", "__version__", "compile", "export"]
+__all__ = ["Design", "Error", "Exported", "__version__", "backend", "compile", "export", "last_design"]
 
 
 def __getattr__(name):
@@ -10,4 +10,7 @@ def __getattr__(name):
     if name in ("Design", "Exported", "compile", "export"):
         from . import api
         return getattr(api, name)
+    if name in ("backend", "last_design"):
+        from . import dynamo
+        return getattr(dynamo, name)
     raise AttributeError(f"module 'streamtensor' has no attribute '{name}'")

@@ -23,17 +23,31 @@ def export(module: torch.nn.Module, example_inputs, names=None, attributes: bool
     return Exported(lowered.text, tensors)
 
 
-def compile(module: torch.nn.Module, inputs, platform: str = "u55c", output=None, names=None) -> Design:
-    """Compiles `module(*inputs)` into the folder `output` (None: one that goes when the design is closed)."""
-    lowered, tensors = _lower(module, inputs, names, True)
+def compile(module: torch.nn.Module, example_inputs, platform: str = "u55c", output=None, names=None, quant: str | None = None) -> Design:
+    """Compiles `module(*example_inputs)` into the folder `output` (None: one that goes when the design is closed).
+
+    quant: as for `stc compile --quant`.
+    """
+    lowered, tensors = _lower(module, example_inputs, names, True)
+    return build(lowered, tensors, platform, output, quant)
+
+
+def build(lowered: graph.Lowered, tensors: dict[str, torch.Tensor], platform: str, output=None, quant: str | None = None) -> Design:
+    """Compiles a lowered module whose weights have the values `tensors`."""
     keep = tempfile.TemporaryDirectory(prefix="streamtensor-") if output is None else None
     folder = Path(keep.name) / "design" if keep else Path(output)
-    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
-        mlir.write_text(lowered.text)
-        write(weights, tensors, tensors, tensors.__getitem__)
-        core.compile_design(mlir, weights, platform, folder)
-    return Design(folder, lowered.inputs, lowered.results, keep=keep)
+    try:
+        with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+            mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
+            mlir.write_text(lowered.text)
+            write(weights, tensors, tensors, tensors.__getitem__)
+            with core.naming(mlir, lowered.origin):
+                core.compile_design(mlir, weights, platform, folder, options=["--quant", quant] if quant else ())
+        return Design(folder, lowered.inputs, lowered.results, keep=keep)
+    except BaseException:
+        if keep:
+            keep.cleanup()
+        raise
 
 
 def _lower(module, example_inputs, names, attributes) -> tuple[graph.Lowered, dict[str, torch.Tensor]]:

@@ -1,6 +1,8 @@
 """The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
+import contextlib
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,6 +54,20 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
             raise
     if process.returncode:
         raise CompileError("".join(messages) or f"stc: error: it ended with status {process.returncode}\n")
+
+
+@contextlib.contextmanager
+def naming(mlir: Path, origin: Callable[[int], str | None]):
+    """Adds to a refusal of a line of `mlir` which of PyTorch's ops the line comes from."""
+    try:
+        yield
+    except CompileError as error:
+        found = re.search(re.escape(str(mlir)) + r":(\d+)", error.text)
+        operation = found and origin(int(found[1]))
+        if not operation:
+            raise
+        first, *rest = error.text.replace(str(mlir), mlir.name).splitlines(keepends=True)
+        raise CompileError("".join([first, f"note: that is PyTorch's {operation}\n", *rest])) from None
 
 
 def simulate(design: Path) -> dict:

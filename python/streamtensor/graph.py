@@ -6,11 +6,13 @@ lowered without its weights in memory. Arguments and results carry their names a
     %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
 """
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from . import fold
 from .errors import Error
 
 ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
@@ -41,6 +43,7 @@ class Lowered:
     inputs: list[Signature]
     weights: list[str]       # names, in argument order, after the inputs
     results: list[Signature]
+    origin: Callable[[int], str | None] = lambda line: None  # which of PyTorch's ops a line of the text comes from
 
 
 class _Functional(torch.nn.Module):
@@ -67,7 +70,13 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
     ports: one per tensor in `inputs`, nested lists flattened. results: ports of the leading results; a result
     without one is the output resultN. prefix: the part of each weight's name that the text leaves out.
     """
-    lowered = _linalg(_Functional(module, list(weights)), (list(inputs), list(weights.values())))
+    return lower_function(_Functional(module, list(weights)), inputs, ports, weights, results, attributes, prefix)
+
+
+def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
+                   results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
+    """The same for a module that takes (inputs, weights), two lists."""
+    lowered = _linalg(function, (list(inputs), list(weights.values())))
     public = [name.removeprefix(prefix) for name in weights]
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
@@ -77,7 +86,7 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
         _annotate(function, [*ports, *(Port(name, "weight") for name in used)], results)
     lowered.operation.verify()
     return Lowered(str(lowered), _signatures(ports, function.type.inputs), used,
-                   _signatures(results, function.type.results))
+                   _signatures(results, function.type.results), lambda line: _origin(lowered, line))
 
 
 def _linalg(functional: torch.nn.Module, arguments: tuple):
@@ -88,13 +97,50 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
     dialect.register_dialect(context)
     context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
             program = torch.export.export(functional, arguments)
-            return fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main",
+            _check_pure(program)
+            program = program.run_decompositions(fold.decompositions())
+            fold.constants(program)
+            _check_types(program)
+            _locate(program)
+            return fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main", decomposition_table={},
                                         fx_importer=fx.FxImporter(context=context))
+    except Error:
+        raise
     except Exception as error:
         raise Error(f"the module cannot be lowered to linalg: {_reason(said, error)}",
                     "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+
+
+def _check_pure(program) -> None:
+    written = {**program.graph_signature.buffers_to_mutate, **program.graph_signature.user_inputs_to_mutate}
+    if written:
+        raise Error(f"the module writes into '{next(iter(written.values()))}'",
+                    "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics")
+
+
+def _check_types(program) -> None:
+    for node in program.graph.nodes:
+        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and value.dtype not in ELEMENTS.values():
+                raise Error(f"{node.target if node.op == 'call_function' else node.name} gives {value.dtype}",
+                            f"accepted are tensors of {', '.join(ELEMENTS)}")
+
+
+def _locate(program) -> None:
+    """Gives each node its op as the place that it comes from; the importer takes places from stack traces."""
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
+
+
+def _origin(module, line: int) -> str | None:
+    """The op at that line, numbered from 1, of the module's text."""
+    lines = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
+    found = re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1]) if line <= len(lines) else []
+    return found[-1] if found else None
 
 
 def _reason(said: list[str], error: Exception) -> str:

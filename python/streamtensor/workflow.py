@@ -42,7 +42,8 @@ def compile_files(model: Model, shape: Shape, platform: str, output: Path, progr
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
         lowered = export_files(model, shape, Path(work), progress)
-        core.compile_design(Path(work) / MLIR, Path(work) / WEIGHTS, platform, output, progress.stage)
+        with core.naming(Path(work) / MLIR, lowered.origin):
+            core.compile_design(Path(work) / MLIR, Path(work) / WEIGHTS, platform, output, progress.stage)
     return lowered
 
 

@@ -1,0 +1,85 @@
+"""Of an exported graph: what depends on no input is worked out here, and ops without a lowering are written as others.
+
+The attention masks and positions of a Hugging Face model that is called as `model(ids)` are such values.
+"""
+import torch
+
+LARGEST = 1 << 24  # bytes of one value that is worked out
+_ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
+
+
+def decompositions() -> dict:
+    """torch-mlir's own table, and what it leaves without a lowering that our compiler reads."""
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum}
+
+
+def _cumsum(x, dim, *, dtype=None):
+    """As a masked sum: a scan is no loop nest."""
+    if x.ndim == 0:
+        return x.to(dtype) if dtype else x.clone()
+    dim %= x.ndim
+    x = x.to(dtype or (x.dtype if x.dtype.is_floating_point else torch.int64))
+    moved = x.movedim(dim, -1).unsqueeze(-2)
+    at = torch.arange(x.shape[dim], device=x.device)
+    seen = at.unsqueeze(0) <= at.unsqueeze(1)
+    return torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device)).sum(-1).movedim(-1, dim)
+
+
+def constants(program: torch.export.ExportedProgram) -> None:
+    """Replaces what depends on no argument by its value, in place."""
+    graph, module = program.graph_module.graph, program.graph_module
+    values = _lifted(program)
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in _ASSERTIONS:
+            graph.erase_node(node)
+        elif _can_fold(node, values):
+            values[node] = _evaluate(node, values)
+    for node, value in values.items():
+        users = [user for user in node.users if user not in values and user.op == "call_function"]
+        if node.op == "call_function" and users and isinstance(value, torch.Tensor):
+            fresh = _constant(graph, module, node, value)
+            for user in users:
+                user.replace_input_with(node, fresh)
+    graph.eliminate_dead_code()
+
+
+def _lifted(program) -> dict:
+    """The placeholders that stand for constants, with their values."""
+    kind = torch.export.graph_signature.InputKind.CONSTANT_TENSOR
+    specs = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.kind == kind}
+    held = {node: program.constants[specs[node.name]] for node in program.graph.nodes
+            if node.op == "placeholder" and node.name in specs}
+    return {node: value for node, value in held.items() if isinstance(value, torch.Tensor) and not value.is_meta}
+
+
+def _can_fold(node, values: dict) -> bool:
+    if node.op != "call_function" or any(argument not in values for argument in node.all_input_nodes):
+        return False
+    found = [value for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+    if any(value.numel() * value.element_size() > LARGEST for value in found):
+        return False
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return node.target.__name__ == "getitem"
+    return not node.target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags
+
+
+def _evaluate(node, values: dict):
+    arguments = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+    options = {name: torch.device("cpu") if name == "device" else value for name, value in arguments[1].items()}
+    with torch.no_grad():
+        return node.target(*arguments[0], **options)
+
+
+def _constant(graph, module, node, value: torch.Tensor):
+    """A node that gives the value: one number where all are equal, else the tensor as an attribute."""
+    with graph.inserting_after(node):
+        if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
+            fresh = graph.call_function(torch.ops.aten.full.default, (list(value.shape), value.flatten()[0].item()),
+                                        {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False})
+        else:
+            name = f"_folded_{node.name}"
+            module.register_buffer(name, value.contiguous(), persistent=False)
+            fresh = graph.get_attr(name)
+    fresh.meta = dict(node.meta)
+    return fresh
