@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 cmake = cmake -S . -B $(1) -G Ninja --log-level=WARNING $(2) >/dev/null && cmake --build $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all setup build demo test test-long stress asan bless bench format wheel clean distclean help
+.PHONY: all setup build browser demo test test-long stress asan bless bench format wheel clean distclean help
 
 all: build ## set up where needed and build: leaves build/stc and .venv
 
@@ -15,13 +15,17 @@ setup: ## install what is missing (SETUP=no: only say so)
 build: setup
 	@$(call cmake,build,)
 
+# Without one the tests that draw report.html are skipped.
+browser:
+	@[ "$(SETUP)" = no ] || tools/setup.sh chromium || echo "make: no chromium: the tests that draw report.html are skipped"
+
 demo: build ## GPT-2 from PyTorch to a design that runs; leaves build/demo
 	@$(PYTHON) -m streamtensor demo -o build/demo
 
-test: build ## every test but the long ones
+test: build browser ## every test but the long ones
 	@tests/run.sh
 
-test-long: build ## every test
+test-long: build browser ## every test
 	@tests/run.sh long
 
 stress: setup ## the tests with tiny capacities and every pass round-tripped

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Brings a machine to where `make` works: Debian packages, then a virtual environment with pinned versions.
 # Says what it does, does nothing when all is there.  SETUP=no never installs: what is missing is an error.
+#   tools/setup.sh [PACKAGE …]     Debian packages that are needed beside those listed here (tests of report.html: chromium)
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="python3-venv g++ cmake ninja-build libmlir-19-dev mlir-19-tools libcjson-dev coinor-libcbc-dev libcmocka-dev libxrt-dev uuid-dev pkg-config"
+packages="python3-venv g++ cmake ninja-build libmlir-19-dev mlir-19-tools libcjson-dev coinor-libcbc-dev libcmocka-dev libxrt-dev uuid-dev pkg-config $*"
 torch_index=https://download.pytorch.org/whl/cpu
 venv=.venv
 stamp=$venv/requirements.stamp

@@ -56,10 +56,11 @@ static bool open_weights(struct session *session)
 
 static bool write_reports(struct session *session, const struct report *report)
 {
-	struct text json = text_new(session->arena), text = text_new(session->arena);
+	struct text json = text_new(session->arena), text = text_new(session->arena), page = text_new(session->arena);
 	report_json(report, &json);
 	report_text(report, &text);
-	return output_file(session->output, "report.json", json.data, json.size) && output_file(session->output, "report.txt", text.data, text.size);
+	return report_page(report, &session->diag, &page) && output_file(session->output, "report.json", json.data, json.size) &&
+	       output_file(session->output, "report.txt", text.data, text.size) && output_file(session->output, "report.html", page.data, page.size);
 }
 
 static bool write_timing(struct session *session, int64_t packed_bytes)

@@ -34,7 +34,7 @@ static const struct option table[] = {
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
 	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR, OPTION_FLAG, json),
-	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G)", SIMULATE, OPTION_COUNT, events),
+	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million)", COMPILE | SIMULATE, OPTION_COUNT, events),
 	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN | SIMULATE, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),

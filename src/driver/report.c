@@ -1,9 +1,8 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
-#include "sim/flow.h"
 #include <string.h>
 
-#define SIMULATED_MOST 2000000        /* events: a compilation simulates no more, `stc simulate` does */
+#define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
 
 static void count_channels(struct report *report)
 {
@@ -72,11 +71,13 @@ struct report report_make(struct session *session, const char *name)
 
 void report_simulate(struct session *session, struct report *report)
 {
-	struct flow_result flow;
+	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
 	int told = session->diag.count;
-	enum flow_outcome outcome = flow_simulate(session->arena, session->platform, session->module, SIMULATED_MOST, &flow);
+	struct flow_result flow;
+	enum flow_outcome outcome = flow_simulate(session->arena, session->platform, session->module, budget, &flow);
 	report->simulated = outcome == FLOW_DONE || outcome == FLOW_DEADLOCK;
 	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
+	report->flow = flow;
 	if (!report->simulated)
 		return;
 	report->cycles = flow.cycles;

@@ -1,9 +1,10 @@
-/* What a design would do on its platform: report.json (stable keys), report.txt (for people), timing.json (what differs between runs). */
+/* What a design would do on its platform: report.json (stable keys), report.txt and report.html (for people), timing.json (what differs between runs). */
 #ifndef STC_REPORT_H
 #define STC_REPORT_H
 #include "driver/session.h"
 #include "model/intermediates.h"
 #include "model/timing.h"
+#include "sim/flow.h"
 
 struct memories {             /* channels of one kind */
 	int count;
@@ -23,16 +24,26 @@ struct report {
 	int64_t context;          /* rows of its states; 0: none */
 	double host_bytes;        /* weights and states, each once */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
-	bool simulated;           /* the next three are there: the simulation was short */
+	bool simulated;           /* the next four are there: the simulation was short enough */
+	struct flow_result flow;  /* processes and channels as in cost; without a simulation only its events are there */
 	int64_t cycles, first_output;      /* first_output -1: nothing is written */
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
 	double latency_ms;        /* simulated, else as modelled */
 };
 
+struct report_answer {
+	const char *limit;        /* what limits the design */
+	const char **advice;      /* what would change that, the most useful first */
+	int count;
+};
+
 struct report report_make(struct session *session, const char *name);
-void report_simulate(struct session *session, struct report *report);     /* if that takes few events; uses the scratch fields of the module's values */
+void report_simulate(struct session *session, struct report *report);     /* if that takes few iterations (options.events); uses the scratch fields of the module's values */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_json(const struct report *report, struct text *out);
+struct report_answer report_answer(struct arena *arena, const struct report *report);
+void report_graph(const struct report *report, struct text *out);         /* JSON */
+bool report_page(const struct report *report, struct diag *diag, struct text *out);       /* false: a diagnostic, the template cannot be read */
 void report_text(const struct report *report, struct text *out);
 void report_layer_json(const struct report *report, struct text *out);     /* what a layer keeps on chip, and why; in report_layer.c */
 void report_layer_text(const struct report *report, struct text *out);

@@ -19,15 +19,6 @@ static void table(struct text *out, const char *title, struct resources used, st
 	row(out, "URAM", used.uram, has.uram);
 }
 
-static const char *limit(const struct report *report)
-{
-	const struct process_time *longest = &report->time.process[report->time.longest];
-	bool chain = report->time.most > 2 * report->time.least;
-	return chain		 ? "the chain of kernels: each waits for the one before it"
-	       : longest->source ? "memory: a loader is busy longest"
-				 : "arithmetic: a kernel is busy longest";
-}
-
 static void add_launch(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
@@ -52,7 +43,10 @@ static void add_answer(const struct report *report, struct text *out)
 		text_add(out, "tokens          %.4g a second, one launch a token, context %lld\n", 1e3 / report->latency_ms, (long long)report->context);
 	if (report->decodes && !report->simulated)
 		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
-	text_add(out, "limited by      %s\n", limit(report));
+	struct report_answer answer = report_answer(out->arena, report);
+	text_add(out, "limited by      %s\n", answer.limit);
+	for (int i = 0; i < answer.count; i++)
+		text_add(out, "%s%s\n", i ? "                " : "what helps      ", answer.advice[i]);
 	if (report->memory_ms > 0)
 		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
 			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);

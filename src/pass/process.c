@@ -16,6 +16,8 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, "stream.process", attr_unit(module));
 	attr_set(module, p.function, "stream.style", attr_string(module, design->layers ? "flp" : "stp"));
 	attr_set(module, p.function, "stream.die", attr_integer(module, 0));
+	if (design->layers)
+		attr_set(module, p.function, "stream.layers", attr_integer(module, design->layers));
 	return p;
 }
 

@@ -1,0 +1,147 @@
+/* What limits the design and what would change that, in words.  Rests on the simulation where there is one, else on the model. */
+#include "driver/report.h"
+
+#define MOST_OF_THE_TIME 0.6
+#define ADVICE_MOST 6
+
+struct busiest {
+	int process;
+	int64_t cycles;           /* works or waits for memory */
+	double share;             /* of the launch */
+	bool memory;              /* a loader, or one that mostly waits for memory */
+};
+
+static bool ends(const struct report *report)
+{
+	return report->simulated && !report->deadlock;
+}
+
+static int64_t active(const struct report *report, int process)
+{
+	if (!ends(report))
+		return report->time.process[process].busy;
+	const struct flow_process_result *result = &report->flow.process[process];
+	return result->end - result->input - result->output;
+}
+
+static struct busiest find_busiest(const struct report *report, bool loaders)
+{
+	struct busiest found = {0};
+	for (int i = 0; i < report->cost.processes; i++)
+		if (active(report, i) > found.cycles && (loaders || !report->time.process[i].source))
+			found = (struct busiest){.process = i, .cycles = active(report, i)};
+	int64_t whole = ends(report) ? report->cycles : report->time.most;
+	found.share = whole ? (double)found.cycles / (double)whole : 0;
+	found.memory = report->cost.processes && report->time.process[found.process].source;
+	return found;
+}
+
+static const char *name_of(const struct report *report, int process)
+{
+	return report->cost.process[process].name;
+}
+
+static const char *milliseconds(struct arena *arena, double ms)
+{
+	return ms >= 1 ? text_format(arena, "%.3g ms", ms) : ms >= 1e-3 ? text_format(arena, "%.3g us", ms * 1e3) : text_format(arena, "%.3g ns", ms * 1e6);
+}
+
+static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
+{
+	const char *basis = ends(report) ? "simulated" : "modelled";
+	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
+	if (report->deadlock)
+		return text_format(arena, "it does not end: %s", report->deadlock);
+	if (launch > MOST_OF_THE_TIME)
+		return text_format(arena, "the host: launching takes %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
+	if (busiest.share < MOST_OF_THE_TIME)
+		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the time (%s)", name_of(report, busiest.process),
+				   100 * busiest.share, basis);
+	return text_format(arena, "%s: %s is busy %.0f %% of the time (%s)", busiest.memory ? "memory" : "one process", name_of(report, busiest.process), 100 * busiest.share, basis);
+}
+
+static void add(struct report_answer *answer, const char *advice)
+{
+	if (answer->count < ADVICE_MOST)
+		answer->advice[answer->count++] = advice;
+}
+
+/* Small tensors share a port that is one element wide. */
+static void advise_narrow(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
+{
+	const struct block *entry = report->cost.process[busiest.process].function->region[0];
+	for (int i = 0; i < entry->arguments && busiest.memory; i++) {
+		const struct type *type = entry->argument[i]->type;
+		bool port = type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
+		if (port && type_bits(type->element) < report->platform->port_bits / 4)
+			add(answer, text_format(arena, "%s reads %lld of the %d bits of a port a cycle, for all tensors too small for a port of their own", report->cost.process[busiest.process].name,
+						(long long)type_bits(type->element), report->platform->port_bits));
+	}
+}
+
+static void advise_busiest(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
+{
+	const struct process_cost *process = &report->cost.process[busiest.process];
+	const struct platform *platform = report->platform;
+	if (busiest.memory && report->cost.ports < platform->ports)
+		add(answer, text_format(arena, "%s reads through one port of %d that could be used; %d are: a kernel with more lanes gets more ports", process->name, platform->ports, report->cost.ports));
+	if (busiest.memory && report->cost.ports >= platform->ports - 1)
+		add(answer, text_format(arena, "%d of %d memory ports are used, so %s gets no more bandwidth: what helps is fewer bytes, or a platform with faster memory", report->cost.ports,
+					platform->ports, process->name));
+	if (!busiest.memory && process->interval > 1)
+		add(answer, text_format(arena, "%s begins an iteration every %lld cycles: an interval of 1 would divide its time", process->name, (long long)process->interval));
+	if (!busiest.memory)
+		add(answer, text_format(arena, "%s has %lld lanes: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes,
+					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
+}
+
+static void advise_chain(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct busiest kernel = find_busiest(report, false);
+	const struct process_cost *process = &report->cost.process[kernel.process];
+	if (report->memory_ms > 0.02 * report->latency_ms && report->memory_ms < 0.5 * report->latency_ms)
+		add(answer, text_format(arena, "weights and states could be read in %s of the %s: memory rests while kernels wait for one another; prefetching more, or kernels that share a unit, would use it",
+					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
+	if (process->interval > 1)
+		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and begins an iteration only every %lld cycles", process->name, 100 * kernel.share, (long long)process->interval));
+}
+
+static double fullest(struct resources used, struct resources has)
+{
+	double lut = has.lut ? (double)used.lut / (double)has.lut : 0, dsp = has.dsp ? (double)used.dsp / (double)has.dsp : 0;
+	return lut > dsp ? lut : dsp;
+}
+
+static void advise_dies(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct platform *platform = report->platform;
+	int full = 0, empty = 0;
+	for (int i = 1; i < platform->dies; i++) {
+		double share = fullest(report->cost.die[i], platform->die[i]);
+		full = share > fullest(report->cost.die[full], platform->die[full]) ? i : full;
+		empty = share < fullest(report->cost.die[empty], platform->die[empty]) ? i : empty;
+	}
+	double most = 100 * fullest(report->cost.die[full], platform->die[full]), least = 100 * fullest(report->cost.die[empty], platform->die[empty]);
+	if (most > 70 && least < most / 2)
+		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: wires will be tight there; a smaller --dsp relieves it", full, most, empty, least));
+}
+
+struct report_answer report_answer(struct arena *arena, const struct report *report)
+{
+	struct busiest busiest = find_busiest(report, true);
+	struct report_answer answer = {.limit = limit(arena, report, busiest), .advice = ARENA_ARRAY(arena, const char *, ADVICE_MOST)};
+	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
+	if (report->deadlock || !report->cost.processes)
+		return answer;
+	if (launch > 0.2)
+		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
+	if (busiest.share < MOST_OF_THE_TIME)
+		advise_chain(arena, report, &answer);
+	else
+		advise_busiest(arena, report, busiest, &answer);
+	advise_narrow(arena, report, busiest, &answer);
+	if (report->decodes)
+		add(&answer, text_format(arena, "the context is fixed at %lld: every token pays for all of it; compile for the context that is needed", (long long)report->context));
+	advise_dies(arena, report, &answer);
+	return answer;
+}

@@ -1,0 +1,210 @@
+/* The design as a graph, in JSON, for report.html: processes, channels, memory ports; what each does, and what the simulation saw there. */
+#include "base/json.h"
+#include "driver/report.h"
+#include "emit/emit.h"
+
+#define TENSORS_NAMED 3       /* of a buffer; the others are counted */
+
+struct survey {               /* of one process */
+	const struct block *entry;
+	bool *reads;              /* [arguments] taken from, or acquired to read */
+	bool loads, stores, blocks, computes;
+	int64_t held, widest;     /* bits of its largest array, and of its widest channel */
+	int64_t operators[OP_COUNT];       /* lanes of real and integer arithmetic */
+};
+
+static bool is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
+}
+
+static bool is_arithmetic(const struct op *op)
+{
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || op->code == OP_CONSTANT || op->code == OP_SELECT)
+		return false;
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	return scalar->kind != TYPE_INDEX && type_bits(scalar) > 1;
+}
+
+static void survey_op(struct op *op, void *context)
+{
+	struct survey *survey = context;
+	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, "side", ""), "read");
+	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	if (channel && !channel->def)
+		survey->reads[channel->index] = true;
+	survey->blocks |= op->code == OP_ACQUIRE;
+	int64_t held = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
+	survey->held = held > survey->held ? held : survey->held;
+	survey->loads |= op->code == OP_MEMREF_LOAD && is_port(op->operand[0]->type);
+	survey->stores |= op->code == OP_MEMREF_STORE && is_port(op->operand[1]->type);
+	if (op->code == OP_TREE || is_arithmetic(op)) {
+		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
+		survey->computes = true;
+		survey->operators[op->code] += type->kind == TYPE_VECTOR ? type_elements(type) : 1;
+	}
+}
+
+static struct survey survey_process(struct arena *arena, const struct process_cost *process)
+{
+	struct survey survey = {.entry = process->function->region[0], .reads = ARENA_ARRAY(arena, bool, process->call->operands + 1)};
+	ir_walk(process->function->region[0], survey_op, &survey);
+	for (int i = 0; i < survey.entry->arguments; i++) {
+		const struct type *type = survey.entry->argument[i]->type;
+		int64_t bits = type->kind == TYPE_FIFO ? type_bits(type->element) : 0;
+		survey.widest = bits > survey.widest ? bits : survey.widest;
+	}
+	return survey;
+}
+
+static const char *kind_of(const struct survey *survey)
+{
+	int in = 0, out = 0;
+	for (int i = 0; i < survey->entry->arguments; i++) {
+		in += survey->reads[i];
+		out += !survey->reads[i] && !is_port(survey->entry->argument[i]->type);
+	}
+	if (survey->loads || survey->stores)
+		return survey->stores ? "store" : "load";
+	if (survey->computes)
+		return "kernel";
+	if (survey->blocks || survey->held > survey->widest)
+		return "convert";
+	return in > 1 && out > 1 ? "move" : in > 1 ? "join" : out > 1 ? "fork" : "cast";
+}
+
+static void add_operators(const struct survey *survey, struct text *out)
+{
+	int listed = 0;
+	for (int code = 0; code < OP_COUNT; code++)
+		if (survey->operators[code])
+			text_add(out, "%s\"%s\":%lld", listed++ ? "," : ",\"operators\":{", op_info[code].name, (long long)survey->operators[code]);
+	text_add(out, "%s", listed ? "}" : "");
+}
+
+static void add_process(const struct report *report, int index, const struct survey *survey, struct text *out)
+{
+	const struct process_cost *process = &report->cost.process[index];
+	text_add(out, "%s\n{\"name\":", index ? "," : "");
+	json_quote(out, process->name);
+	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey), (long long)report->time.process[index].busy, process->die);
+	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes, (long long)process->interval, attr_text_or(process->function, "stream.style", ""));
+	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld", (long long)process->resources.lut, (long long)process->resources.ff,
+		 (long long)process->resources.dsp, (long long)process->resources.bram18, (long long)process->resources.uram);
+	if (attr_get(process->function, "stream.layers"))
+		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, "stream.layers", 0));
+	add_operators(survey, out);
+	if (report->simulated) {
+		const struct flow_process_result *flow = &report->flow.process[index];
+		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)flow->end, (long long)flow->input, (long long)flow->output, (long long)flow->memory);
+	}
+	text_add(out, "}");
+}
+
+struct ends {
+	int from, to;             /* processes; -1: none */
+};
+
+static struct ends ends_of(const struct report *report, const struct survey *survey, const struct value *channel)
+{
+	struct ends ends = {-1, -1};
+	for (int i = 0; i < report->cost.processes; i++)
+		for (int j = 0; j < report->cost.process[i].call->operands; j++)
+			if (report->cost.process[i].call->operand[j] == channel)
+				*(survey[i].reads[j] ? &ends.to : &ends.from) = i;
+	return ends;
+}
+
+static void add_channel(const struct report *report, int index, const struct survey *survey, struct text *out)
+{
+	const struct channel_cost *channel = &report->cost.channel[index];
+	const struct value *value = channel->op->result[0];
+	struct ends ends = ends_of(report, survey, value);
+	const char *storage = attr_text_or(channel->op, "stream.storage", NULL);
+	text_add(out, "%s\n{\"name\":", index ? "," : "");
+	json_quote(out, attr_text_or(channel->op, "name", ""));
+	text_add(out, ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d", channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
+		 (long long)channel->depth, (long long)channel->bytes, channel->die);
+	text_add(out, ",\"bits\":%lld", (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
+	if (storage)
+		text_add(out, ",\"storage\":\"%s\"", storage);
+	if (report->simulated)
+		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->flow.channel[index].words, (long long)report->flow.channel[index].most);
+	text_add(out, "}");
+}
+
+/* Names of the tensors in a buffer, neighbours that are the same once. */
+static void add_tensors(const struct op *main, const char *buffer, struct text *out)
+{
+	const struct attr *buffers = attr_get(main, "stream.buffers"), *segments = NULL;
+	for (int i = 0; buffers && i < buffers->count; i++)
+		if (text_same(attr_item(buffers->items[i].value, "name")->text, buffer))
+			segments = attr_item(buffers->items[i].value, "segments");
+	const char *last = NULL;
+	int count = 0;
+	text_add(out, ",\"tensors\":[");
+	for (int i = 0; segments && i < segments->count; i++) {
+		const char *name = attr_item(segments->items[i].value, "name")->text;
+		if (text_same(name, last))
+			continue;
+		if (count++ < TENSORS_NAMED) {
+			text_add(out, "%s", count > 1 ? "," : "");
+			json_quote(out, name);
+		}
+		last = name;
+	}
+	text_add(out, "],\"tensor_count\":%d", count);
+	if (segments && segments->count)
+		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, "role")->text);
+}
+
+/* A process's bytes are its port's, as long as it has one port. */
+static double port_bytes(const struct report *report, int argument, int *process)
+{
+	const struct value *port = module_main(report->module)->region[0]->argument[argument];
+	*process = -1;
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct op *call = report->cost.process[i].call;
+		int ports = 0;
+		for (int j = 0; j < call->operands; j++) {
+			ports += !call->operand[j]->def;
+			*process = call->operand[j] == port ? i : *process;
+		}
+		if (*process == i)
+			return ports == 1 ? report->time.process[i].memory_bytes : 0;
+	}
+	return 0;
+}
+
+static void add_port(const struct report *report, int argument, struct text *out)
+{
+	const struct op *main = module_main(report->module);
+	struct memory_port port = emit_port(main, argument);
+	int process;
+	double bytes = port_bytes(report, argument, &process);
+	text_add(out, "%s\n{\"name\":", argument ? "," : "");
+	json_quote(out, port.name);
+	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
+	if (bytes > 0)
+		text_add(out, ",\"bytes\":%.0f", bytes);
+	add_tensors(main, port.buffer, out);
+	text_add(out, "}");
+}
+
+void report_graph(const struct report *report, struct text *out)
+{
+	const struct design_cost *cost = &report->cost;
+	struct survey *survey = ARENA_ARRAY(out->arena, struct survey, cost->processes + 1);
+	for (int i = 0; i < cost->processes; i++)
+		survey[i] = survey_process(out->arena, &cost->process[i]);
+	text_add(out, "{\"processes\":[");
+	for (int i = 0; i < cost->processes; i++)
+		add_process(report, i, &survey[i], out);
+	text_add(out, "],\n\"channels\":[");
+	for (int i = 0; i < cost->channels; i++)
+		add_channel(report, i, survey, out);
+	text_add(out, "],\n\"ports\":[");
+	for (int i = 0; i < emit_ports(report->module); i++)
+		add_port(report, i, out);
+	text_add(out, "]}");
+}

@@ -1,0 +1,164 @@
+"""report.html in a browser: it draws itself without an error, shows the figures of report.json, and loads nothing. Pictures go to the build folder."""
+import json
+import re
+import shutil
+import subprocess
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from streamtensor import core
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync", "--hide-scrollbars", "--virtual-time-budget=8000", "--enable-logging=stderr"]
+MODELS = ("mlp", "cnn", "layers")
+
+pytestmark = pytest.mark.usefixtures("core_built")
+in_browser = pytest.mark.skipif(not BROWSER, reason="no chromium on this machine: tools/setup.sh chromium installs it")
+
+
+def compile_design(mlir: Path, output: Path, *options) -> Path:
+    done = subprocess.run([core.find(core.COMPILER), "compile", mlir, "--platform", "u55c", "-o", output, *options], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def browse(page: Path, profile: Path, *options, mark: str = "") -> str:
+    done = subprocess.run([BROWSER, *FLAGS, f"--user-data-dir={profile}", *options, f"{page.resolve().as_uri()}{mark}"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not said, said
+    return done.stdout
+
+
+class Page(HTMLParser):
+    """What a test asks of a rendered page: its text, and the attributes of its elements."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements, self.words, self.hidden = [], [], None
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self.hidden = tag if tag in ("script", "style", "noscript") else self.hidden
+
+    def handle_endtag(self, tag):
+        self.hidden = None if tag == self.hidden else self.hidden
+
+    def handle_data(self, text):
+        if not self.hidden:
+            self.words.append(text)
+
+    def all(self, tag: str, **attributes) -> list[dict]:
+        return [found for name, found in self.elements if name == tag and all(found.get(key) == value for key, value in attributes.items())]
+
+    def drawn(self) -> bool:
+        return self.elements[0][1].get("data-state") == "drawn"
+
+
+def rendered(design: Path, tmp_path: Path, **how) -> Page:
+    return Page(browse(design / "report.html", tmp_path / "profile", "--dump-dom", **how))
+
+
+def data_of(design: Path) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="report">(.*?)</script>', (design / "report.html").read_text(), re.S)[1])
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def design(request, tmp_path_factory):
+    return compile_design(ROOT / "tests" / "models" / f"{request.param}.mlir", tmp_path_factory.mktemp("report") / request.param)
+
+
+def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
+    data, report = data_of(design), json.loads((design / "report.json").read_text())
+    assert data["report"] == report
+    processes, channels = data["graph"]["processes"], data["graph"]["channels"]
+    assert [p["name"] for p in processes] == [k["name"] for k in report["kernels"]]
+    assert sum(c["kind"] == "fifo" for c in channels) == report["fifos"]["count"]
+    assert all(0 <= c["from"] < len(processes) and 0 <= c["to"] < len(processes) and c["from"] != c["to"] for c in channels)
+    assert len(data["graph"]["ports"]) == report["ports"]
+    assert {p["kind"] for p in processes} <= {"kernel", "load", "store", "convert", "fork", "join", "cast", "move"}
+    cycles = report["cycles"]["simulated"]
+    assert max(p["end"] for p in processes) == cycles == data["model"]["simulated_cycles"]
+    assert all(0 <= p["input"] + p["output"] + p["memory"] <= p["end"] for p in processes)
+    assert all(0 < c["most"] <= c["depth"] for c in channels if c["words"])
+    assert data["answer"]["limit"] in (design / "report.txt").read_text()
+
+
+def test_loads_nothing(design):
+    page = (design / "report.html").read_text()
+    code = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
+    assert not re.findall(r"""\bsrc\s*=|@import|url\((?!#)|fetch\(|XMLHttpRequest|import\(|<link|https?://(?!www\.w3\.org/2000/svg)""", code)
+    assert len(page) < 600_000
+
+
+@in_browser
+def test_draws_itself(design, tmp_path):
+    page, data = rendered(design, tmp_path), data_of(design)
+    report, graph = data["report"], data["graph"]
+    assert page.drawn()
+    assert page.all("h1") and report["name"] in page.text and "simulated" in page.text and f"{report['cycles']['simulated']:,} cycles" in page.text
+    assert data["answer"]["limit"] in page.text
+    nodes = [found for tag, found in page.elements if tag == "g" and found.get("id", "").startswith("node-")]
+    kernels = [i for i, p in enumerate(graph["processes"]) if p["kind"] == "kernel"]
+    assert {f"node-{i}" for i in kernels} <= {node["id"] for node in nodes}
+    places = [tuple(map(float, re.findall(r"-?[\d.]+", node["transform"]))) for node in nodes]
+    assert len(set(places)) == len(places), "nodes stand on one another"
+    assert page.all("g", **{"data-edge": f"{kernels[0]}-{kernels[0]}"}) == []
+    for chart in ("cycles", "roofline", "channels", "resources"):
+        assert any(found.get("data-chart") == chart for _, found in page.elements), chart
+    assert bool(page.all("rect", **{"class": "group"})) == any("layers" in p for p in graph["processes"])
+    assert bool(page.all("path", **{"class": "edge ring"})) == any("enter" in p["name"] for p in graph["processes"])
+    headings = [found["id"] for found in page.all("h2")]
+    assert [a["href"][1:] + "-title" for a in page.all("a")] == headings and "NaN" not in page.text and "undefined" not in page.text
+    assert all(found.get("aria-label") for found in page.all("svg")), "a drawing without a description"
+
+
+@in_browser
+def test_picture(design, tmp_path):
+    theme = "dark" if design.name == "cnn" else "light"
+    picture = core.find(core.COMPILER).parent / f"report-{design.name}-{theme}.png"
+    picture.unlink(missing_ok=True)
+    browse(design / "report.html", tmp_path / "profile", "--window-size=1280,3000", f"--screenshot={picture}", mark=f"#{theme}")
+    data = picture.read_bytes()
+    chunks, at = [], 8
+    while at < len(data):
+        size = int.from_bytes(data[at:at + 4], "big")
+        chunks.append((data[at + 4:at + 8], data[at + 8:at + 8 + size]))
+        at += 12 + size
+    pixels = zlib.decompress(b"".join(body for kind, body in chunks if kind == b"IDAT"))
+    assert int.from_bytes(chunks[0][1][:4], "big") == 1280 and sum(map(bool, pixels[::97])) > len(pixels) / 97 / 50, "an empty picture"
+
+
+@in_browser
+def test_too_large_to_simulate_is_said(tmp_path):
+    design = compile_design(ROOT / "tests" / "models" / "layers.mlir", tmp_path / "design", "--events", "1")
+    page, data = rendered(design, tmp_path), data_of(design)
+    assert "simulated" not in data["report"]["cycles"] and "simulated_cycles" not in data["model"]
+    assert page.drawn() and "modelled" in page.text and "too large to simulate while compiling" in page.text and "NaN" not in page.text
+
+
+@in_browser
+def test_a_deadlock_is_the_answer(tmp_path):
+    compile_design(ROOT / "tests" / "models" / "layers.mlir", tmp_path / "whole", "--dump-dir", tmp_path / "dumps")
+    text = sorted((tmp_path / "dumps").glob("*.mlir"))[-1].read_text()
+    shallow = tmp_path / "shallow.mlir"
+    shallow.write_text(re.sub(r"(!stream\.fifo<\S+), \d+>", r"\1, 1>", text))
+    design = compile_design(shallow, tmp_path / "design", "--from", "place_dies")
+    page = rendered(design, tmp_path)
+    assert json.loads((design / "report.json").read_text())["deadlock"] is True
+    assert page.drawn() and "it stops" in page.text and "waits from cycle" in page.text and "tokens/s" not in page.text
+
+
+@in_browser
+def test_names_cannot_break_out(tmp_path):
+    strange = tmp_path / 'a<!--<script>"\'&.mlir'
+    shutil.copy(ROOT / "tests" / "models" / "mlp.mlir", strange)
+    page = rendered(compile_design(strange, tmp_path / "design"), tmp_path)
+    assert page.drawn() and "a<!--<script>\"'&" in page.text
