@@ -1,6 +1,6 @@
 // The stream dialect: the types and operations of our dumps that are not MLIR's own.  mlir-opt-19 --irdl-file=THIS dump.mlir checks a dump.
-// All values of one variadic operand have one type here, so kernel, load and store have several, and an
-// operand_segment_sizes attribute that says how many operands each one holds: runs of equal types.
+// All values of one variadic operand have one type here, so kernel, load, store, concat and join have several, and an
+// operand_segment_sizes attribute that says how many operands each one holds: runs of equal types.  So has buffer for its results.
 // A type and an operation of one name (fifo, blocks) would be one symbol twice, so the dialect comes in two parts.
 module @types {
 irdl.dialect @stream {
@@ -130,6 +130,57 @@ irdl.dialect @stream {
     %a0 = irdl.any
     %r0 = irdl.any
     irdl.operands(%a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @reassociate {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @chunk {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @buffer {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    %r1 = irdl.any
+    %r2 = irdl.any
+    %r3 = irdl.any
+    %r4 = irdl.any
+    %r5 = irdl.any
+    %r6 = irdl.any
+    %r7 = irdl.any
+    irdl.operands(%a0)
+    irdl.results(variadic %r0, variadic %r1, variadic %r2, variadic %r3, variadic %r4, variadic %r5, variadic %r6, variadic %r7)
+  }
+  irdl.operation @concat {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %a2 = irdl.any
+    %a3 = irdl.any
+    %a4 = irdl.any
+    %a5 = irdl.any
+    %a6 = irdl.any
+    %a7 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7)
+    irdl.results(%r0)
+  }
+  irdl.operation @join {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %a2 = irdl.any
+    %a3 = irdl.any
+    %a4 = irdl.any
+    %a5 = irdl.any
+    %a6 = irdl.any
+    %a7 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7)
     irdl.results(%r0)
   }
   irdl.operation @choose {

@@ -106,10 +106,10 @@ struct value *read_value(struct reader *reader, MlirValue value)
 	return known ? (struct value *)(uintptr_t)known->value : NULL;
 }
 
-/* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.  The last two the printer derives. */
+/* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.  The last three the printer derives. */
 static bool is_dropped(const struct reader *reader, MlirStringRef name)
 {
-	static const char *const dropped[] = {"fastmath", "overflowFlags", "nontemporal", "operand_segment_sizes", "stream.level"};
+	static const char *const dropped[] = {"fastmath", "overflowFlags", "nontemporal", "operand_segment_sizes", "result_segment_sizes", "stream.level"};
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
 		if (name.length == strlen(dropped[i]) && !memcmp(name.data, dropped[i], name.length))
 			return true;

@@ -2,6 +2,8 @@
 #include "ir/print.h"
 #include <string.h>
 
+static const char operand_sizes[] = "operand_segment_sizes", result_sizes[] = "result_segment_sizes";
+
 struct printer {
 	struct module *module;
 	struct text *out;
@@ -11,25 +13,29 @@ struct printer {
 
 int operand_segments(enum op_code code)
 {
-	static const int segments[OP_COUNT] = {[OP_KERNEL] = 32, [OP_LOAD] = 2, [OP_STORE] = 3};
+	static const int segments[OP_COUNT] = {[OP_KERNEL] = 32, [OP_LOAD] = 2, [OP_STORE] = 3, [OP_CONCAT] = 8, [OP_JOIN] = 8};
 	return segments[code];
 }
 
-int operand_type_runs(const struct op *op)
+int result_segments(enum op_code code)
+{
+	return code == OP_BUFFER ? 8 : 0;
+}
+
+int type_runs(int count, struct value *const *value)
 {
 	int runs = 0;
-	for (int i = 0; i < op->operands; i++)
-		runs += !i || op->operand[i]->type != op->operand[i - 1]->type;
+	for (int i = 0; i < count; i++)
+		runs += !i || value[i]->type != value[i - 1]->type;
 	return runs;
 }
 
-static const struct attr *segment_sizes(struct module *module, const struct op *op)
+static const struct attr *segment_sizes(struct module *module, int segments, int values, struct value *const *value)
 {
-	int segments = operand_segments(op->code), runs = operand_type_runs(op);
-	int count = runs > segments ? runs : segments;
+	int runs = type_runs(values, value), count = runs > segments ? runs : segments;
 	int64_t *size = ARENA_ARRAY(module->arena, int64_t, count);
-	for (int i = 0, run = -1; i < op->operands; i++) {
-		run += !i || op->operand[i]->type != op->operand[i - 1]->type;
+	for (int i = 0, run = -1; i < values; i++) {
+		run += !i || value[i]->type != value[i - 1]->type;
 		size[run]++;
 	}
 	struct attr attr = {.kind = ATTR_INTEGERS, .type = type_integer(module, 32), .count = count, .integers = size};
@@ -64,12 +70,14 @@ static const struct attr *all_attributes(struct module *module, const struct op 
 	VEC(struct named) all = {0};
 	for (int i = 0; i < derived->count; i++)
 		VEC_PUSH(module->arena, &all, derived->items[i]);
-	if (operand_segments(op->code)) {
-		struct named sizes = {"operand_segment_sizes", segment_sizes(module, op)};
-		VEC_PUSH(module->arena, &all, sizes);
-	}
+	int operands = operand_segments(op->code), results = result_segments(op->code);
+	if (operands)
+		VEC_PUSH(module->arena, &all, ((struct named){operand_sizes, segment_sizes(module, operands, op->operands, op->operand)}));
+	if (results)
+		VEC_PUSH(module->arena, &all, ((struct named){result_sizes, segment_sizes(module, results, op->results, op->result)}));
 	for (int i = 0; i < op->attributes; i++) {
-		bool same = operand_segments(op->code) && !strcmp(op->attribute[i].name, "operand_segment_sizes");
+		const char *name = op->attribute[i].name;
+		bool same = (operands && !strcmp(name, operand_sizes)) || (results && !strcmp(name, result_sizes));
 		if (!same && !attr_item(derived, op->attribute[i].name))
 			VEC_PUSH(module->arena, &all, op->attribute[i]);
 	}

@@ -232,7 +232,7 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	}
 	if (kernel->type != type_scalar(op->result[0]->type))
 		verify_fail(verifier, op, "its type %s is not that of the result's elements", kernel->type->text);
-	if (operand_type_runs(op) > operand_segments(OP_KERNEL))
+	if (type_runs(op->operands, op->operand) > operand_segments(OP_KERNEL))
 		verify_fail(verifier, op, "its operands change type more than %d times", operand_segments(OP_KERNEL) - 1);
 	bool failed = verifier->failed;
 	verifier->failed = false;

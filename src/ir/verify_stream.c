@@ -1,4 +1,5 @@
 /* Stream level: every stream has one reader and says which tensor flows in it. */
+#include "ir/print.h"
 #include "ir/verify.h"
 
 static void check_reader(struct verifier *verifier, const struct op *op, const struct value *value)
@@ -20,9 +21,114 @@ static void check_tensor(struct verifier *verifier, const struct op *op, const s
 		verify_fail(verifier, op, "%s is no stream of %s", stream->text, tensor->type->text);
 }
 
+static int64_t lanes_of(const struct type *stream)
+{
+	return stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
+}
+
+static bool all_streams(const struct op *op)
+{
+	bool all = op->operands > 0 && op->results > 0;
+	for (int i = 0; i < op->operands; i++)
+		all = all && op->operand[i]->type->kind == TYPE_ITENSOR;
+	for (int i = 0; i < op->results; i++)
+		all = all && op->result[i]->type->kind == TYPE_ITENSOR && type_scalar(op->result[i]->type) == type_scalar(op->operand[0]->type);
+	return all;
+}
+
+static void check_reassociate(struct verifier *verifier, const struct op *op)
+{
+	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
+	if (lanes_of(from) != lanes_of(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor))
+		verify_fail(verifier, op, "%s and %s are not as many words of one width", from->text, to->text);
+}
+
+static const struct attr *numbers(struct verifier *verifier, const struct op *op, const char *name, int count)
+{
+	const struct attr *attr = attr_get(op, name);
+	if (attr && attr->kind == ATTR_INTEGERS && attr->count == count)
+		return attr;
+	verify_fail(verifier, op, "the attribute `%s` is not an array of %d numbers", name, count);
+	return NULL;
+}
+
+static void check_chunk(struct verifier *verifier, const struct op *op)
+{
+	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
+	const struct attr *low = numbers(verifier, op, "low", from->itensor->dims), *high = numbers(verifier, op, "high", from->itensor->dims);
+	int64_t words = 1;
+	for (int i = 0; low && high && i < from->itensor->dims; i++) {
+		if (low->integers[i] < 0 || low->integers[i] >= high->integers[i] || high->integers[i] > from->itensor->trip[i])
+			verify_fail(verifier, op, "range %d is no part of the %lld words there", i, (long long)from->itensor->trip[i]);
+		words *= high->integers[i] - low->integers[i];
+	}
+	if (low && high && !verifier->failed && (words != itensor_tiles(to->itensor) || lanes_of(from) != lanes_of(to)))
+		verify_fail(verifier, op, "%lld words of %lld lanes go on, which %s does not say", (long long)words, (long long)lanes_of(from), to->text);
+}
+
+static void check_concat(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *words = numbers(verifier, op, "words", op->operands);
+	int64_t turns = words && words->integers[0] > 0 ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0] : 0, sum = 0;
+	bool even = turns > 0;
+	for (int i = 0; even && i < op->operands; i++) {
+		const struct type *part = op->operand[i]->type;
+		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / turns && words->integers[i] * turns == itensor_tiles(part->itensor) &&
+		       lanes_of(part) == lanes_of(op->result[0]->type);
+		sum += even ? words->integers[i] : 0;
+	}
+	if (words && (!even || sum * turns != itensor_tiles(op->result[0]->type->itensor)))
+		verify_fail(verifier, op, "turns of these words do not use up the operands, or do not make up %s", op->result[0]->type->text);
+}
+
+static void check_join(struct verifier *verifier, const struct op *op)
+{
+	const struct type *to = op->result[0]->type;
+	int64_t lanes = 0;
+	bool even = true;
+	for (int i = 0; i < op->operands; i++) {
+		lanes += lanes_of(op->operand[i]->type);
+		even = even && itensor_tiles(op->operand[i]->type->itensor) == itensor_tiles(to->itensor) && lanes_of(op->operand[i]->type) == lanes_of(op->operand[0]->type);
+	}
+	if (!even || lanes != lanes_of(to))
+		verify_fail(verifier, op, "words of its operands side by side are not those of %s", to->text);
+}
+
+static void check_buffer(struct verifier *verifier, const struct op *op)
+{
+	const struct attr *phase = numbers(verifier, op, "phases", op->results);
+	for (int i = 0; phase && i < op->results; i++) {
+		int64_t before = i ? phase->integers[i - 1] : 0;
+		const struct type *same = phase->integers[i] == 0 ? op->operand[0]->type : i && phase->integers[i] == before ? op->result[i - 1]->type : op->result[i]->type;
+		if (phase->integers[i] < before || phase->integers[i] > before + 1)
+			verify_fail(verifier, op, "phases go on by one from 0 or 1, result by result");
+		else if (same != op->result[i]->type)
+			verify_fail(verifier, op, "results of one phase have one type; in phase 0 it is the operand's");
+	}
+	if (type_runs(op->results, op->result) > result_segments(OP_BUFFER))
+		verify_fail(verifier, op, "its results change type more than %d times", result_segments(OP_BUFFER) - 1);
+}
+
+static void check_route(struct verifier *verifier, const struct op *op)
+{
+	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
+		[OP_REASSOCIATE] = check_reassociate, [OP_CHUNK] = check_chunk, [OP_CONCAT] = check_concat, [OP_JOIN] = check_join, [OP_BUFFER] = check_buffer,
+	};
+	if (!check[op->code])
+		return;
+	if (!all_streams(op)) {
+		verify_fail(verifier, op, "its operands and results are not streams of one element type");
+		return;
+	}
+	check[op->code](verifier, op);
+	if (operand_segments(op->code) && type_runs(op->operands, op->operand) > operand_segments(op->code))
+		verify_fail(verifier, op, "its operands change type more than %d times", operand_segments(op->code) - 1);
+}
+
 static void check_streams(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
+	check_route(verifier, op);
 	for (int i = 0; i < op->results; i++) {
 		check_reader(verifier, op, op->result[i]);
 		if (op->result[i]->type->kind == TYPE_ITENSOR && op->code != OP_FOR)

@@ -194,3 +194,27 @@ void coverage_shape(struct arena *arena, struct walk walk, int first, int64_t *s
 			shape[r] += mark[e];
 	}
 }
+
+/* A step over covered coordinates: what lies below a gap takes no more room than it has elements. */
+static int64_t packed_step(const struct line *line, int64_t step)
+{
+	int64_t size = step < 0 ? -step : step, room = line->run;
+	int gap = line->gaps;
+	if (gap == line->strides || size < line->stride[gap].step)
+		return step;
+	for (; gap + 1 < line->strides && size >= line->stride[gap + 1].step; gap++)
+		room *= line->stride[gap].trip;
+	return step / line->stride[gap].step * room;
+}
+
+bool coverage_axis(struct arena *arena, struct walk walk, int first, int dim, bool packed, struct axis *axis)
+{
+	struct line line = line_of(arena, walk, first, dim);
+	*axis = (struct axis){.low = line.low, .extent = packed ? line.count : line.span, .step = ARENA_ARRAY(arena, int64_t, walk.loops + 1)};
+	for (int l = first; l < walk.loops; l++) {
+		int64_t step = walk.vector[l * walk.rank + dim];
+		axis->step[l] = packed ? packed_step(&line, step) : step;
+		axis->start += step < 0 ? -axis->step[l] * (walk.trip[l] - 1) : 0;
+	}
+	return !packed || line.regular;
+}

@@ -183,8 +183,7 @@ static int64_t common_divisor(int64_t left, int64_t right)
 	return left;
 }
 
-/* Loops that both sides walk together, each loop strip-mined where the other's is coarser: *left and *right begin with the same loops then. */
-static int share(struct arena *arena, struct walk *left, struct walk *right)
+int walk_share(struct arena *arena, struct walk *left, struct walk *right)
 {
 	struct walk from = *left, to = *right;
 	int rank = from.rank, l = 0, shared = 0;
@@ -232,7 +231,7 @@ struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk t
 		best.why = coverage_differs(arena, from, to, 0);
 	if (best.why)
 		return best;
-	int shared = share(arena, &from, &to);
+	int shared = walk_share(arena, &from, &to);
 	for (int k = 0; k <= shared; k++) {
 		struct reorder next = {.shape = ARENA_ARRAY(arena, int64_t, from.rank + 1), .shared = k, .halves = k ? 2 : 1};
 		if (coverage_differs(arena, from, to, k))

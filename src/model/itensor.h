@@ -31,6 +31,8 @@ struct walk itensor_walk(struct arena *arena, const struct type *type);
  * the innermost loop is the longest run of equal steps that the sequence begins with, and the starts of such runs are a sequence of the same kind. */
 struct walk walk_normal(struct arena *arena, struct walk walk);
 bool walk_same(struct walk left, struct walk right);        /* of normal forms */
+/* Loops that both sides walk together, each strip-mined where the other's is coarser: then both walks begin with these loops.  Returns how many. */
+int walk_share(struct arena *arena, struct walk *left, struct walk *right);          /* of normal forms */
 struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to);   /* of normal forms that differ */
 /* The next counters; false after the last. */
 bool walk_next(struct walk walk, int64_t *counter);

@@ -81,6 +81,8 @@ static bool flows_in_layer(const struct value *stream)
  * that has one schedule that ends, ends under every schedule (Kahn), so nothing deadlocks.  size_fifos shortens those that need less. */
 struct value *stream_fifo(struct design *design, const struct value *stream)
 {
+	if (stream->def && stream->def->code == OP_REASSOCIATE)          /* the same words */
+		return stream_fifo(design, stream->def->operand[0]);
 	struct value *writable = (struct value *)(uintptr_t)stream;
 	if (!writable->data) {
 		const struct type *type = stream->type;

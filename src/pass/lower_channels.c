@@ -1,4 +1,4 @@
-/* Converters, casts, forks and the ring of a rolled layer as processes. */
+/* Casts, forks and the ring of a rolled layer as processes. */
 #include "pass/streams.h"
 #include "pass/process.h"
 
@@ -90,110 +90,6 @@ void lower_cast(struct design *design, const struct op *op)
 {
 	int64_t in = itensor_tiles(op->operand[0]->type->itensor), out = itensor_tiles(op->result[0]->type->itensor);
 	add_cast(design, "cast", stream_fifo(design, op->operand[0]), stream_fifo(design, op->result[0]), in < out ? in : out);
-}
-
-/* One side of a converter: walks `order` and moves words between a FIFO and the block. */
-struct side {
-	struct sequence order;    /* loops merged */
-	int64_t base, block;      /* first address and elements of a block */
-	int shared;               /* outer loops shared by both sides */
-	int64_t word;             /* elements of a buffer word: the lanes, or 1 where the sides' words do not match */
-	bool fill;
-};
-
-static void move_word(struct process *p, const struct side *side, struct value *array, struct value *const *counter, struct value *fifo)
-{
-	int inner = side->order.dims - side->shared;
-	int64_t *stride = ARENA_ARRAY(p->module->arena, int64_t, inner + 1);
-	int64_t lanes = side->order.lanes, offset = side->order.offset - side->base;
-	for (int i = 0; i < inner; i++)
-		stride[i] = side->order.stride[side->shared + i] / side->word;
-	struct value *address = make_address(p, inner, counter, stride, offset / side->word);
-	if (side->word == lanes) {
-		if (side->fill)
-			make_store(p, make_take(p, NULL, fifo), array, address);
-		else
-			make_push(p, NULL, make_load(p, array, address), fifo);
-		return;
-	}
-	struct value **lane = ARENA_ARRAY(p->module->arena, struct value *, lanes);
-	struct value *word = side->fill ? make_take(p, NULL, fifo) : NULL;
-	const int64_t one = 1;
-	for (int64_t l = 0; l < lanes; l++) {
-		struct value *at = make_address(p, 1, &address, &one, l * side->order.lane_stride);
-		if (!side->fill) {
-			lane[l] = make_load(p, array, at);
-			continue;
-		}
-		struct value *operand[2] = {word, make_index(p, l)};
-		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array, at);
-	}
-	if (!side->fill)
-		make_push(p, NULL, make_op(p, OP_JOIN_LANES, fifo->type->element, (int)lanes, lane), fifo);
-}
-
-static void lower_side(struct design *design, const struct side *side, struct value *blocks, struct value *fifo, bool once)
-{
-	struct process p = process_new(design, side->fill ? "fill" : "drain");
-	struct value *channel = process_argument(&p, blocks, "blocks"), *words = process_argument(&p, fifo, side->fill ? "x" : "y");
-	int inner = side->order.dims - side->shared, loops = 0;
-	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, side->order.dims + 1);
-	if (!once) {
-		process_layers(&p);
-		loops += design->layers > 0;
-	}
-	for (int i = 0; i < side->shared; i++, loops++)
-		process_loop(&p, side->order.trip[i]);
-	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
-	attr_set(p.module, array->def, "side", attr_string(p.module, side->fill ? "write" : "read"));
-	int held = once && design->layers && !side->fill;
-	if (held)                             /* the block is kept for all layers */
-		process_loop(&p, design->layers);
-	int opened = process_nest(&p, inner, side->order.trip + side->shared, 1, counter);
-	move_word(&p, side, array, counter, words);
-	process_close(&p, opened + held);
-	struct value *operand[2] = {array, channel};
-	op_append(p.block, op_new(p.module, OP_RELEASE, NOWHERE, 2, operand, 0, NULL));
-	process_close(&p, loops);
-	process_finish(&p);
-}
-
-/* Do all words of the sequence start at multiples of their width, in consecutive elements? */
-static bool aligned(struct sequence order, int64_t base)
-{
-	if (order.lanes > 1 && order.lane_stride != 1)
-		return false;
-	for (int i = 0; i < order.dims; i++)
-		if (order.stride[i] % order.lanes)
-			return false;
-	return (order.offset - base) % order.lanes == 0;
-}
-
-void lower_convert(struct design *design, const struct op *op, bool crossing)
-{
-	struct module *module = design->module;
-	const struct type *tensor = attr_get(op, "tensor")->type, *scalar = type_scalar(tensor);
-	struct side fill = {.fill = true}, drain = {.fill = false};
-	fill.order = sequence_merged(module->arena, sequence_of_type(module->arena, tensor, op->operand[0]->type));
-	drain.order = sequence_merged(module->arena, sequence_of_type(module->arena, tensor, op->result[0]->type));
-	fill.shared = drain.shared = (int)attr_integer_or(op, "shared", 0);
-	fill.base = drain.base = attr_integer_or(op, "base", 0);
-	int64_t block = attr_integer_or(op, "buffer", 0), lanes = fill.order.lanes;
-	bool words = lanes == drain.order.lanes && aligned(fill.order, fill.base) && aligned(drain.order, drain.base) && block % lanes == 0;
-	fill.word = drain.word = words ? lanes : 1;
-	int64_t size = block / fill.word;
-	const struct type *element = fill.word > 1 ? stream_word(module, op->operand[0]->type) : scalar;
-	const struct type *type = type_shaped(module, TYPE_MEMREF, 1, &size, element);
-	struct value *blocks = design_blocks(design, "b_convert", type, attr_integer_or(op, "halves", 1));
-	int64_t widest = lanes > drain.order.lanes ? lanes : drain.order.lanes;
-	if (!words && widest > 1)
-		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest));
-	struct value *in = stream_fifo(design, op->operand[0]), *out = stream_fifo(design, op->result[0]);
-	int64_t layers = design->layers;
-	design->layers = crossing ? 0 : layers;
-	lower_side(design, &fill, blocks, in, crossing);
-	design->layers = layers;
-	lower_side(design, &drain, blocks, out, crossing);
 }
 
 /* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every later one what was fed back; *leave* feeds back or lets go. */

@@ -10,15 +10,24 @@ static bool from_outside(const struct op *op)
 	return (from->def ? from->def->parent : from->block) != op->parent;
 }
 
-static void lower_block(struct design *design, const struct block *block)
+static bool lower_block(struct design *design, const struct block *block)
 {
-	for (const struct op *op = block->first; op; op = op->next) {
+	bool good = true;
+	for (const struct op *op = block->first; good && op; op = op->next) {
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
 			lower_cut(design, op, from_outside(op));
 		else if (op->code == OP_CONVERT)
-			lower_convert(design, op, from_outside(op));
+			good = lower_convert(design, op, from_outside(op));
+		else if (op->code == OP_BUFFER)
+			good = lower_buffer(design, op);
+		else if (op->code == OP_CHUNK)
+			lower_chunk(design, op);
+		else if (op->code == OP_CONCAT)
+			lower_concat(design, op);
+		else if (op->code == OP_JOIN)
+			lower_join(design, op);
 		else if (op->code == OP_CAST)
 			lower_cast(design, op);
 		else if (op->code == OP_FORK)
@@ -30,10 +39,11 @@ static void lower_block(struct design *design, const struct block *block)
 		else if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, "value")->integer;
 			lower_ring(design, op);
-			lower_block(design, op->region[0]);
+			good = lower_block(design, op->region[0]);
 			design->layers = 0;
 		}
 	}
+	return good;
 }
 
 /* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels. */
@@ -99,8 +109,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 	op_insert_before(source, design.function);
 	op_remove(source);
 	lower_loads(&design, body);
-	lower_block(&design, body);
-	if (!lower_stores(&design, body) || too_many_ports(&design))
+	if (!lower_block(&design, body) || !lower_stores(&design, body) || too_many_ports(&design))
 		return false;
 	finish(&design);
 	module->level = LEVEL_HARDWARE;

@@ -78,7 +78,11 @@ const struct attr *signature_of(const struct design *design, bool output, int in
 /* One per kind of stream-level op. */
 bool lower_loads(struct design *design, struct block *body);
 void lower_kernel(struct design *design, const struct op *op);
-void lower_convert(struct design *design, const struct op *op, bool crossing);
+bool lower_convert(struct design *design, const struct op *op, bool crossing);
+bool lower_buffer(struct design *design, const struct op *op);
+void lower_chunk(struct design *design, const struct op *op);
+void lower_concat(struct design *design, const struct op *op);
+void lower_join(struct design *design, const struct op *op);
 void lower_cut(struct design *design, const struct op *op, bool crossing);
 void lower_cast(struct design *design, const struct op *op);
 void lower_fork(struct design *design, const struct op *op);

@@ -3,6 +3,7 @@
  *     a cast       where the elements come in the same order in words of another width,
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
+#include "model/box.h"
 #include "pass/streams.h"
 
 struct readers {              /* of one stream */
@@ -40,30 +41,6 @@ static struct value *cast_to(struct module *module, struct op *before, struct va
 	return from->type == type ? from : insert(module, before, OP_CAST, from, tensor, type)->result[0];
 }
 
-/* How many outer loops producer and consumer share, so that the rest is a contiguous block; the block's elements. */
-static int shared_loops(struct sequence from, struct sequence to, int64_t *block, int64_t *base)
-{
-	int64_t total = sequence_words(from) * from.lanes;
-	int best = 0;
-	*base = 0;
-	for (int k = 1; k <= from.dims && k <= to.dims; k++) {
-		if (from.trip[k - 1] != to.trip[k - 1] || from.stride[k - 1] != to.stride[k - 1] || !from.stride[k - 1])
-			break;
-		total /= from.trip[k - 1];
-		int64_t span = 1 + (from.lanes - 1) * from.lane_stride, reach = 1 + (to.lanes - 1) * to.lane_stride;
-		for (int i = k; i < from.dims; i++)
-			span += (from.trip[i] - 1) * from.stride[i];
-		for (int i = k; i < to.dims; i++)
-			reach += (to.trip[i] - 1) * to.stride[i];
-		if (span != total || to.offset != from.offset || reach > span)
-			continue;
-		best = k;
-		*block = total;
-		*base = from.offset;
-	}
-	return best;
-}
-
 static struct block *home(const struct value *value)
 {
 	return value->def ? value->def->parent : value->block;
@@ -83,13 +60,11 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		outside = outside->parent->parent;
 	struct value *words = cast_to(module, outside, from, tensor, in);
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
-	int64_t block = type_elements(tensor), base = 0;
-	struct sequence fill = sequence_of_type(module->arena, tensor, in), drain = sequence_of_type(module->arena, tensor, out);
-	int shared = crossing || fill.conditions || drain.conditions ? 0 : shared_loops(sequence_merged(module->arena, fill), sequence_merged(module->arena, drain), &block, &base);
-	attr_set(module, convert, "buffer", attr_integer(module, block));
-	attr_set(module, convert, "base", attr_integer(module, base));
-	attr_set(module, convert, "shared", attr_integer(module, shared));
-	attr_set(module, convert, "halves", attr_integer(module, shared ? 2 : 1));
+	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
+	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
+	attr_set(module, convert, "buffer", attr_integer(module, box.elements));
+	attr_set(module, convert, "shared", attr_integer(module, box.shared));
+	attr_set(module, convert, "halves", attr_integer(module, box.halves));
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
 

@@ -21,6 +21,8 @@ struct words {                /* a stream: all its elements, in order */
 
 extern eval_function *const eval_tensor_functions[OP_COUNT];
 extern eval_function *const eval_stream_functions[OP_COUNT];
+eval_function route_cast, route_fork, route_choose, route_chunk, route_concat, route_join;
+struct words *eval_words(struct evaluation *e, const struct type *type);         /* zeros */
 eval_function eval_generic;
 eval_function eval_tensor_kernel;
 bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input);

@@ -88,7 +88,7 @@ static void move_words(const struct order *order, char *words, char *tensor, boo
 	}
 }
 
-static struct words *new_words(struct evaluation *e, const struct type *type)
+struct words *eval_words(struct evaluation *e, const struct type *type)
 {
 	struct words *words = ARENA_NEW(e->arena, struct words);
 	words->type = type;
@@ -98,16 +98,21 @@ static struct words *new_words(struct evaluation *e, const struct type *type)
 	return words;
 }
 
-/* A tensor, sent in the order of the op's result type. */
-static bool send(struct evaluation *e, struct op *op, const struct tensor *tensor)
+/* A tensor, sent in the order of a result's type. */
+static bool send_to(struct evaluation *e, struct op *op, int result, const struct tensor *tensor)
 {
 	struct order order;
-	if (!order_of(e, op, op->result[0]->type, tensor->type, &order))
+	if (!order_of(e, op, op->result[result]->type, tensor->type, &order))
 		return false;
-	struct words *words = new_words(e, op->result[0]->type);
+	struct words *words = eval_words(e, op->result[result]->type);
 	move_words(&order, words->data, tensor->data, true);
-	op->result[0]->data = words;
+	op->result[result]->data = words;
 	return true;
+}
+
+static bool send(struct evaluation *e, struct op *op, const struct tensor *tensor)
+{
+	return send_to(e, op, 0, tensor);
 }
 
 /* The tensor that an operand's words make up. */
@@ -141,36 +146,13 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 	return tensor && send(e, op, tensor);
 }
 
-static bool eval_cast(struct evaluation *e, struct op *op)
+static bool eval_buffer(struct evaluation *e, struct op *op)
 {
-	const struct words *from = op->operand[0]->data;
-	struct words *to = new_words(e, op->result[0]->type);
-	if (from->elements != to->elements)
-		return diag_error(e->module->diag, op->location, "%lld elements come, %lld are sent on", (long long)from->elements, (long long)to->elements);
-	to->data = from->data;
-	op->result[0]->data = to;
-	return true;
-}
-
-static bool eval_fork(struct evaluation *e, struct op *op)
-{
-	for (int i = 0; i < op->results; i++) {
-		if (op->result[i]->type != op->operand[0]->type)
-			return diag_error(e->module->diag, op->location, "a fork from %s to %s", op->operand[0]->type->text, op->result[i]->type->text);
-		op->result[i]->data = op->operand[0]->data;
-	}
-	return true;
-}
-
-static bool eval_choose(struct evaluation *e, struct op *op)
-{
-	const struct attr *table = attr_get(op, "table");
-	const struct op *loop = op->parent->parent;
-	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : -1;
-	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count || table->integers[layer] < 0 || table->integers[layer] >= op->operands)
-		return diag_error(e->module->diag, op->location, "a choice without an operand for layer %lld", (long long)layer);
-	op->result[0]->data = op->operand[table->integers[layer]]->data;
-	return true;
+	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));
+	bool good = tensor != NULL;
+	for (int i = 0; good && i < op->results; i++)
+		good = send_to(e, op, i, tensor);
+	return good;
 }
 
 /* For every row number that comes, `length` elements of the table; numbers are clamped. */
@@ -270,7 +252,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 		if (!right_count(e, op, "operand", i, words, port->elements, lanes))
 			return false;
 	}
-	struct words *out = new_words(e, op->result[0]->type);
+	struct words *out = eval_words(e, op->result[0]->type);
 	struct port *port = &nest.result[0];
 	int64_t lanes = port_lanes(kernel, &port->access);
 	port->data = out->data;
@@ -285,7 +267,12 @@ eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_GATHER] = eval_gather,
 	[OP_STORE] = eval_store,
 	[OP_CONVERT] = eval_convert,
-	[OP_CAST] = eval_cast,
-	[OP_FORK] = eval_fork,
-	[OP_CHOOSE] = eval_choose,
+	[OP_BUFFER] = eval_buffer,
+	[OP_REASSOCIATE] = route_cast,
+	[OP_CHUNK] = route_chunk,
+	[OP_CONCAT] = route_concat,
+	[OP_JOIN] = route_join,
+	[OP_CAST] = route_cast,
+	[OP_FORK] = route_fork,
+	[OP_CHOOSE] = route_choose,
 };

@@ -2,6 +2,7 @@
 #include "design_case.h"
 #include "emit/emit.h"
 #include "model/image.h"
+#include "random_convert.h"
 
 #include <dlfcn.h>
 
@@ -347,6 +348,47 @@ static void test_refusals(void **state)
 	arena_free(scratch.arena);
 }
 
+/* Many random converters in one design; a buffer with several readers. */
+static void test_converters(void **state)
+{
+	(void)state;
+	struct design_case scratch = {0};
+	scratch.arena = arena_new(&scratch.guard);
+	scratch.diag.arena = scratch.arena;
+	struct module *module = module_new(scratch.arena, &scratch.guard, &scratch.diag, LEVEL_STREAM);
+	struct graph random = {.state = 0x9E3779B97F4A7C15u};
+	struct convert_pair pair[TENSORS_MOST];
+	struct text text = text_new(scratch.arena);
+	for (int j = 0; j < TENSORS_MOST; j++)
+		pair[j] = convert_random(&random, module);
+	convert_module(module, TENSORS_MOST, pair, &text);
+	check(text.data);
+	struct convert_writer writer = convert_random_writer(&random, module);
+	for (int r = 0; r < 4; r++) {
+		pair[r] = (struct convert_pair){.tensor = writer.tensor, .from = writer.type, .to = r ? convert_random_reader(&random, module, &writer, true) : writer.type};
+		pair[r].box = box_between(scratch.arena, writer.tensor, writer.type, pair[r].to, 0);
+	}
+	text = text_new(scratch.arena);
+	buffer_module(module, 4, pair, &text);
+	check(text.data);
+	arena_free(scratch.arena);
+}
+
+static void test_routes(void **state)
+{
+	(void)state;
+	struct arena *arena = arena_new(NULL);
+	struct text source = text_new(arena);
+	char line[4096];
+	FILE *file = fopen(STC_SOURCE_DIR "/tests/golden/dumps/from_routes.mlir", "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		text_add(&source, "%s", line);
+	fclose(file);
+	check(source.data);
+	arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,7 +399,7 @@ int main(void)
 		cmocka_unit_test(test_narrow_contraction),
 		cmocka_unit_test(test_order_of_loads_and_stores),
 		cmocka_unit_test(test_registers_trees_and_parts),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_converters), cmocka_unit_test(test_routes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,197 @@
+/* The box is packed: coordinates that no tile covers take no room, so the rows of a tile of a matrix lie one after the other.  Data dims are the types' own,
+ * or, where one type counts along the tensor's dims and the other along its linear addresses, the one dim of addresses. */
+#include "model/box.h"
+#include "model/coverage.h"
+
+struct view {                 /* a type's walk, and where the lanes of a tile lie */
+	struct walk walk;
+	int64_t lanes;
+	int64_t *lane;            /* [lanes][rank] */
+	bool scattered;           /* on linear addresses, a tile that is no row of neighbours */
+};
+
+static void view_lanes(struct arena *arena, struct view *view)
+{
+	int rank = view->walk.rank;
+	view->lanes = 1;
+	for (int r = 0; r < rank; r++)
+		view->lanes *= view->walk.tile[r];
+	view->lane = ARENA_ARRAY(arena, int64_t, view->lanes * rank + 1);
+	for (int64_t l = 0; l < view->lanes; l++) {
+		int64_t rest = l;
+		for (int r = rank - 1; r >= 0; r--) {
+			view->lane[l * rank + r] = rest % view->walk.tile[r];
+			rest /= view->walk.tile[r];
+		}
+	}
+}
+
+static int64_t linear(const struct type *tensor, const int64_t *coordinate)
+{
+	int64_t address = 0;
+	for (int r = 0; r < tensor->rank; r++)
+		address = address * tensor->shape[r] + coordinate[r];
+	return address;
+}
+
+/* The same walk over the tensor's linear addresses. */
+static struct view view_linear(struct arena *arena, const struct type *tensor, struct view from)
+{
+	struct view to = {.walk = from.walk, .lanes = from.lanes, .lane = ARENA_ARRAY(arena, int64_t, from.lanes)};
+	to.walk.rank = 1;
+	to.walk.tile = ARENA_ARRAY(arena, int64_t, 1);
+	to.walk.offset = ARENA_ARRAY(arena, int64_t, 1);
+	to.walk.vector = ARENA_ARRAY(arena, int64_t, from.walk.loops + 1);
+	to.walk.offset[0] = linear(tensor, from.walk.offset);
+	to.walk.tile[0] = from.lanes;
+	for (int l = 0; l < from.walk.loops; l++)
+		to.walk.vector[l] = linear(tensor, from.walk.vector + l * from.walk.rank);
+	for (int64_t l = 0; l < from.lanes; l++) {
+		to.lane[l] = linear(tensor, from.lane + l * from.walk.rank);
+		to.scattered = to.scattered || to.lane[l] != l;
+	}
+	return to;
+}
+
+static struct view view_of(struct arena *arena, const struct type *tensor, const struct type *type, bool linearly)
+{
+	struct view view = {.walk = itensor_walk(arena, type)};
+	view_lanes(arena, &view);
+	if (linearly && type->itensor->map.results == tensor->rank)
+		view = view_linear(arena, tensor, view);
+	view.walk = walk_normal(arena, view.walk);
+	return view;
+}
+
+/* Lanes along the box's innermost dim make whole words: of the dims, the one along which the writer's tile lies. */
+static int innermost(const struct view *view)
+{
+	int dim = view->walk.rank - 1;
+	for (int r = 0; r < view->walk.rank; r++)
+		if (view->walk.tile[r] > 1)
+			dim = r;
+	return dim;
+}
+
+static void add_dim(struct box_side *side, const struct view *view, const struct axis *axis, int dim, int64_t pitch)
+{
+	int rank = view->walk.rank;
+	side->first += axis->start * pitch;
+	for (int l = 0; l < view->walk.loops; l++)
+		side->step[l] += axis->step[l] * pitch;
+	for (int64_t l = 0; l < view->lanes; l++)
+		side->lane[l] += view->lane[l * rank + dim] * pitch;
+}
+
+static struct box_side side_new(struct arena *arena, const struct view *view)
+{
+	struct box_side side = {.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes};
+	side.step = ARENA_ARRAY(arena, int64_t, side.loops + 1);
+	side.lane = ARENA_ARRAY(arena, int64_t, side.lanes);
+	return side;
+}
+
+/* Neighbouring loops inside the block that continue each other become one. */
+static void merge_inner(struct arena *arena, struct box_side *side, int shared)
+{
+	struct box_side merged = *side;
+	merged.trip = ARENA_ARRAY(arena, int64_t, side->loops + 1);
+	merged.step = ARENA_ARRAY(arena, int64_t, side->loops + 1);
+	merged.loops = 0;
+	for (int l = 0; l < side->loops; l++) {
+		int last = merged.loops - 1;
+		bool joins = l > shared && merged.step[last] == side->step[l] * side->trip[l];
+		merged.trip[joins ? last : merged.loops] = side->trip[l] * (joins ? merged.trip[last] : 1);
+		merged.step[joins ? last : merged.loops] = side->step[l];
+		merged.loops += !joins;
+	}
+	*side = merged;
+}
+
+/* The axis of a dim on both sides: packed where both leave out the same coordinates, else from the writer's first to its last. */
+static const char *both_axes(struct arena *arena, const struct view *from, const struct view *to, int shared, int dim, bool same, struct axis *fill, struct axis *drain)
+{
+	bool packed = same && coverage_axis(arena, from->walk, shared, dim, true, fill) && coverage_axis(arena, to->walk, shared, dim, true, drain);
+	if (packed && fill->extent == drain->extent)
+		return NULL;
+	coverage_axis(arena, from->walk, shared, dim, false, fill);
+	coverage_axis(arena, to->walk, shared, dim, false, drain);
+	if (drain->low < fill->low || drain->low + drain->extent > fill->low + fill->extent)
+		return text_format(arena, "the reader wants elements of data dim %d that the writer does not send", dim);
+	drain->start += drain->low - fill->low;
+	return NULL;
+}
+
+static void add_axes(struct arena *arena, struct box *box, const struct view *from, const struct view *to, bool same)
+{
+	int rank = from->walk.rank, inner = innermost(from);
+	box->rank = rank;
+	box->shape = ARENA_ARRAY(arena, int64_t, rank + 1);
+	box->elements = 1;
+	for (int i = 0; i < rank && !box->why; i++) {           /* innermost first: that dim, then the others from the last on */
+		int dim = i == 0 ? inner : rank - i > inner ? rank - i : rank - 1 - i;
+		struct axis fill, drain;
+		box->why = both_axes(arena, from, to, box->shared, dim, same, &fill, &drain);
+		add_dim(&box->fill, from, &fill, dim, box->elements);
+		add_dim(&box->drain, to, &drain, dim, box->elements);
+		box->shape[dim] = fill.extent;
+		box->elements *= fill.extent;
+	}
+}
+
+/* On linear addresses of the whole tensor: what a tile that is no row of neighbours needs. */
+static void add_whole(const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
+{
+	struct axis axis = {.start = view->walk.offset[0], .step = view->walk.vector};
+	add_dim(side, view, &axis, 0, 1);
+	box->elements = type_elements(tensor);
+	box->shape[0] = box->elements;
+}
+
+struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
+{
+	bool linearly = from->itensor->map.results != to->itensor->map.results;
+	struct view writer = view_of(arena, tensor, from, linearly), reader = view_of(arena, tensor, to, linearly);
+	bool scattered = writer.scattered || reader.scattered;
+	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
+	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered || reorder.why ? 0 : reorder.shared, .rank = 1};
+	int most = walk_share(arena, &writer.walk, &reader.walk);
+	box.halves = box.shared ? 2 : 1;
+	box.fill = side_new(arena, &writer);
+	box.drain = side_new(arena, &reader);
+	box.shape = ARENA_ARRAY(arena, int64_t, 1);
+	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || coverage_differs(arena, writer.walk, reader.walk, box.shared))))
+		box.why = text_format(arena, "the writer and the reader do not walk %d loops together", box.shared);
+	else if (scattered) {
+		add_whole(tensor, &box, &writer, &box.fill);
+		add_whole(tensor, &box, &reader, &box.drain);
+	} else
+		add_axes(arena, &box, &writer, &reader, box.shared || !reorder.why);
+	if (box.why)
+		return box;
+	merge_inner(arena, &box.fill, box.shared);
+	merge_inner(arena, &box.drain, box.shared);
+	return box;
+}
+
+int64_t box_bytes(const struct type *scalar, const struct box *box)
+{
+	int64_t elements = box->elements * box->halves, bits = type_bits(scalar);
+	return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
+}
+
+static bool whole_words(const struct box_side *side, int64_t lanes)
+{
+	bool good = side->lanes == lanes && side->first % lanes == 0;
+	for (int l = 0; l < side->loops; l++)
+		good = good && side->step[l] % lanes == 0;
+	for (int64_t l = 0; good && l < lanes; l++)
+		good = side->lane[l] == l;
+	return good;
+}
+
+int64_t box_word(const struct box *box)
+{
+	int64_t lanes = box->fill.lanes;
+	return whole_words(&box->fill, lanes) && whole_words(&box->drain, lanes) && box->elements % lanes == 0 ? lanes : 1;
+}

@@ -1,0 +1,252 @@
+/* Converters between random types, lowered to processes: the words that come out, in their order, are those of the reader's type by its definition, and those of
+ * the evaluator; the buffer is as large as walk_reorder says. */
+#include "driver/passes.h"
+#include "frontend/import.h"
+#include "model/platform.h"
+#include "sim/eval.h"
+#include "random_convert.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct fixture {
+	struct arena *arena;
+	struct guard guard;
+	struct diag diag;
+	struct module *module;
+	struct graph random;      /* only its numbers */
+};
+
+static struct fixture *begin(uint64_t seed)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	f->arena = arena_new(&f->guard);
+	f->diag.arena = f->arena;
+	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_STREAM);
+	f->random.state = seed * 0x9E3779B97F4A7C15u + 1;
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	arena_free(f->arena);
+	free(f);
+}
+
+static const char *messages(struct fixture *f)
+{
+	struct text text = text_new(f->arena);
+	text_add(&text, "%s", "");
+	diag_print(&f->diag, &text);
+	return text.data;
+}
+
+static struct module *read_module(struct fixture *f, const struct text *source)
+{
+	struct module *module = import_mlir(f->arena, &f->guard, &f->diag, "converters", source->data, source->size);
+	if (!module || !ir_verify(module))
+		fail_msg("%s\n%s", messages(f), source->data);
+	return module;
+}
+
+static bool lower(struct fixture *f, struct module *module)
+{
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	bool good = true;
+	for (int p = pass_find("make_processes"); good && p <= pass_find("size_fifos"); p++)
+		good = passes[p].run(&context, module) && ir_verify(module);
+	return good;
+}
+
+/* Elements 0, 1, 2 … so that an element says where it comes from. */
+static struct tensor counted(struct fixture *f, const struct type *type)
+{
+	struct tensor tensor = {type, arena_alloc(f->arena, tensor_bytes(type))};
+	float *data = tensor.data;
+	for (int64_t i = 0; i < type_elements(type); i++)
+		data[i] = (float)i;
+	return tensor;
+}
+
+/* The definition: tiles at map(i * step), a tile row-major. */
+static void expect_words(struct fixture *f, const struct type *tensor, const struct type *stream, const float *words, uint64_t seed)
+{
+	struct walk walk = itensor_walk(f->arena, stream);
+	int64_t *counter = ARENA_ARRAY(f->arena, int64_t, walk.loops + 1), offset[CONVERT_RANK + 1], lanes = stream_lanes(stream), w = 0;
+	do {
+		walk_at(walk, counter, offset);
+		for (int64_t lane = 0; lane < lanes; lane++, w++) {
+			int64_t rest = lane, at[CONVERT_RANK + 1], address = 0;
+			for (int r = walk.rank - 1; r >= 0; r--) {
+				at[r] = offset[r] + rest % walk.tile[r];
+				rest /= walk.tile[r];
+			}
+			for (int r = 0; r < walk.rank; r++)
+				address = walk.rank == tensor->rank ? address * tensor->shape[r] + at[r] : at[0];
+			if (words[w] != (float)address)
+				fail_msg("seed %d: element %d is %g, not %d: %s of %s", (int)seed, (int)w, (double)words[w], (int)address, stream->text, tensor->text);
+		}
+	} while (walk_next(walk, counter));
+	assert_int_equal(w, stream_elements(stream));
+}
+
+static int64_t block_words(const struct module *module)
+{
+	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_BLOCKS)
+			return type_elements(op->result[0]->type->element) * (op->result[0]->type->element->element->kind == TYPE_VECTOR ? type_elements(op->result[0]->type->element->element) : 1);
+	return -1;
+}
+
+static void test_random_pairs(void **state)
+{
+	(void)state;
+	const char *mode = getenv("STC_TEST_MODE");
+	uint64_t count = mode && !strcmp(mode, "long") ? 20000 : 600;
+	int shared = 0, whole_words = 0, parts = 0;
+	for (uint64_t seed = 1; seed <= count; seed++) {
+		struct fixture *f = begin(seed);
+		struct convert_pair pair = convert_random(&f->random, f->module);
+		struct text text = text_new(f->arena);
+		if (pair.box.why)
+			fail_msg("seed %d: %s: %s to %s", (int)seed, pair.box.why, pair.from->text, pair.to->text);
+		convert_module(f->module, 1, &pair, &text);
+		struct module *module = read_module(f, &text);
+		struct tensor input = counted(f, pair.tensor), before, after;
+		assert_true(eval_module(module, f->arena, 1, &input, &before));
+		if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, &after))
+			fail_msg("seed %d: %s", (int)seed, messages(f));
+		assert_int_equal(block_words(module), pair.box.elements);
+		expect_words(f, pair.tensor, pair.to, before.data, seed);
+		assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+		struct walk from = walk_normal(f->arena, itensor_walk(f->arena, pair.from)), to = walk_normal(f->arena, itensor_walk(f->arena, pair.to));
+		struct reorder reorder = walk_reorder(f->arena, from, to);
+		parts += reorder.why != NULL;
+		if (!reorder.why && from.rank == to.rank)
+			assert_int_equal(box_bytes(type_scalar(pair.tensor), &pair.box), reorder.bytes);
+		shared += pair.box.shared > 0;
+		whole_words += box_word(&pair.box) > 1;
+		end(f);
+	}
+	print_message("%d pairs, %d with shared loops, %d in words, %d of other data or addresses\n", (int)count, shared, whole_words, parts);
+	assert_true(shared > (int)count / 10 && whole_words > (int)count / 20 && parts > (int)count / 20);
+}
+
+/* A block no larger than both sides need: a rectangle of a matrix, not a range of addresses. */
+static void test_rectangle(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){8, 8}, type_float(f->module, 32));
+	struct convert_order from = {3, {2, 8, 4}, {4, 1, 1}, {0, 0}, {1, 0, 1}}, to = {3, {2, 4, 8}, {4, 1, 1}, {0, 0}, {1, 1, 0}};
+	struct box box = box_between(f->arena, tensor, convert_type(f->module, tensor, &from, 1, 1, false), convert_type(f->module, tensor, &to, 1, 1, true), BOX_LEAST);
+	assert_null(box.why);
+	assert_int_equal(box.shared, 1);
+	assert_int_equal(box.elements, 32);
+	end(f);
+}
+
+
+/* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops that all of them share. */
+static void test_random_buffers(void **state)
+{
+	(void)state;
+	int shared = 0;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct fixture *f = begin(seed);
+		struct convert_writer writer = convert_random_writer(&f->random, f->module);
+		struct convert_pair pair[4];
+		int readers = (int)convert_number(&f->random, 1, 4), loops = -1;
+		for (int r = 0; r < readers; r++) {
+			bool plain = !r && convert_number(&f->random, 0, 1);
+			pair[r] = (struct convert_pair){.tensor = writer.tensor, .from = writer.type};
+			pair[r].to = plain ? writer.type : convert_random_reader(&f->random, f->module, &writer, true);
+			pair[r].box = box_between(f->arena, writer.tensor, writer.type, pair[r].to, BOX_LEAST);
+			if (!plain)
+				loops = loops < 0 || pair[r].box.shared == loops ? pair[r].box.shared : 0;
+		}
+		pair[0].box = box_between(f->arena, writer.tensor, writer.type, pair[0].to, loops > 0 ? loops : 0);
+		struct text text = text_new(f->arena);
+		buffer_module(f->module, readers, pair, &text);
+		struct module *module = read_module(f, &text);
+		struct tensor input = counted(f, writer.tensor), before[4], after[4];
+		assert_true(eval_module(module, f->arena, 1, &input, before));
+		bool good = lower(f, module);
+		if (!good && loops > 0 && (strstr(messages(f), "would need another buffer") || strstr(messages(f), "a buffer of"))) {      /* the same number of loops, but other ones */
+			end(f);
+			continue;
+		}
+		if (!good || !eval_module(module, f->arena, 1, &input, after))
+			fail_msg("seed %d: %s", (int)seed, messages(f));
+		for (int r = 0; r < readers; r++) {
+			expect_words(f, writer.tensor, pair[r].to, before[r].data, seed);
+			assert_memory_equal(before[r].data, after[r].data, tensor_bytes(after[r].type));
+		}
+		shared += loops > 0;
+		end(f);
+	}
+	print_message("%d with shared loops\n", shared);
+	assert_true(shared > 20);
+}
+
+/* Chunks, concat, join, reassociate and a buffer: halves of every row exchanged, beside the rows of the transpose. */
+static void test_routes(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text source = text_new(f->arena);
+	char line[4096];
+	FILE *file = fopen(STC_SOURCE_DIR "/tests/golden/dumps/from_routes.mlir", "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		text_add(&source, "%s", line);
+	fclose(file);
+	struct module *module = read_module(f, &source);
+	struct tensor input = counted(f, type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){4, 8}, type_float(f->module, 32))), result[2];
+	assert_true(eval_module(module, f->arena, 1, &input, &result[0]));
+	assert_true(lower(f, module) && eval_module(module, f->arena, 1, &input, &result[1]));
+	for (int i = 0; i < 2; i++)
+		for (int w = 0; w < 16; w++)          /* a word: two neighbours of a row, halves exchanged, then two of the reader that walks columns first */
+			for (int lane = 0; lane < 4; lane++) {
+				int swapped = w / 4 * 8 + (w % 4 * 2 + 4) % 8 + lane, column = w % 4 * 8 + w / 4 * 2 + lane - 2;
+				assert_true(((float *)result[i].data)[w * 4 + lane] == (float)(lane < 2 ? swapped : column));
+			}
+	end(f);
+}
+
+static void test_wrong_buffers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *attributes, *message;
+	} wrong[] = {
+		{"buffer = 3 : i64, shared = 0 : i64", "a buffer of 3 elements"},
+		{"buffer = 8 : i64, shared = 1 : i64", "do not walk 1 loops together"},
+		{"buffer = 8 : i64, shared = -7 : i64", "do not walk -7 loops together"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct fixture *f = begin(1);
+		struct text text = text_new(f->arena);
+		text_add(&text, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<2x4xf32>):\n"
+		         "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = tensor<2x4xf32>} : (tensor<2x4xf32>) -> !stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>\n"
+		         "%%2 = \"stream.convert\"(%%1) {%s, halves = 1 : i64, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>) -> !stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>\n"
+		         "\"stream.store\"(%%2) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 0>, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>) -> ()\n"
+		         "\"func.return\"() : () -> ()\n}) {function_type = (tensor<2x4xf32>) -> (), stream.inputs = [{name = \"x\", role = \"input\", type = tensor<2x4xf32>}], stream.outputs = [{name = \"y\", role = \"output\", type = tensor<2x4xf32>}], sym_name = \"main\"} : () -> ()\n"
+		         "}) {stream.level = \"stream\"} : () -> ()\n", wrong[i].attributes);
+		struct module *module = read_module(f, &text);
+		assert_false(lower(f, module));
+		if (!strstr(messages(f), wrong[i].message))
+			fail_msg("%s", messages(f));
+		end(f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_routes), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_wrong_buffers)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
