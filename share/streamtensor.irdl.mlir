@@ -4,7 +4,7 @@
 // A type and an operation of one name (fifo, blocks) would be one symbol twice, so the dialect comes in two parts.
 module @types {
 irdl.dialect @stream {
-  // tile, trips, steps, map
+  // tile or [tile, elements of a word]; trips: numbers, ranges [low, high], dictionaries (known at run time); steps; map
   irdl.type @itensor {
     %0 = irdl.any
     %1 = irdl.any

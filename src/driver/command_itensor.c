@@ -48,6 +48,25 @@ static void list_tiles(struct session *session, const struct type *type)
 		text_add(&session->notices, "stc: the first %" PRId64 " of %" PRId64 " tiles are listed\n", listed, tiles);
 }
 
+static void add_tile(struct text *out, const struct type *type, const int64_t *offset)
+{
+	text_add(out, "%s%s", offset ? type->element->text : "not there", offset ? " at " : "");
+	if (offset)
+		add_numbers(out, type->itensor->map.results, offset);
+}
+
+static void tell_parting(struct session *session, const struct type *left, const struct type *right, struct parting parting)
+{
+	struct text *out = &session->notices;
+	if (!parting.found)
+		return;
+	text_add(out, "stc: tile %" PRId64 " is ", parting.tile);
+	add_tile(out, left, parting.left);
+	text_add(out, " in the first type and ");
+	add_tile(out, right, parting.right);
+	text_add(out, " in the second\n");
+}
+
 static void compare(struct session *session, const struct type *left, const struct type *right)
 {
 	struct text *out = &session->out;
@@ -57,6 +76,7 @@ static void compare(struct session *session, const struct type *left, const stru
 		text_add(out, "{\"same\":true}\n");
 		return;
 	}
+	tell_parting(session, left, right, walk_parting(session->arena, from, to));
 	struct reorder reorder = walk_reorder(session->arena, from, to);
 	text_add(out, "{\"same\":false,\"buffer_shape\":");
 	if (reorder.why) {

@@ -1,11 +1,7 @@
-/* One itensor type from a command line.  MLIR parses the parameters as an array attribute; each is looked at by itself, so that the message is about it. */
+/* One itensor type from a command line: MLIR parses the parameters as an array attribute. */
 #include "frontend/read.h"
-#include <mlir-c/AffineMap.h>
 #include <mlir-c/Diagnostics.h>
-#include <inttypes.h>
 #include <string.h>
-
-#define ITENSOR_EXAMPLE "accepted is !stream.itensor<vector<4x2xf32>, [4, 2], [2, 4], affine_map<(d0, d1) -> (d1, d0)>>: tile, trip counts, steps, map"
 
 struct parse {
 	struct reader reader;
@@ -15,7 +11,7 @@ struct parse {
 static bool wrong(struct reader *reader, const char *format, const char *detail)
 {
 	read_error(reader, format, detail);
-	return diag_note(reader->diag, ITENSOR_EXAMPLE);
+	return diag_note(reader->diag, ITENSOR_ACCEPTED);
 }
 
 static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
@@ -31,52 +27,6 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 	reader->at = (struct location){reader->file, location.line, location.column + parse->skipped};
 	wrong(reader, "not a type: %s", text.data ? text.data : "malformed");
 	return mlirLogicalResultSuccess();
-}
-
-static bool read_numbers(struct reader *reader, MlirAttribute attribute, const char *what, int64_t **result, int *count)
-{
-	if (!mlirAttributeIsAArray(attribute))
-		return wrong(reader, "the %s are no list of numbers", what);
-	*count = (int)mlirArrayAttrGetNumElements(attribute);
-	*result = ARENA_ARRAY(reader->arena, int64_t, *count);
-	for (int i = 0; i < *count; i++) {
-		MlirAttribute item = mlirArrayAttrGetElement(attribute, i);
-		bool number = mlirAttributeIsAInteger(item) && mlirTypeIsAInteger(mlirAttributeGetType(item)) &&
-			      mlirIntegerTypeIsSignless(mlirAttributeGetType(item)) && mlirIntegerTypeGetWidth(mlirAttributeGetType(item)) == 64;
-		if (!number)
-			return wrong(reader, "the %s are no list of 64-bit numbers", what);
-		(*result)[i] = mlirIntegerAttrGetValueInt(item);
-	}
-	return true;
-}
-
-static const struct type *read_parameters(struct reader *reader, MlirAttribute list)
-{
-	int64_t *trip, *step;
-	int trips, steps;
-	struct affine_map map;
-	if (mlirArrayAttrGetNumElements(list) != 4)
-		return wrong(reader, "%s parameters instead of four", text_format(reader->arena, "%" PRIdPTR, mlirArrayAttrGetNumElements(list))), NULL;
-	MlirAttribute tile = mlirArrayAttrGetElement(list, 0), order = mlirArrayAttrGetElement(list, 3);
-	if (!mlirAttributeIsAType(tile))
-		return wrong(reader, "the tile %s is no type", print_attr(reader->arena, tile)), NULL;
-	if (!read_numbers(reader, mlirArrayAttrGetElement(list, 1), "trip counts", &trip, &trips))
-		return NULL;
-	if (!read_numbers(reader, mlirArrayAttrGetElement(list, 2), "steps", &step, &steps))
-		return NULL;
-	if (trips != steps)
-		return wrong(reader, "%s", text_format(reader->arena, "%d trip count%s and %d step%s", trips, trips == 1 ? "" : "s", steps, steps == 1 ? "" : "s")), NULL;
-	if (!mlirAttributeIsAAffineMap(order))
-		return wrong(reader, "the map %s is no affine map", print_attr(reader->arena, order)), NULL;
-	MlirAffineMap affine = mlirAffineMapAttrGetValue(order);
-	if (mlirAffineMapGetNumSymbols(affine))
-		return wrong(reader, "the map %s has symbols", print_attr(reader->arena, order)), NULL;
-	const struct type *element = read_type(reader, mlirTypeAttrGetValue(tile));
-	if (!element || !read_map(reader, affine, &map))
-		return NULL;
-	if (map.dims != trips)
-		return wrong(reader, "%s", text_format(reader->arena, "%d trip count%s and %d map dim%s", trips, trips == 1 ? "" : "s", map.dims, map.dims == 1 ? "" : "s")), NULL;
-	return type_itensor(reader->module, element, trips, trip, step, map);
 }
 
 static const char *skip_name(const char *text)
@@ -110,7 +60,7 @@ const struct type *import_itensor(struct module *module, struct diag *diag, cons
 	MlirAttribute parameters = mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
 	const struct type *type = NULL;
 	if (!mlirAttributeIsNull(parameters) && mlirAttributeIsAArray(parameters))
-		type = read_parameters(reader, parameters);
+		type = read_itensor(reader, parameters);
 	else if (!reader->failed)
 		wrong(reader, "%s", "not a type");
 	mlirContextDestroy(reader->context);

@@ -18,7 +18,11 @@ static MlirLogicalResult take_diagnostic(MlirDiagnostic diagnostic, void *data)
 	while (text.size && text.data[text.size - 1] == ' ')
 		text.data[--text.size] = 0;
 	reader->failed = true;
-	diag_error(reader->diag, read_location(reader, mlirDiagnosticGetLocation(diagnostic)), "%s", text.size ? text.data : "malformed MLIR");
+	const char *message = text.size ? text.data : "malformed MLIR";
+	if (reader->parsing_type)
+		diag_error(reader->diag, reader->at, "type %s: %s", reader->parsing_type, message);
+	else
+		diag_error(reader->diag, read_location(reader, mlirDiagnosticGetLocation(diagnostic)), "%s", message);
 	if (text.size && strstr(text.data, "not found for custom op"))
 		note_accepted(reader);
 	return mlirLogicalResultSuccess();

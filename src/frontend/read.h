@@ -7,6 +7,7 @@
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/IR.h>
 
+#define ITENSOR_ACCEPTED "accepted is !stream.itensor<vector<4x2xf32>, [4, 2], [2, 4], affine_map<(d0, d1) -> (d1, d0)>>: tile, trip counts, steps, map"
 #define SCAN_DEPTH_MOST 256   /* nested brackets, attributes, types */
 
 struct pointer_entry {
@@ -34,6 +35,7 @@ struct reader {
 	bool own;                      /* a dump of ours, not a model from outside */
 	bool failed;                   /* an error was reported */
 	int depth;                     /* of the attribute that is being read */
+	const char *parsing_type;      /* text of the type of ours whose parameters MLIR is parsing, or NULL */
 	struct location at;            /* of the operation that is being read, for messages */
 	struct pointer_map types, attributes, values, locations;
 	struct pointer_map names;      /* MLIR's operation names -> row of op_info */
@@ -70,6 +72,7 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 struct location read_location(struct reader *reader, MlirLocation location);
 struct location parse_location(struct arena *arena, const char *file, const char *printed);
 const struct type *read_type(struct reader *reader, MlirType type);                     /* NULL: refused */
+const struct type *read_itensor(struct reader *reader, MlirAttribute parameters);       /* NULL: refused */
 const struct attr *read_attr(struct reader *reader, MlirAttribute attribute);           /* NULL: refused */
 bool read_map(struct reader *reader, MlirAffineMap map, struct affine_map *result);
 bool read_resource(struct reader *reader, const char *key, size_t bytes, struct attr *result);

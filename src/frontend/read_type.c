@@ -88,42 +88,6 @@ static const struct type *read_function(struct reader *reader, MlirType type)
 	return good ? type_function(reader->module, inputs, input, outputs, output) : NULL;
 }
 
-/* `[8, 2]` as integers; -1 if it is none. */
-static int read_extents(struct reader *reader, MlirAttribute attribute, const int64_t **result)
-{
-	if (!mlirAttributeIsAArray(attribute))
-		return -1;
-	int count = (int)mlirArrayAttrGetNumElements(attribute);
-	int64_t *extent = ARENA_ARRAY(reader->arena, int64_t, count);
-	for (int i = 0; i < count; i++) {
-		MlirAttribute item = mlirArrayAttrGetElement(attribute, i);
-		if (!mlirAttributeIsAInteger(item) || !read_number(reader, mlirAttributeGetType(item)))
-			return -1;
-		extent[i] = mlirIntegerAttrGetValueInt(item);
-		if (extent[i] < 1 || extent[i] > ELEMENTS_MOST)
-			return -1;
-	}
-	*result = extent;
-	return count;
-}
-
-static const struct type *read_itensor(struct reader *reader, MlirAttribute parameters)
-{
-	const int64_t *trip, *step;
-	struct affine_map map;
-	if (mlirArrayAttrGetNumElements(parameters) != 4)
-		return NULL;
-	MlirAttribute tile = mlirArrayAttrGetElement(parameters, 0), order = mlirArrayAttrGetElement(parameters, 3);
-	int dims = read_extents(reader, mlirArrayAttrGetElement(parameters, 1), &trip);
-	int steps = read_extents(reader, mlirArrayAttrGetElement(parameters, 2), &step);
-	if (!mlirAttributeIsAType(tile) || dims < 0 || dims != steps || !mlirAttributeIsAAffineMap(order))
-		return NULL;
-	const struct type *element = read_type(reader, mlirTypeAttrGetValue(tile));
-	if (!element || !read_map(reader, mlirAffineMapAttrGetValue(order), &map) || map.dims != dims)
-		return NULL;
-	return type_itensor(reader->module, element, dims, trip, step, map);
-}
-
 static const struct type *read_channel(struct reader *reader, enum type_kind kind, MlirAttribute parameters)
 {
 	if (mlirArrayAttrGetNumElements(parameters) != 2)
@@ -149,7 +113,9 @@ static const struct type *read_stream(struct reader *reader, const char *text)
 		return NULL;
 	char *list = text_format(reader->arena, "[%s", resolve_aliases(reader, open + 1));
 	list[strlen(list) - 1] = ']';
+	reader->parsing_type = text;
 	MlirAttribute parameters = mlirAttributeParseGet(reader->context, mlirStringRefCreateFromCString(list));
+	reader->parsing_type = NULL;
 	if (mlirAttributeIsNull(parameters) || !mlirAttributeIsAArray(parameters))
 		return NULL;
 	if (starts(text, "!stream.itensor<"))

@@ -61,8 +61,7 @@ static const struct type *clone_function(struct module *module, const struct typ
 
 static const struct type *clone_itensor(struct module *module, const struct type *type)
 {
-	const struct itensor *itensor = type->itensor;
-	return type_itensor(module, clone_type(module, type->element), itensor->dims, itensor->trip, itensor->step, itensor->map);
+	return type_itensor_run_time(module, clone_type(module, type->element), type->itensor);
 }
 
 static const struct type *clone_channel(struct module *module, const struct type *type)

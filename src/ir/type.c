@@ -106,35 +106,68 @@ static void print_extents(struct text *text, int count, const int64_t *extent)
 	text_add(text, "]");
 }
 
-static struct itensor *itensor_copy(struct arena *arena, int dims, const int64_t *trip, const int64_t *step, struct affine_map map)
+static void print_trips(struct text *text, const struct itensor *order)
 {
-	struct itensor *itensor = ARENA_NEW(arena, struct itensor);
-	size_t rows = (size_t)(map.dims + 1) * (size_t)map.results;
-	itensor->dims = dims;
-	itensor->trip = arena_copy(arena, trip, sizeof *trip * (size_t)dims);
-	itensor->step = arena_copy(arena, step, sizeof *step * (size_t)dims);
-	itensor->map = map;
-	itensor->map.coefficient = arena_copy(arena, map.coefficient, sizeof *map.coefficient * rows);
+	text_add(text, "[");
+	for (int i = 0; i < order->dims; i++) {
+		const struct run_time_trip *trip = order->run_time ? order->run_time[i] : NULL;
+		text_add(text, "%s", i ? ", " : "");
+		if (trip)
+			text_add(text, "{most = %" PRId64 ", plus = %" PRId64 ", symbol = \"%s\", tile = %" PRId64 "}", trip->most, trip->plus, trip->symbol, trip->tile);
+		else
+			text_add(text, "%" PRId64, order->trip[i]);
+	}
+	text_add(text, "]");
+}
+
+static const struct run_time_trip *const *copy_run_time(struct arena *arena, const struct itensor *from)
+{
+	if (!from->run_time)
+		return NULL;
+	const struct run_time_trip **copy = ARENA_ARRAY(arena, const struct run_time_trip *, from->dims + 1);
+	for (int i = 0; i < from->dims; i++) {
+		if (!from->run_time[i])
+			continue;
+		struct run_time_trip trip = *from->run_time[i];
+		trip.symbol = text_format(arena, "%s", trip.symbol);
+		copy[i] = arena_copy(arena, &trip, sizeof trip);
+	}
+	return copy;
+}
+
+static struct itensor *itensor_copy(struct arena *arena, const struct itensor *from)
+{
+	struct itensor *itensor = arena_copy(arena, from, sizeof *from);
+	size_t dims = (size_t)from->dims, rows = (size_t)(from->map.dims + 1) * (size_t)from->map.results;
+	itensor->trip = arena_copy(arena, from->trip, sizeof *from->trip * dims);
+	itensor->step = arena_copy(arena, from->step, sizeof *from->step * dims);
+	itensor->run_time = copy_run_time(arena, from);
+	itensor->map.coefficient = arena_copy(arena, from->map.coefficient, sizeof *from->map.coefficient * rows);
 	return itensor;
 }
 
-const struct type *type_itensor(struct module *module, const struct type *tile, int dims, const int64_t *trip, const int64_t *step, struct affine_map map)
+const struct type *type_itensor_run_time(struct module *module, const struct type *tile, const struct itensor *order)
 {
 	struct text text = text_new(module->arena);
 	text_add(&text, "!stream.itensor<%s, ", tile->text);
-	print_extents(&text, dims, trip);
+	print_trips(&text, order);
 	text_add(&text, ", ");
-	print_extents(&text, dims, step);
+	print_extents(&text, order->dims, order->step);
 	text_add(&text, ", affine_map<");
-	affine_print(map, &text);
+	affine_print(order->map, &text);
 	text_add(&text, ">>");
 	bool fresh;
 	struct type *type = intern(module, TYPE_ITENSOR, text.data, &fresh);
 	if (!fresh)
 		return type;
 	type->element = tile;
-	type->itensor = itensor_copy(module->arena, dims, trip, step, map);
+	type->itensor = itensor_copy(module->arena, order);
 	return type;
+}
+
+const struct type *type_itensor(struct module *module, const struct type *tile, int dims, const int64_t *trip, const int64_t *step, struct affine_map map)
+{
+	return type_itensor_run_time(module, tile, &(struct itensor){.dims = dims, .trip = trip, .step = step, .map = map});
 }
 
 const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth)

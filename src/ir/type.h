@@ -22,11 +22,20 @@ enum type_kind {
 	TYPE_BLOCKS,              /* element = memref of one block, depth in blocks: 2 = ping-pong */
 };
 
+#define ITENSOR_EXTENT_MOST (INT64_C(1) << 48)   /* elements of the box around all tiles */
+
+/* A trip count that is known at run time only: ceil((symbol + plus) / tile), from 1 to `most`. */
+struct run_time_trip {
+	const char *symbol;
+	int64_t plus, tile, most;
+};
+
 /* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order over the trip counts, outermost first.
  * A dim that the map does not use is a re-access: all inside it is sent again. */
 struct itensor {
 	int dims;
-	const int64_t *trip, *step;        /* [dims] */
+	const int64_t *trip, *step;        /* [dims]; of a run-time trip count the most it can be */
+	const struct run_time_trip *const *run_time;   /* [dims], NULL: fixed.  NULL: all are */
 	struct affine_map map;             /* dims -> data dims; its constants are the offset of the first tile */
 };
 
@@ -51,6 +60,7 @@ const struct type *type_bfloat(struct module *module);
 const struct type *type_shaped(struct module *module, enum type_kind kind, int rank, const int64_t *shape, const struct type *element);
 const struct type *type_function(struct module *module, int inputs, const struct type *const *input, int outputs, const struct type *const *output);
 const struct type *type_itensor(struct module *module, const struct type *tile, int dims, const int64_t *trip, const int64_t *step, struct affine_map map);
+const struct type *type_itensor_run_time(struct module *module, const struct type *tile, const struct itensor *order);   /* any trip counts; copied */
 const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth);   /* fifo, blocks */
 
 int64_t type_elements(const struct type *type);           /* of a shaped type; 1 for a scalar */
@@ -58,5 +68,6 @@ const struct type *type_scalar(const struct type *type);  /* the innermost eleme
 int64_t type_bits(const struct type *type);               /* scalar width x elements; index counts 64 */
 bool type_is_real(const struct type *type);               /* float or bfloat */
 int64_t itensor_tiles(const struct itensor *itensor);     /* product of the trip counts: tiles that flow */
+const char *itensor_fault(struct arena *arena, const struct type *type);   /* NULL: well-formed.  Else what is wrong */
 
 #endif

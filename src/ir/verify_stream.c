@@ -1,12 +1,18 @@
 /* Stream level: every stream has one reader and says which tensor flows in it. */
 #include "ir/print.h"
 #include "ir/verify.h"
+#include <inttypes.h>
 
 static void check_reader(struct verifier *verifier, const struct op *op, const struct value *value)
 {
 	bool left = op->code == OP_FOR && value->def == op && !value->uses;      /* what the last layer hands on may be unwanted */
 	if (value->type->kind == TYPE_ITENSOR && value->uses != 1 && !left)
 		verify_fail(verifier, op, "a stream has %d readers where one is expected", value->uses);
+}
+
+static int64_t tensor_extent(const struct type *tensor, int results, int dim)
+{
+	return results == tensor->rank ? tensor->shape[dim] : type_elements(tensor);
 }
 
 static void check_tensor(struct verifier *verifier, const struct op *op, const struct type *stream)
@@ -17,8 +23,17 @@ static void check_tensor(struct verifier *verifier, const struct op *op, const s
 		return;
 	}
 	int results = stream->itensor->map.results;
-	if (tensor->type->element != type_scalar(stream) || (results != 1 && results != tensor->type->rank))
+	if (itensor_fault(verifier->module->arena, stream))
+		return;
+	if (tensor->type->element != type_scalar(stream) || (results != 1 && results != tensor->type->rank)) {
 		verify_fail(verifier, op, "%s is no stream of %s", stream->text, tensor->type->text);
+		return;
+	}
+	for (int r = 0; r < results; r++) {
+		int64_t tile = stream->element->kind == TYPE_VECTOR ? stream->element->shape[r] : 1, extent = tensor_extent(tensor->type, results, r);
+		if (tile > extent)
+			verify_fail(verifier, op, "%s: the tile has %" PRId64 " elements in data dim %d and %s only %" PRId64, stream->text, tile, r, tensor->type->text, extent);
+	}
 }
 
 static int64_t lanes_of(const struct type *stream)

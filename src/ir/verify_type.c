@@ -14,20 +14,14 @@ static bool is_word(const struct type *type)
 }
 
 /* NULL: nothing is wrong. */
-static const char *itensor_error(const struct type *type)
+static const char *itensor_error(struct arena *arena, const struct type *type)
 {
-	const struct itensor *itensor = type->itensor;
-	if (!is_word(type->element))
-		return "the tile is neither a scalar nor a vector";
-	if (itensor->map.dims != itensor->dims)
-		return "the map has not one dim for each trip count";
-	for (int i = 0; i < itensor->dims; i++)
-		if (itensor->trip[i] <= 0)
-			return "a trip count is not positive";
-	int64_t tiles = itensor_tiles(itensor), bits;
-	if (tiles == INT64_MAX || __builtin_mul_overflow(tiles, type_bits(type->element), &bits))
-		return "its size overflows";
-	return NULL;
+	const struct itensor *order = type->itensor;
+	const char *fault = itensor_fault(arena, type);
+	for (int i = 0; !fault && order->run_time && i < order->dims; i++)
+		if (order->run_time[i])
+			return text_format(arena, "trip count %d is known at run time only, and a module's streams have fixed ones", i);
+	return fault;
 }
 
 static const char *channel_error(const struct type *type)
@@ -40,10 +34,10 @@ static const char *channel_error(const struct type *type)
 	return block ? NULL : "the block is not a memref of known extents";
 }
 
-static const char *type_error(const struct type *type)
+static const char *type_error(struct arena *arena, const struct type *type)
 {
 	if (type->kind == TYPE_ITENSOR)
-		return itensor_error(type);
+		return itensor_error(arena, type);
 	if (type->kind == TYPE_FIFO || type->kind == TYPE_BLOCKS)
 		return channel_error(type);
 	if (type->element && type_bits(type) == INT64_MAX)
@@ -53,7 +47,7 @@ static const char *type_error(const struct type *type)
 
 static void check_type(struct verifier *verifier, const struct op *op, const struct value *value)
 {
-	const char *error = type_error(value->type);
+	const char *error = type_error(verifier->module->arena, value->type);
 	if (error)
 		verify_fail(verifier, op, "%s: %s", value->type->text, error);
 }

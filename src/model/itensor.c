@@ -1,90 +1,20 @@
-/* Normal form, equality and re-ordering buffers of itensors. */
-#include "model/itensor.h"
-#include "model/coverage.h"
-#include <inttypes.h>
+/* What an itensor type denotes: the walk over its tiles, the normal form of walks, equality, and where two walks part. */
+#include "model/walk.h"
 #include <string.h>
 
-static bool is_number(const struct type *type)
-{
-	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER || type_is_real(type);
-}
-
-static bool is_vector(const struct type *type)
-{
-	return type->kind == TYPE_VECTOR && is_number(type->element);
-}
+#define PARTING_MOST (INT64_C(1) << 22)   /* tiles compared */
 
 static int64_t tile_extent(const struct type *type, int dim)
 {
 	return type->element->kind == TYPE_VECTOR ? type->element->shape[dim] : 1;
 }
 
-/* The reach of data dim `dim`: [*low, *high).  false: it overflows. */
-static bool reach(const struct type *type, int dim, int64_t *low, int64_t *high)
-{
-	const struct itensor *order = type->itensor;
-	*low = affine_constant(order->map, dim);
-	if (__builtin_add_overflow(*low, tile_extent(type, dim), high))
-		return false;
-	for (int i = 0; i < order->dims; i++) {
-		int64_t far, *end = affine_at(order->map, dim, i) < 0 ? low : high;
-		bool over = __builtin_mul_overflow(affine_at(order->map, dim, i), order->trip[i] - 1, &far);
-		over = over || __builtin_mul_overflow(far, order->step[i], &far);
-		if (over || __builtin_add_overflow(*end, far, end))
-			return false;
-	}
-	return true;
-}
-
-static const char *reach_fault(struct arena *arena, const struct type *type)
-{
-	int64_t box = 1, low, high;
-	for (int r = 0; r < type->itensor->map.results; r++) {
-		if (!reach(type, r, &low, &high) || high > ITENSOR_EXTENT_MOST)
-			return text_format(arena, "data dim %d reaches beyond 2^48 elements", r);
-		if (low < 0)
-			return text_format(arena, "the map is out of range: data dim %d begins at %" PRId64 ", before 0", r, low);
-		if (__builtin_mul_overflow(box, high - low, &box) || box > ITENSOR_EXTENT_MOST)
-			return "the tiles spread over more than 2^48 elements";
-	}
-	return NULL;
-}
-
-static const char *loop_fault(struct arena *arena, const struct itensor *order)
-{
-	int64_t tiles = 1;
-	if (order->map.dims != order->dims)
-		return text_format(arena, "there are %d trip counts and the map has %d dims", order->dims, order->map.dims);
-	for (int i = 0; i < order->dims; i++) {
-		if (order->trip[i] < 1)
-			return text_format(arena, "trip count %d is %" PRId64 ", not positive", i, order->trip[i]);
-		if (order->step[i] < 1)
-			return text_format(arena, "step %d is %" PRId64 ", not positive", i, order->step[i]);
-		if (__builtin_mul_overflow(tiles, order->trip[i], &tiles))
-			return "the number of tiles overflows";
-	}
-	return NULL;
-}
-
-const char *itensor_fault(struct arena *arena, const struct type *type)
-{
-	const struct type *tile = type->element;
-	int results = type->itensor->map.results;
-	if (!is_number(tile) && !is_vector(tile))
-		return text_format(arena, "the tile %s is neither a number nor a vector of numbers", tile->text);
-	if (is_vector(tile) && (type_elements(tile) < 1 || type_elements(tile) > ITENSOR_EXTENT_MOST))
-		return text_format(arena, "the tile %s has not from 1 to 2^48 elements", tile->text);
-	if (is_vector(tile) && tile->rank != results)
-		return text_format(arena, "the tile %s has rank %d and the map has %d result%s", tile->text, tile->rank, results, results == 1 ? "" : "s");
-	const char *fault = loop_fault(arena, type->itensor);
-	return fault ? fault : reach_fault(arena, type);
-}
-
-static struct walk walk_new(struct arena *arena, struct walk like, int loops)
+struct walk walk_new(struct arena *arena, struct walk like, int loops)
 {
 	like.loops = 0;
 	like.trip = ARENA_ARRAY(arena, int64_t, loops + 1);
 	like.vector = ARENA_ARRAY(arena, int64_t, (loops + 1) * (like.rank + 1));
+	like.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, loops + 1);
 	return like;
 }
 
@@ -103,20 +33,33 @@ struct walk itensor_walk(struct arena *arena, const struct type *type)
 		for (int r = 0; order->trip[i] > 1 && r < walk.rank; r++)
 			walk.vector[i * walk.rank + r] = affine_at(order->map, r, i) * order->step[i];
 		walk.trip[i] = order->trip[i];
+		walk.run_time[i] = order->run_time ? order->run_time[i] : NULL;
 	}
 	walk.loops = order->dims;
 	return walk;
 }
 
-static void push_loop(struct walk *walk, int64_t trip, const int64_t *vector, int64_t scale)
+void walk_push(struct walk *walk, int64_t trip, const struct run_time_trip *run_time, const int64_t *vector, int64_t scale)
 {
 	for (int r = 0; r < walk->rank; r++)
 		walk->vector[walk->loops * walk->rank + r] = vector[r] * scale;
+	walk->run_time[walk->loops] = run_time;
 	walk->trip[walk->loops++] = trip;
 }
 
-/* Do `times` steps of `left` lead as far as `trip` steps of `right`? */
-static bool same_pace(int rank, const int64_t *left, int64_t times, const int64_t *right, int64_t trip)
+const struct run_time_trip *walk_run_time(struct walk walk, int loop)
+{
+	return walk.run_time ? walk.run_time[loop] : NULL;
+}
+
+bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right)
+{
+	if (!left || !right)
+		return left == right;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most;
+}
+
+bool walk_same_pace(int rank, const int64_t *left, int64_t times, const int64_t *right, int64_t trip)
 {
 	for (int r = 0; r < rank; r++)
 		if (left[r] * times != right[r] * trip)
@@ -124,20 +67,67 @@ static bool same_pace(int rank, const int64_t *left, int64_t times, const int64_
 	return true;
 }
 
+static bool stands_still(int rank, const int64_t *vector)
+{
+	for (int r = 0; r < rank; r++)
+		if (vector[r])
+			return false;
+	return true;
+}
+
+/* Does the last loop of `normal` continue loop l of `from`?  At a run-time number of trips only a loop that stands still is continued. */
+static bool continues(struct walk normal, struct walk from, int l)
+{
+	int last = normal.loops - 1;
+	const int64_t *vector = from.vector + l * from.rank;
+	if (last < 0 || !walk_same_pace(from.rank, normal.vector + last * from.rank, 1, vector, from.trip[l]))
+		return false;
+	return !walk_run_time(from, l) || (!normal.run_time[last] && stands_still(from.rank, vector));
+}
+
+static int run_time_order(const struct run_time_trip *left, const struct run_time_trip *right)
+{
+	int order = strcmp(left->symbol, right->symbol);
+	order = order ? order : (left->plus > right->plus) - (left->plus < right->plus);
+	order = order ? order : (left->tile > right->tile) - (left->tile < right->tile);
+	return order ? order : (left->most > right->most) - (left->most < right->most);
+}
+
+/* Loops that stand still, one in the other, repeat as often in any order: they are sorted, and the first has all that is fixed. */
+static void sort_repeats(struct walk *normal)
+{
+	for (int l = normal->loops - 1; l > 0; l--) {
+		const struct run_time_trip **run_time = normal->run_time + l;
+		if (!run_time[0] || !run_time[-1] || !stands_still(normal->rank, normal->vector + l * normal->rank) ||
+		    !stands_still(normal->rank, normal->vector + (l - 1) * normal->rank))
+			return;
+		int64_t fixed = normal->trip[l] / run_time[0]->most * (normal->trip[l - 1] / run_time[-1]->most);
+		if (run_time_order(run_time[-1], run_time[0]) > 0) {
+			const struct run_time_trip *inner = run_time[0];
+			run_time[0] = run_time[-1];
+			run_time[-1] = inner;
+		}
+		normal->trip[l - 1] = fixed * run_time[-1]->most;
+		normal->trip[l] = run_time[0]->most;
+	}
+}
+
 struct walk walk_normal(struct arena *arena, struct walk from)
 {
 	struct walk normal = walk_new(arena, from, from.loops);
 	for (int l = 0; l < from.loops; l++) {
 		const int64_t *vector = from.vector + l * from.rank;
-		int last = normal.loops - 1;
-		if (from.trip[l] == 1)
+		const struct run_time_trip *run_time = walk_run_time(from, l);
+		int64_t trip = from.trip[l];
+		if (trip == 1 && !run_time)
 			continue;
-		if (last >= 0 && same_pace(from.rank, normal.vector + last * from.rank, 1, vector, from.trip[l])) {
-			normal.loops--;
-			push_loop(&normal, normal.trip[last] * from.trip[l], vector, 1);
-			continue;
+		if (continues(normal, from, l)) {
+			int last = --normal.loops;
+			trip *= normal.trip[last];
+			run_time = run_time ? run_time : normal.run_time[last];
 		}
-		push_loop(&normal, from.trip[l], vector, 1);
+		walk_push(&normal, trip, run_time, vector, 1);
+		sort_repeats(&normal);
 	}
 	return normal;
 }
@@ -147,11 +137,23 @@ static bool equal_numbers(int count, const int64_t *left, const int64_t *right)
 	return !count || !memcmp(left, right, sizeof *left * (size_t)count);
 }
 
+static bool same_run_time(struct walk left, struct walk right)
+{
+	for (int l = 0; l < left.loops; l++)
+		if (!run_time_same(walk_run_time(left, l), walk_run_time(right, l)))
+			return false;
+	return true;
+}
+
+static bool same_tile(struct walk left, struct walk right)
+{
+	return left.scalar == right.scalar && left.rank == right.rank && equal_numbers(left.rank, left.tile, right.tile);
+}
+
 bool walk_same(struct walk left, struct walk right)
 {
-	return left.scalar == right.scalar && left.rank == right.rank && left.loops == right.loops && equal_numbers(left.rank, left.tile, right.tile) &&
-	       equal_numbers(left.rank, left.offset, right.offset) && equal_numbers(left.loops, left.trip, right.trip) &&
-	       equal_numbers(left.loops * left.rank, left.vector, right.vector);
+	return same_tile(left, right) && left.loops == right.loops && equal_numbers(left.rank, left.offset, right.offset) &&
+	       equal_numbers(left.loops, left.trip, right.trip) && equal_numbers(left.loops * left.rank, left.vector, right.vector) && same_run_time(left, right);
 }
 
 bool walk_next(struct walk walk, int64_t *counter)
@@ -173,73 +175,18 @@ void walk_at(struct walk walk, const int64_t *counter, int64_t *offset)
 	}
 }
 
-static int64_t common_divisor(int64_t left, int64_t right)
+struct parting walk_parting(struct arena *arena, struct walk left, struct walk right)
 {
-	while (right) {
-		int64_t rest = left % right;
-		left = right;
-		right = rest;
+	int64_t *at = ARENA_ARRAY(arena, int64_t, left.loops + 1), *other = ARENA_ARRAY(arena, int64_t, right.loops + 1);
+	int64_t *offset = ARENA_ARRAY(arena, int64_t, left.rank + 1), *reached = ARENA_ARRAY(arena, int64_t, right.rank + 1);
+	bool more = true, others = true;
+	for (int64_t tile = 0; tile < PARTING_MOST && (more || others); tile++) {
+		walk_at(left, at, offset);
+		walk_at(right, other, reached);
+		if (!more || !others || !same_tile(left, right) || !equal_numbers(left.rank, offset, reached))
+			return (struct parting){true, tile, more ? offset : NULL, others ? reached : NULL};
+		more = walk_next(left, at);
+		others = walk_next(right, other);
 	}
-	return left;
-}
-
-int walk_share(struct arena *arena, struct walk *left, struct walk *right)
-{
-	struct walk from = *left, to = *right;
-	int rank = from.rank, l = 0, shared = 0;
-	*left = walk_new(arena, from, from.loops + 1);
-	*right = walk_new(arena, to, to.loops + 1);
-	bool even = true;
-	for (; even && l < from.loops && l < to.loops; l++) {
-		const int64_t *a = from.vector + l * rank, *b = to.vector + l * rank;
-		int64_t common = common_divisor(from.trip[l], to.trip[l]), inner = from.trip[l] / common, other = to.trip[l] / common;
-		if (common == 1 || !same_pace(rank, a, inner, b, other))
-			break;
-		push_loop(left, common, a, inner);
-		push_loop(right, common, b, other);
-		shared++;
-		even = inner == 1 && other == 1;
-		if (inner > 1)
-			push_loop(left, inner, a, 1);
-		if (other > 1)
-			push_loop(right, other, b, 1);
-	}
-	for (int i = l; i < from.loops; i++)
-		push_loop(left, from.trip[i], from.vector + i * rank, 1);
-	for (int i = l; i < to.loops; i++)
-		push_loop(right, to.trip[i], to.vector + i * rank, 1);
-	return shared;
-}
-
-static int64_t bytes_of(struct walk walk, const int64_t *shape, int halves)
-{
-	int64_t elements = halves, bits = type_bits(walk.scalar);
-	for (int r = 0; r < walk.rank; r++)
-		elements *= shape[r];
-	return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
-}
-
-/* The least buffer over the shared prefixes; of equals the one with the most loops shared. */
-struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk to)
-{
-	struct reorder best = {0};
-	if (from.scalar != to.scalar)
-		best.why = text_format(arena, "element type %s against %s", from.scalar->text, to.scalar->text);
-	else if (from.rank != to.rank)
-		best.why = text_format(arena, "data of rank %d against rank %d", from.rank, to.rank);
-	else
-		best.why = coverage_differs(arena, from, to, 0);
-	if (best.why)
-		return best;
-	int shared = walk_share(arena, &from, &to);
-	for (int k = 0; k <= shared; k++) {
-		struct reorder next = {.shape = ARENA_ARRAY(arena, int64_t, from.rank + 1), .shared = k, .halves = k ? 2 : 1};
-		if (coverage_differs(arena, from, to, k))
-			continue;
-		coverage_shape(arena, from, k, next.shape);
-		next.bytes = bytes_of(from, next.shape, next.halves);
-		if (!k || next.bytes <= best.bytes)
-			best = next;
-	}
-	return best;
+	return (struct parting){0};
 }
