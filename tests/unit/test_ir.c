@@ -549,7 +549,7 @@ static void bad_streams(void **state)
 {
 	(void)state;
 	static const struct { int64_t trips; const char *message; } cases[] = {
-		{0, "a trip count is not positive"}, {INT64_MAX / 2, "its size overflows"}, {8, "a stream has 0 readers where one is expected"},
+		{0, "trip count 0 is 0, not positive"}, {INT64_MAX / 2, "the bits of all tiles overflow"}, {8, "a stream has 0 readers where one is expected"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture fixture;
