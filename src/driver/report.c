@@ -1,5 +1,6 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
+#include "model/token.h"
 #include <string.h>
 
 #define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
@@ -60,6 +61,9 @@ struct report report_make(struct session *session, const char *name)
 	report.fused = intermediates_noted(session->module, "stream.fused");
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
+	int64_t cycles = token_cycles(platform, session->module);
+	report.predicted = cycles > 0;
+	report.time.most = cycles > 0 ? cycles : report.time.most;
 	double per_ms = platform->clock_mhz * 1e3;
 	report.model_ms = (double)report.time.most / per_ms + platform->launch_us / 1e3;
 	report.least_ms = (double)report.time.least / per_ms + platform->launch_us / 1e3;

@@ -24,6 +24,7 @@ struct report {
 	int64_t context;          /* rows of its states; 0: none */
 	double host_bytes;        /* weights and states, each once */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
+	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */
 	bool simulated;           /* the next four are there: the simulation was short enough */
 	struct flow_result flow;  /* processes and channels as in cost; without a simulation only its events are there */
 	int64_t cycles, first_output;      /* first_output -1: nothing is written */

@@ -28,8 +28,9 @@ static void add_launch(const struct report *report, struct text *out)
 			 platform->launch_us);
 	if (report->deadlock)
 		text_add(out, "deadlock        in the simulation: %s\n", report->deadlock);
-	text_add(out, "%s %lld cycles at %g MHz, %.4g ms with %g us to launch    (%snothing overlaps along the longest chain)\n", ends ? "modelled       " : "one launch     ",
-		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ");
+	text_add(out, "%s %lld cycles at %g MHz, %.4g ms with %g us to launch    (%s%s)\n", ends ? "modelled       " : "one launch     ",
+		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ",
+		 report->predicted ? "when the words of every FIFO pass" : "nothing overlaps along the longest chain");
 }
 
 static void add_answer(const struct report *report, struct text *out)
@@ -39,9 +40,9 @@ static void add_answer(const struct report *report, struct text *out)
 	add_launch(report, out);
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
 		 report->cost.process[time->longest].name);
-	if (report->decodes && report->simulated)
+	if (report->decodes && (report->simulated || report->predicted))
 		text_add(out, "tokens          %.4g a second, one launch a token, context %lld\n", 1e3 / report->latency_ms, (long long)report->context);
-	if (report->decodes && !report->simulated)
+	else if (report->decodes)
 		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
 	struct report_answer answer = report_answer(out->arena, report);
 	text_add(out, "limited by      %s\n", answer.limit);

@@ -1,0 +1,107 @@
+/* Token model: when each port of each process passes its words, as piecewise linear functions (count of words -> cycle) derived from the processes' schedules.
+ *
+ * A pipelined loop enters iterations every `interval` cycles; which of them pass a word of a port has a closed form (token_pattern.h); so a loop is walked in
+ * few stretches, however many iterations it has, and between the ends of a stretch time is taken as linear.  Counts are exact always: a run that ends
+ * under given depths is a schedule that ends, whatever its times are worth.  Times are exact where a loop has no more iterations than it has stretches
+ * and nothing but whole windows wait.  Same schedule model as sim/flow.h, but each memory port has its channel for itself.
+ *
+ * Three ways to run a network:
+ *   alone      every process by itself, never waiting: its first word D, its interval II, its words T
+ *   earliest   as the hardware does; with the depths given, or without limits
+ *   latest     as late as the same launch allows: the network run backwards in time, where what ends a process's work begins it */
+#ifndef STC_TOKEN_H
+#define STC_TOKEN_H
+#include "model/timing.h"
+#include "model/token_pattern.h"
+
+enum token_side { TOKEN_READER, TOKEN_WRITER, TOKEN_SIDES };
+
+struct token_access {
+	int channel;              /* -1: a memory port */
+	int port;                 /* argument of the process */
+	int64_t word;             /* of a port: 1/65536 cycles that a word takes */
+	int64_t credit, round;    /* of a port: words under way at once, and cycles until the same number can go again; credit 0: that never holds it up */
+	enum token_side side;
+	bool waits, moves;        /* waits for a word or for room; passes a word or hands a place back */
+	struct token_pattern pattern;
+	int64_t lag;              /* windows after the iteration has entered */
+	int64_t offset;           /* cycles after the window has begun */
+};
+
+struct token_pipe {           /* a flattened pipelined loop: windows of one interval each */
+	int64_t iterations, windows, interval, grid, depth;
+	int64_t span;             /* cycles from the begin of a window to its last access, and one more */
+	int accesses;
+	struct token_access *access;
+};
+
+struct token_step {           /* one of the three */
+	int64_t cycles;
+	struct token_access *access;
+	struct token_pipe *pipe;
+};
+
+struct token_process {
+	const char *name;
+	VEC(struct token_step) steps;     /* outer loops written out */
+	int ports;                /* arguments */
+	bool feeds;               /* writes a channel */
+};
+
+struct token_channel {
+	const char *name;
+	const struct op *op;
+	bool blocks;
+	bool back;                /* of a ring: what it carries is for the next layer */
+	int64_t depth;            /* as built */
+	int64_t words;            /* that pass in a launch */
+	int process[TOKEN_SIDES]; /* -1: none */
+};
+
+struct token_network {
+	VEC(struct token_process *) processes;    /* in the order of calls */
+	VEC(struct token_channel) channels;       /* in the order of main */
+};
+
+/* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module);
+
+#define TOKEN_STRETCHES 512   /* of a pipelined loop, about */
+
+enum token_mode { TOKEN_ALONE, TOKEN_EARLIEST, TOKEN_LATEST };
+
+struct token_point {          /* word `count` (from 1) passes in `cycle`; linear between points */
+	int64_t count, cycle;
+};
+
+struct token_curve {
+	VEC(struct token_point) points;
+};
+
+struct token_flow {           /* of a channel */
+	struct token_curve curve[TOKEN_SIDES];
+	int64_t words;
+	int64_t most;             /* words that it held at once */
+	bool full;                /* deadlock: its writer waits for room */
+};
+
+struct token_result {
+	bool ended, over_budget;
+	int64_t cycles, work;     /* work: stretches and points looked at */
+	int64_t *end;             /* [processes] */
+	struct token_flow *flow;  /* [channels] */
+};
+
+struct token_options {
+	enum token_mode mode;
+	const int64_t *depth;     /* [channels] of FIFOs: words, 0 without limit; NULL: none has a limit.  Block channels are as built */
+	const int64_t *end;       /* latest: when processes that feed nobody end; from an earliest run */
+	bool coarse;              /* a FIFO holds at least a stretch of the words that pass: a little less exact, much quicker; says nothing about deadlocks */
+	int64_t budget;           /* of work; 0: none */
+};
+
+struct token_result token_run(struct arena *arena, const struct token_network *network, const struct token_options *options);
+/* Cycles of one launch with the depths as built, predicted.  0: the design is not in the model. */
+int64_t token_cycles(const struct platform *platform, const struct module *module);
+int64_t token_cycle(const struct token_curve *curve, int64_t count);               /* 1 … words */
+#endif

@@ -1,0 +1,372 @@
+/* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
+#include "model/token.h"
+
+#define STEPS_MOST (1 << 17)  /* of a process */
+#define LEVELS 48             /* loops around an access */
+#define WORD_FRACTION 65536
+
+struct built_pipe {
+	const struct op *loop;
+	struct token_pipe *pipe;
+};
+
+struct builder {
+	struct arena *arena;
+	const struct platform *platform;
+	const struct module *module;
+	struct token_network *network;
+	struct token_process *process;
+	const struct op *call;
+	bool flushes;
+	struct token_loop loop[LEVELS];
+	int loops;
+	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
+};
+
+static bool is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return attr ? attr->integer : 0;
+}
+
+static int64_t trips_of(const struct op *loop)
+{
+	int64_t trips = constant_of(loop->operand[1]);
+	return trips < 0 ? 0 : trips;
+}
+
+/* --- accesses */
+
+static const struct value *accessed(const struct op *op)
+{
+	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2};
+	const struct value *value = place[op->code] ? op->operand[place[op->code] - 1] : NULL;
+	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
+	return value && (!array || is_port(value->type)) ? value : NULL;
+}
+
+static enum token_side side_of(const struct op *op)
+{
+	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
+	bool writes = op->code == OP_PUSH || (acquire->code == OP_ACQUIRE && text_same(attr_text_or(acquire, "side", ""), "write"));
+	return writes ? TOKEN_WRITER : TOKEN_READER;
+}
+
+/* --- memory */
+
+/* Adds to each loop's factor how the address goes with its counter.  false: also with something that is not known when the loop begins. */
+static bool add_terms(const struct value *value, int64_t factor, int first, int64_t *sum)
+{
+	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
+	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first)
+		sum[value->id] += factor;
+	if (!value->def || value->def->code == OP_CONSTANT)
+		return true;
+	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands)
+		return false;
+	bool known = true;
+	for (int i = 0; i < value->def->operands; i++)
+		known &= add_terms(value->def->operand[i], factor * affine_at(map->map, 0, i), first, sum);
+	return known;
+}
+
+/* Words in a row: the innermost counters, as far as each goes on where the one inside ends. */
+static int64_t words_in_a_row(const struct builder *b, const struct op *op, int first, bool *known)
+{
+	int64_t factor[LEVELS] = {0}, run = 1;
+	int place = op->code == OP_MEMREF_LOAD ? 1 : 2;
+	*known = op->operands <= place || add_terms(op->operand[place], 1, first, factor);
+	for (int l = b->loops - 1; l >= first; l--) {
+		if (b->loop[l].trips > 1 && factor[l] != run)
+			break;
+		run *= b->loop[l].trips;
+	}
+	return run < 1 ? 1 : run;
+}
+
+/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the port allows, each for as long as the memory's latency. */
+static void set_memory(struct builder *b, const struct op *op, int first, struct token_access *access, struct token_pipe *pipe)
+{
+	bool known, load = op->code == OP_MEMREF_LOAD;
+	int64_t run = words_in_a_row(b, op, first, &known), burst = run < b->platform->burst ? run : b->platform->burst;
+	double rate = b->platform->channel_gbps * b->platform->channel_efficiency * 1e3 / b->platform->clock_mhz;      /* bytes a cycle */
+	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
+	access->word = (int64_t)(cycles * WORD_FRACTION + 0.5);
+	access->credit = load && !known ? 0 : burst * b->platform->outstanding;
+	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
+	access->credit = access->round > access->credit ? access->credit : 0;
+	if (load)
+		return;
+	int64_t last = run % b->platform->burst ? run % b->platform->burst : b->platform->burst;      /* words of the last burst, which must arrive */
+	int64_t arrived = access->offset + 1 + (int64_t)((double)last * cycles + 1) + b->platform->memory_latency;
+	pipe->depth = arrived > pipe->depth ? arrived : pipe->depth;
+}
+
+static struct token_access access_of(const struct builder *b, const struct op *op)
+{
+	struct token_access access = {.channel = -1, .port = -1, .pattern = {.accesses = 1}};
+	int argument = accessed(op)->index;
+	const struct value *channel = b->call->operand[argument];
+	if (is_port(accessed(op)->type)) {
+		access.port = argument;
+		return access;
+	}
+	access.channel = channel->id;
+	access.side = side_of(op);
+	access.waits = op->code != OP_RELEASE;
+	access.moves = op->code != OP_ACQUIRE;
+	return access;
+}
+
+static void note_end(struct builder *b, const struct token_access *access)
+{
+	if (access->channel < 0)
+		return;
+	b->network->channels.data[access->channel].process[access->side] = (int)b->network->processes.count;
+	b->process->feeds |= access->side == TOKEN_WRITER;
+}
+
+/* --- steps */
+
+static void count_words(struct builder *b, const struct token_access *access)
+{
+	if (access->channel >= 0 && access->side == TOKEN_WRITER && access->moves)
+		b->network->channels.data[access->channel].words += access->pattern.accesses;
+}
+
+static bool add_step(struct builder *b, struct token_step step)
+{
+	if (step.access)
+		count_words(b, step.access);
+	for (int i = 0; step.pipe && i < step.pipe->accesses; i++)
+		count_words(b, &step.pipe->access[i]);
+	VEC_PUSH(b->arena, &b->process->steps, step);
+	return b->process->steps.count < STEPS_MOST;
+}
+
+static bool add_wait(struct builder *b, int64_t cycles)
+{
+	struct token_step *last = b->process->steps.count ? &b->process->steps.data[b->process->steps.count - 1] : NULL;
+	if (!cycles)
+		return true;
+	if (!last || last->access || last->pipe)
+		return add_step(b, (struct token_step){.cycles = cycles});
+	last->cycles += cycles;
+	return true;
+}
+
+static bool looks_outside(const struct value *value, int first)
+{
+	if (!value->def)
+		return value->type->kind == TYPE_INDEX && value->id < first;
+	for (int i = 0; i < value->def->operands; i++)
+		if (looks_outside(value->def->operand[i], first))
+			return true;
+	return false;
+}
+
+/* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
+static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body, int first, bool *fixed)
+{
+	for (const struct op *op = body->first; op; op = op->next)
+		pipe->accesses += accessed(op) != NULL;
+	pipe->access = ARENA_ARRAY(b->arena, struct token_access, pipe->accesses + 1);
+	struct token_access *access = pipe->access;
+	const struct token_pattern always = {.digits = 1, .digit = ARENA_NEW(b->arena, struct token_digit), .accesses = pipe->iterations};
+	*always.digit = (struct token_digit){pipe->iterations, pipe->iterations, 1, 1, NULL, NULL};
+	for (const struct op *op = body->first; op; op = op->next) {
+		int64_t ready = 0;
+		for (int i = 0; i < op->operands; i++)
+			if (op->operand[i]->def && op->operand[i]->def->parent == body && op->operand[i]->id > ready)
+				ready = op->operand[i]->id;
+		if (accessed(op)) {
+			*access = access_of(b, op);
+			access->offset = ready;
+			access->pattern = always;
+			if (access->channel < 0)
+				set_memory(b, op, first, access, pipe);
+			bool conditional = op->code == OP_TAKE || op->code == OP_PUSH;
+			if (conditional && !token_pattern_make(b->arena, op->operand[0], b->loop, first, b->loops - 1, &access->pattern))
+				return false;
+			*fixed &= !conditional || !looks_outside(op->operand[0], first);
+			note_end(b, access++);
+		}
+		ready += operation_latency(b->platform, op);
+		for (int i = 0; i < op->results; i++)
+			op->result[i]->id = (int)ready;
+		pipe->depth = ready > pipe->depth ? ready : pipe->depth;
+	}
+	return true;
+}
+
+/* A frozen pipeline makes an access some windows after its iteration has entered, and what holds up one access holds up all; a flushing one
+ * makes it some cycles later, whatever later iterations wait for. */
+static void set_windows(const struct builder *b, struct token_pipe *pipe)
+{
+	int64_t most = 0;
+	pipe->span = pipe->interval;
+	for (int i = 0; i < pipe->accesses; i++) {
+		struct token_access *access = &pipe->access[i];
+		if (!b->flushes) {
+			access->lag = access->offset / pipe->interval;
+			access->offset %= pipe->interval;
+		}
+		most = access->lag > most ? access->lag : most;
+		pipe->span = access->offset + 1 > pipe->span ? access->offset + 1 : pipe->span;
+	}
+	pipe->windows = pipe->iterations + most;
+}
+
+/* Whole inner loops if there are enough of them. */
+static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
+{
+	int64_t least = (iterations + TOKEN_STRETCHES - 1) / TOKEN_STRETCHES, whole = 1;
+	for (int l = b->loops - 1; l > first && whole * b->loop[l].trips <= least; l--)
+		whole *= b->loop[l].trips ? b->loop[l].trips : 1;
+	return (least + whole - 1) / whole * whole;
+}
+
+static void open_loop(struct builder *b, const struct op *loop)
+{
+	b->loop[b->loops] = (struct token_loop){.trips = trips_of(loop)};
+	loop->region[0]->argument[0]->id = b->loops++;
+}
+
+static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bool *fixed)
+{
+	struct token_pipe *pipe = ARENA_NEW(b->arena, struct token_pipe);
+	int first = b->loops;
+	pipe->iterations = 1;
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, "stream.pipeline") ? NULL : timing_only_loop(inner->region[0])) {
+		if (b->loops == LEVELS)
+			return NULL;
+		open_loop(b, inner);
+		pipe->iterations *= trips_of(inner);
+		loop = inner;
+	}
+	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
+	if (pipe->iterations && !add_accesses(b, pipe, loop->region[0], first, fixed))
+		return NULL;
+	pipe->grid = grid_of(b, first, pipe->iterations);
+	set_windows(b, pipe);
+	return pipe;
+}
+
+static bool build_pipe(struct builder *b, const struct op *loop)
+{
+	struct token_pipe *pipe = NULL;
+	bool fixed = true;
+	int loops = b->loops;
+	for (size_t i = 0; i < b->pipes.count; i++)
+		if (b->pipes.data[i].loop == loop)
+			pipe = b->pipes.data[i].pipe;
+	if (!pipe) {
+		pipe = make_pipe(b, loop, &fixed);
+		b->loops = loops;
+		if (!pipe)
+			return false;
+		if (fixed)
+			VEC_PUSH(b->arena, &b->pipes, ((struct built_pipe){loop, pipe}));
+	}
+	return (!pipe->iterations || add_step(b, (struct token_step){.pipe = pipe})) && add_wait(b, LOOP_CYCLES);
+}
+
+static bool flattens(const struct op *loop)
+{
+	while (loop && !attr_get(loop, "stream.pipeline"))
+		loop = timing_only_loop(loop->region[0]);
+	return loop != NULL;
+}
+
+static bool build_block(struct builder *b, const struct block *block);
+
+static bool build_loop(struct builder *b, const struct op *loop)
+{
+	if (b->loops == LEVELS)
+		return false;
+	open_loop(b, loop);
+	struct token_loop *own = &b->loop[b->loops - 1];
+	bool built = true;
+	for (own->counter = 0; built && own->counter < own->trips; own->counter++)
+		built = build_block(b, loop->region[0]);
+	b->loops--;
+	return built && add_wait(b, LOOP_CYCLES);
+}
+
+static bool build_access(struct builder *b, const struct op *op)
+{
+	struct token_access *access = ARENA_NEW(b->arena, struct token_access);
+	bool made = true;
+	*access = access_of(b, op);
+	struct token_pipe alone = {0};
+	if (access->channel < 0)
+		set_memory(b, op, b->loops, access, &alone);
+	if ((op->code == OP_TAKE || op->code == OP_PUSH) && !token_condition(op->operand[0], b->loop, &made))
+		return false;
+	note_end(b, access);
+	return !made || add_step(b, (struct token_step){.access = access});
+}
+
+/* A word written outside pipelined loops has to arrive. */
+static int64_t latency_of(const struct builder *b, const struct op *op)
+{
+	bool writes = op->code == OP_MEMREF_STORE && accessed(op);
+	return operation_latency(b->platform, op) + (writes ? b->platform->memory_latency + 1 : 0);
+}
+
+static bool build_block(struct builder *b, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR) {
+			if (!(flattens(op) ? build_pipe : build_loop)(b, op))
+				return false;
+		} else if ((accessed(op) && !build_access(b, op)) || !add_wait(b, latency_of(b, op))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool build_process(struct builder *b)
+{
+	const struct op *function = module_find(b->module, attr_text_or(b->call, "callee", ""));
+	b->process = ARENA_NEW(b->arena, struct token_process);
+	b->process->name = attr_text_or(b->call, "callee", "");
+	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
+	b->pipes.count = 0;
+	b->process->ports = b->call->operands;
+	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) || !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
+		return false;
+	VEC_PUSH(b->arena, &b->network->processes, b->process);
+	return true;
+}
+
+/* --- main */
+
+static void add_channel(struct builder *b, const struct op *op)
+{
+	struct token_channel channel = {.name = attr_text_or(op, "name", "(no name)"), .op = op, .blocks = op->code == OP_BLOCKS, .depth = op->result[0]->type->depth, .process = {-1, -1}};
+	channel.back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
+	op->result[0]->id = (int)b->network->channels.count;
+	VEC_PUSH(b->arena, &b->network->channels, channel);
+}
+
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module)
+{
+	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network)};
+	const struct op *function = module_main(module);
+	for (const struct op *op = function->region[0]->first; op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			add_channel(&b, op);
+	for (const struct op *op = function->region[0]->first; op; op = op->next) {
+		b.call = op;
+		if (op->code == OP_CALL && !build_process(&b))
+			return NULL;
+	}
+	return b.network;
+}

@@ -1,0 +1,264 @@
+#include "model/token_pattern.h"
+
+#define TESTED_MOST (1 << 18) /* iterations of the loops that one test looks at together */
+#define PARTS 64              /* of a condition */
+
+int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
+{
+	int64_t count = 0;
+	for (int i = 0; i < pattern->digits; i++) {
+		const struct token_digit *digit = &pattern->digit[i];
+		int64_t value = iteration / digit->inside;
+		iteration -= value * digit->inside;
+		int64_t below = digit->before ? digit->before[value] : value;
+		count += below * digit->inside_active;
+		bool active = value < digit->trips && (!digit->before || digit->before[value + 1] > below);
+		if (!active)
+			return count;
+	}
+	return count;
+}
+
+int64_t token_at(const struct token_pattern *pattern, int64_t access)
+{
+	int64_t iteration = 0;
+	for (int i = 0; i < pattern->digits; i++) {
+		const struct token_digit *digit = &pattern->digit[i];
+		int64_t number = access / digit->inside_active;
+		access -= number * digit->inside_active;
+		iteration += (digit->value ? digit->value[number] : number) * digit->inside;
+	}
+	return iteration;
+}
+
+/* --- conditions */
+
+static int64_t floor_quotient(int64_t a, int64_t b)
+{
+	return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0;
+}
+
+static int64_t compare(int64_t predicate, int64_t a, int64_t b)
+{
+	const bool holds[] = {a == b, a != b, a < b, a <= b, a > b, a >= b};
+	return predicate >= 0 && predicate < 6 && holds[predicate];
+}
+
+static bool is_number(const struct type *type)
+{
+	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
+}
+
+static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result);
+
+static bool evaluate_map(const struct op *op, const struct token_loop *loop, int64_t *result)
+{
+	const struct attr *attr = attr_get(op, "map");
+	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
+		return false;
+	*result = affine_constant(attr->map, 0);
+	for (int i = 0; i < op->operands; i++) {
+		int64_t number;
+		if (!evaluate(op->operand[i], loop, &number))
+			return false;
+		*result += affine_at(attr->map, 0, i) * number;
+	}
+	return true;
+}
+
+static bool evaluate_op(const struct op *op, const struct token_loop *loop, int64_t *result)
+{
+	int64_t in[3] = {0};
+	if (op->results != 1 || op->operands > 3 || !is_number(op->result[0]->type))
+		return false;
+	for (int i = 0; i < op->operands; i++)
+		if (!is_number(op->operand[i]->type) || !evaluate(op->operand[i], loop, &in[i]))
+			return false;
+	bool known = true;
+	switch (op->code) {
+	case OP_ADDI: *result = in[0] + in[1]; break;
+	case OP_SUBI: *result = in[0] - in[1]; break;
+	case OP_MULI: *result = in[0] * in[1]; break;
+	case OP_DIVSI: *result = in[1] ? in[0] / in[1] : 0; break;
+	case OP_REMSI: *result = in[1] ? in[0] % in[1] : 0; break;
+	case OP_FLOORDIVSI: *result = floor_quotient(in[0], in[1]); break;
+	case OP_ANDI: *result = in[0] & in[1]; break;
+	case OP_ORI: *result = in[0] | in[1]; break;
+	case OP_XORI: *result = in[0] ^ in[1]; break;
+	case OP_MAXSI: *result = in[0] > in[1] ? in[0] : in[1]; break;
+	case OP_MINSI: *result = in[0] < in[1] ? in[0] : in[1]; break;
+	case OP_CMPI: *result = compare(attr_integer_or(op, "predicate", -1), in[0], in[1]); break;
+	case OP_SELECT: *result = in[0] ? in[1] : in[2]; break;
+	default: known = false;
+	}
+	return known;
+}
+
+static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result)
+{
+	if (!value->def) {
+		*result = value->type->kind == TYPE_INDEX ? loop[value->id].counter : 0;
+		return value->type->kind == TYPE_INDEX;
+	}
+	if (value->def->code == OP_APPLY)
+		return evaluate_map(value->def, loop, result);
+	if (value->def->code != OP_CONSTANT)
+		return evaluate_op(value->def, loop, result);
+	const struct attr *attr = attr_get(value->def, "value");
+	if (!attr || (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
+		return false;
+	*result = attr->kind == ATTR_BOOL ? attr->integer != 0 : attr->integer;
+	return true;
+}
+
+bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds)
+{
+	int64_t number;
+	if (!evaluate(when, loop, &number))
+		return false;
+	*holds = number != 0;
+	return true;
+}
+
+/* --- patterns */
+
+struct part {                 /* of a conjunction */
+	const struct value *value;
+	int low, high;            /* the loops it looks at; low > high: none of them */
+};
+
+struct conjunction {
+	struct part part[PARTS];
+	int parts, first, last;
+};
+
+static void find_loops(const struct value *value, struct part *part, int first)
+{
+	if (!value->def && value->id >= first) {
+		part->low = value->id < part->low ? value->id : part->low;
+		part->high = value->id > part->high ? value->id : part->high;
+	}
+	for (int i = 0; value->def && i < value->def->operands; i++)
+		find_loops(value->def->operand[i], part, first);
+}
+
+static bool split(struct conjunction *c, const struct value *value)
+{
+	const struct op *op = value->def;
+	if (op && op->code == OP_ANDI && op->result[0]->type->kind == TYPE_INTEGER && op->result[0]->type->width == 1)
+		return split(c, op->operand[0]) && split(c, op->operand[1]);
+	if (c->parts == PARTS)
+		return false;
+	struct part part = {value, c->last + 1, c->first - 1};
+	find_loops(value, &part, c->first);
+	c->part[c->parts++] = part;
+	return true;
+}
+
+/* Sets the counters of loops low … high to one of their combinations, outermost first. */
+static void set_counters(struct token_loop *loop, int low, int high, int64_t number)
+{
+	for (int l = high; l >= low; l--) {
+		loop[l].counter = loop[l].trips ? number % loop[l].trips : 0;
+		number = loop[l].trips ? number / loop[l].trips : 0;
+	}
+}
+
+static bool is_active(const struct conjunction *c, const struct token_loop *loop, int low, int high, bool *active)
+{
+	bool holds = true;
+	*active = true;
+	for (int i = 0; i < c->parts && *active; i++) {
+		bool looks = low > high ? c->part[i].low > c->part[i].high : c->part[i].low <= high && c->part[i].high >= low;
+		if (looks && !token_condition(c->part[i].value, loop, &holds))
+			return false;
+		*active = holds;
+	}
+	return true;
+}
+
+static bool looked_at(const struct conjunction *c, int low, int high)
+{
+	for (int i = 0; i < c->parts; i++)
+		if (c->part[i].low <= high && c->part[i].high >= low)
+			return true;
+	return false;
+}
+
+static bool fill_digit(struct arena *arena, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
+{
+	digit->trips = 1;
+	for (int l = low; l <= high; l++)
+		digit->trips *= loop[l].trips;
+	digit->active = digit->trips;
+	if (!looked_at(c, low, high))
+		return true;
+	if (digit->trips > TESTED_MOST)
+		return false;
+	digit->value = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
+	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
+	digit->active = 0;
+	for (int64_t i = 0; i < digit->trips; i++) {
+		bool active;
+		set_counters(loop, low, high, i);
+		if (!is_active(c, loop, low, high, &active))
+			return false;
+		digit->before[i] = digit->active;
+		if (active)
+			digit->value[digit->active++] = i;
+	}
+	digit->before[digit->trips] = digit->active;
+	if (digit->active == digit->trips)
+		digit->value = digit->before = NULL;
+	return true;
+}
+
+/* The last loop that is looked at together with `low`. */
+static int group_end(const struct conjunction *c, int low)
+{
+	int high = low;
+	for (bool grown = true; grown;) {
+		grown = false;
+		for (int i = 0; i < c->parts; i++)
+			if (c->part[i].low <= high && c->part[i].high > high) {
+				high = c->part[i].high;
+				grown = true;
+			}
+	}
+	return high;
+}
+
+/* Neighbours without a table are one digit. */
+static void add_digit(struct token_pattern *pattern, struct token_digit digit)
+{
+	struct token_digit *last = pattern->digits ? &pattern->digit[pattern->digits - 1] : NULL;
+	if (last && !last->value && !digit.value && last->active == last->trips && digit.active == digit.trips)
+		last->active = last->trips *= digit.trips;
+	else
+		pattern->digit[pattern->digits++] = digit;
+}
+
+bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
+{
+	struct conjunction c = {.first = first, .last = last};
+	bool ever = true;
+	*pattern = (struct token_pattern){.digit = ARENA_ARRAY(arena, struct token_digit, last - first + 2)};
+	if (!split(&c, when) || !is_active(&c, loop, 0, -1, &ever))
+		return false;
+	for (int l = first, high; l <= last; l = high + 1) {
+		struct token_digit digit = {0};
+		high = group_end(&c, l);
+		if (!fill_digit(arena, &c, loop, l, high, &digit))
+			return false;
+		add_digit(pattern, digit);
+	}
+	int64_t inside = 1, active = 1;
+	for (int i = pattern->digits - 1; i >= 0; i--) {
+		pattern->digit[i].inside = inside;
+		pattern->digit[i].inside_active = active;
+		inside *= pattern->digit[i].trips;
+		active *= pattern->digit[i].active;
+	}
+	pattern->accesses = ever ? active : 0;
+	return true;
+}

@@ -1,0 +1,30 @@
+/* Which iterations of a flattened loop nest make an access, in closed form.
+ * The iteration number is written in digits, one per loop, or one for several neighbouring loops that a test looks at together.  An access is made where every digit
+ * is one of its active values; so counting accesses and finding the k-th takes as many steps as there are digits, however long the loops are. */
+#ifndef STC_TOKEN_PATTERN_H
+#define STC_TOKEN_PATTERN_H
+#include "ir/ir.h"
+
+struct token_digit {
+	int64_t trips, active;
+	int64_t inside, inside_active;    /* iterations and accesses for one value of this digit */
+	int64_t *value;           /* [active] rising; NULL: all are active */
+	int64_t *before;          /* [trips + 1] active values below; NULL: all */
+};
+
+struct token_pattern {
+	int digits;               /* outermost first */
+	struct token_digit *digit;
+	int64_t accesses;
+};
+
+struct token_loop {           /* a loop around an access: its counter's value->id is its number */
+	int64_t trips, counter;
+};
+
+int64_t token_before(const struct token_pattern *pattern, int64_t iteration);      /* accesses in earlier iterations */
+int64_t token_at(const struct token_pattern *pattern, int64_t access);             /* the iteration that makes it; access counts from 0 */
+/* The pattern of `when` over loops first … last; the counters of the loops before them hold.  false: it depends on data, or on too many loops at once. */
+bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern);
+bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds);    /* at the counters as they are; false: it depends on data */
+#endif
