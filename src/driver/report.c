@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
+#define SAMPLES 256           /* over time, of what report.html draws */
 
 static void count_channels(struct report *report)
 {
@@ -77,8 +78,10 @@ void report_simulate(struct session *session, struct report *report)
 {
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
 	int told = session->diag.count;
-	struct flow_result flow;
-	enum flow_outcome outcome = flow_simulate(session->arena, session->platform, session->module, budget, &flow);
+	struct flow_result flow = {.first_output = -1};
+	struct flow_network *network = flow_open(session->arena, session->platform, session->module);
+	struct flow_options options = {.arena = session->arena, .budget = budget, .samples = SAMPLES, .path = true, .stop = &session->stop};
+	enum flow_outcome outcome = network ? flow_run(network, &options, &flow) : FLOW_REFUSED;
 	report->simulated = outcome == FLOW_DONE || outcome == FLOW_DEADLOCK;
 	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
 	report->flow = flow;
@@ -91,6 +94,13 @@ void report_simulate(struct session *session, struct report *report)
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
 	else
 		report->latency_ms = (double)flow.cycles / (session->platform->clock_mhz * 1e3) + session->platform->launch_us / 1e3;
+}
+
+int report_samples(const struct report *report)
+{
+	const struct flow_result *flow = &report->flow;
+	int64_t used = report->simulated && flow->samples ? (flow->cycles + flow->sample_cycles - 1) / flow->sample_cycles : 0;
+	return (int)(used < flow->samples ? used : flow->samples);
 }
 
 static const char *remedy(const char *resource)

@@ -21,7 +21,7 @@ static int64_t active(const struct report *report, int process)
 	if (!ends(report))
 		return report->time.process[process].busy;
 	const struct flow_process_result *result = &report->flow.process[process];
-	return result->end - result->input - result->output;
+	return result->active - result->input - result->output;
 }
 
 static struct busiest find_busiest(const struct report *report, bool loaders)
@@ -48,16 +48,16 @@ static const char *milliseconds(struct arena *arena, double ms)
 
 static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
 {
-	const char *basis = ends(report) ? "simulated" : "modelled";
+	const char *basis = ends(report) ? "time (simulated)" : "time that the model gives";
 	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
 	if (report->deadlock)
 		return text_format(arena, "it does not end: %s", report->deadlock);
 	if (launch > MOST_OF_THE_TIME)
 		return text_format(arena, "the host: launching takes %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
 	if (busiest.share < MOST_OF_THE_TIME)
-		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the time (%s)", name_of(report, busiest.process),
+		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the %s", name_of(report, busiest.process),
 				   100 * busiest.share, basis);
-	return text_format(arena, "%s: %s is busy %.0f %% of the time (%s)", busiest.memory ? "memory" : "one process", name_of(report, busiest.process), 100 * busiest.share, basis);
+	return text_format(arena, "%s: %s is busy %.0f %% of the %s", busiest.memory ? "memory" : "one process", name_of(report, busiest.process), 100 * busiest.share, basis);
 }
 
 static void add(struct report_answer *answer, const char *advice)
@@ -102,8 +102,31 @@ static void advise_chain(struct arena *arena, const struct report *report, struc
 	if (report->memory_ms > 0.02 * report->latency_ms && report->memory_ms < 0.5 * report->latency_ms)
 		add(answer, text_format(arena, "weights and states could be read in %s of the %s: memory rests while kernels wait for one another; prefetching more, or kernels that share a unit, would use it",
 					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
-	if (process->interval > 1)
-		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and begins an iteration only every %lld cycles", process->name, 100 * kernel.share, (long long)process->interval));
+	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) : text_format(arena, "has %lld lanes", (long long)process->lanes);
+	add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
+}
+
+/* Only what is on the critical path makes the launch longer. */
+static void advise_path(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	struct text text = text_new(arena);
+	int64_t below = INT64_MAX;
+	int last = -1;
+	for (int listed = 0; listed < 3; listed++) {
+		int next = -1;
+		for (int i = 0; i < report->cost.processes; i++) {
+			int64_t cycles = report->flow.on_path[i];
+			bool later = cycles < below || (cycles == below && i > last);
+			next = later && cycles > 0 && (next < 0 || cycles > report->flow.on_path[next]) ? i : next;
+		}
+		if (next < 0)
+			break;
+		text_add(&text, "%s%s %.0f %%", listed ? ", " : "", name_of(report, next), 100.0 * (double)report->flow.on_path[next] / (double)report->cycles);
+		below = report->flow.on_path[next];
+		last = next;
+	}
+	if (text.size)
+		add(answer, text_format(arena, "most of the critical path: %s; the launch gets shorter where one of these does", text.data));
 }
 
 static double fullest(struct resources used, struct resources has)
@@ -135,6 +158,8 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		return answer;
 	if (launch > 0.2)
 		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
+	if (ends(report) && report->flow.segments)
+		advise_path(arena, report, &answer);
 	if (busiest.share < MOST_OF_THE_TIME)
 		advise_chain(arena, report, &answer);
 	else

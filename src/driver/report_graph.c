@@ -2,8 +2,10 @@
 #include "base/json.h"
 #include "driver/report.h"
 #include "emit/emit.h"
+#include <string.h>
 
 #define TENSORS_NAMED 3       /* of a buffer; the others are counted */
+#define CHANNELS_DRAWN 16     /* over time */
 
 struct survey {               /* of one process */
 	const struct block *entry;
@@ -82,6 +84,34 @@ static void add_operators(const struct survey *survey, struct text *out)
 	text_add(out, "%s", listed ? "}" : "");
 }
 
+/* What most of each piece of time went to: b(usy), i(nput), o(utput), m(emory), or . where it was not active. */
+static void add_timeline(const struct report *report, int index, struct text *out)
+{
+	static const char letter[CAUSES] = {[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'};
+	const struct flow_process_result *process = &report->flow.process[index];
+	text_add(out, ",\"timeline\":\"");
+	for (int s = 0; s < report_samples(report); s++) {
+		int64_t step = report->flow.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
+		char what = 'b';
+		for (int cause = 0; cause < CAUSES; cause++) {
+			int64_t cycles = process->waited[cause][s];
+			left -= cycles;
+			what = cycles > most ? letter[cause] : what;
+			most = cycles > most ? cycles : most;
+		}
+		text_add(out, "%c", left >= most ? 'b' : what);
+	}
+	text_add(out, "\"");
+}
+
+static void add_series(const char *key, const int64_t *series, int samples, struct text *out)
+{
+	text_add(out, ",\"%s\":[", key);
+	for (int s = 0; s < samples; s++)
+		text_add(out, "%s%lld", s ? "," : "", (long long)series[s]);
+	text_add(out, "]");
+}
+
 static void add_process(const struct report *report, int index, const struct survey *survey, struct text *out)
 {
 	const struct process_cost *process = &report->cost.process[index];
@@ -97,6 +127,10 @@ static void add_process(const struct report *report, int index, const struct sur
 	if (report->simulated) {
 		const struct flow_process_result *flow = &report->flow.process[index];
 		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)flow->end, (long long)flow->input, (long long)flow->output, (long long)flow->memory);
+		if (report->flow.segments)
+			text_add(out, ",\"path\":%lld", (long long)report->flow.on_path[index]);
+		if (report->flow.samples)
+			add_timeline(report, index, out);
 	}
 	text_add(out, "}");
 }
@@ -115,6 +149,18 @@ static struct ends ends_of(const struct report *report, const struct survey *sur
 	return ends;
 }
 
+/* The bits it held at most; those that hold more are drawn. */
+static bool is_drawn(const struct report *report, int index)
+{
+	int before = 0;
+	const int64_t own = report->flow.channel[index].most * report->cost.channel[index].bytes / report->cost.channel[index].depth;
+	for (int i = 0; i < report->cost.channels; i++) {
+		int64_t held = report->flow.channel[i].most * report->cost.channel[i].bytes / report->cost.channel[i].depth;
+		before += held > own || (held == own && i < index);
+	}
+	return before < CHANNELS_DRAWN;
+}
+
 static void add_channel(const struct report *report, int index, const struct survey *survey, struct text *out)
 {
 	const struct channel_cost *channel = &report->cost.channel[index];
@@ -130,10 +176,33 @@ static void add_channel(const struct report *report, int index, const struct sur
 		text_add(out, ",\"storage\":\"%s\"", storage);
 	if (report->simulated)
 		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->flow.channel[index].words, (long long)report->flow.channel[index].most);
+	if (report->simulated && report->flow.samples && is_drawn(report, index))
+		add_series("held", report->flow.channel[index].held, report_samples(report), out);
 	text_add(out, "}");
 }
 
-/* Names of the tensors in a buffer, neighbours that are the same once. */
+static const struct flow_port_result *simulated_port(const struct report *report, int argument)
+{
+	for (int i = 0; report->simulated && i < report->flow.ports; i++)
+		if (report->flow.port[i].number == argument)
+			return &report->flow.port[i];
+	return NULL;
+}
+
+/* Equal but for the numbers of layers in them. */
+static bool same_kind(const char *left, const char *right)
+{
+	for (;;) {
+		left += strspn(left, "0123456789");
+		right += strspn(right, "0123456789");
+		if (*left != *right || !*left)
+			return *left == *right;
+		left++;
+		right++;
+	}
+}
+
+/* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
 static void add_tensors(const struct op *main, const char *buffer, struct text *out)
 {
 	const struct attr *buffers = attr_get(main, "stream.buffers"), *segments = NULL;
@@ -142,25 +211,34 @@ static void add_tensors(const struct op *main, const char *buffer, struct text *
 			segments = attr_item(buffers->items[i].value, "segments");
 	const char *last = NULL;
 	int count = 0;
+	VEC(const char *) kinds = {0};
 	text_add(out, ",\"tensors\":[");
 	for (int i = 0; segments && i < segments->count; i++) {
 		const char *name = attr_item(segments->items[i].value, "name")->text;
 		if (text_same(name, last))
 			continue;
-		if (count++ < TENSORS_NAMED) {
-			text_add(out, "%s", count > 1 ? "," : "");
+		last = name;
+		count++;
+		size_t kind = 0;
+		while (kind < kinds.count && !same_kind(kinds.data[kind], name))
+			kind++;
+		if (kind < kinds.count)
+			continue;
+		if (kind < TENSORS_NAMED) {
+			text_add(out, "%s", kind ? "," : "");
 			json_quote(out, name);
 		}
-		last = name;
+		VEC_PUSH(out->arena, &kinds, name);
 	}
-	text_add(out, "],\"tensor_count\":%d", count);
+	text_add(out, "],\"tensor_count\":%d,\"tensor_kinds\":%zu", count, kinds.count);
 	if (segments && segments->count)
 		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, "role")->text);
 }
 
-/* A process's bytes are its port's, as long as it has one port. */
+/* Simulated, or modelled: a process's bytes are its port's as long as it has one port. */
 static double port_bytes(const struct report *report, int argument, int *process)
 {
+	const struct flow_port_result *simulated = simulated_port(report, argument);
 	const struct value *port = module_main(report->module)->region[0]->argument[argument];
 	*process = -1;
 	for (int i = 0; i < report->cost.processes; i++) {
@@ -170,6 +248,8 @@ static double port_bytes(const struct report *report, int argument, int *process
 			ports += !call->operand[j]->def;
 			*process = call->operand[j] == port ? i : *process;
 		}
+		if (*process == i && simulated)
+			return (double)simulated->bytes;
 		if (*process == i)
 			return ports == 1 ? report->time.process[i].memory_bytes : 0;
 	}
@@ -187,6 +267,8 @@ static void add_port(const struct report *report, int argument, struct text *out
 	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);
+	if (simulated_port(report, argument) && report->flow.samples)
+		add_series("moved", simulated_port(report, argument)->moved, report_samples(report), out);
 	add_tensors(main, port.buffer, out);
 	text_add(out, "}");
 }

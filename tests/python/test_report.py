@@ -88,6 +88,13 @@ def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
     assert max(p["end"] for p in processes) == cycles == data["model"]["simulated_cycles"]
     assert all(0 <= p["input"] + p["output"] + p["memory"] <= p["end"] for p in processes)
     assert all(0 < c["most"] <= c["depth"] for c in channels if c["words"])
+    samples = data["model"]["samples"]
+    assert (samples - 1) * data["model"]["sample_cycles"] < cycles <= samples * data["model"]["sample_cycles"]
+    assert all(len(p["timeline"]) == samples and set(p["timeline"]) <= set("bimo.") for p in processes)
+    assert all(p["timeline"][-1] in "." or p["end"] > (samples - 1) * data["model"]["sample_cycles"] for p in processes)
+    assert all(len(c["held"]) == samples and 0 <= c["most"] - max(c["held"]) <= 1 for c in channels if "held" in c)
+    assert sum("held" in c for c in channels) == min(16, len(channels))
+    assert all(sum(port["moved"]) == port["bytes"] for port in data["graph"]["ports"])
     assert data["answer"]["limit"] in (design / "report.txt").read_text()
 
 
@@ -111,12 +118,12 @@ def test_draws_itself(design, tmp_path):
     places = [tuple(map(float, re.findall(r"-?[\d.]+", node["transform"]))) for node in nodes]
     assert len(set(places)) == len(places), "nodes stand on one another"
     assert page.all("g", **{"data-edge": f"{kernels[0]}-{kernels[0]}"}) == []
-    for chart in ("cycles", "roofline", "channels", "resources"):
+    for chart in ("cycles", "timeline", "roofline", "channels", "bandwidth", "resources", "occupancy", "chip"):
         assert any(found.get("data-chart") == chart for _, found in page.elements), chart
     assert bool(page.all("rect", **{"class": "group"})) == any("layers" in p for p in graph["processes"])
     assert bool(page.all("path", **{"class": "edge ring"})) == any("enter" in p["name"] for p in graph["processes"])
     headings = [found["id"] for found in page.all("h2")]
-    assert [a["href"][1:] + "-title" for a in page.all("a")] == headings and "NaN" not in page.text and "undefined" not in page.text
+    assert [a["href"][1:] + "-title" for a in page.all("a")] == headings and len(headings) == 10 and "NaN" not in page.text and "undefined" not in page.text
     assert all(found.get("aria-label") for found in page.all("svg")), "a drawing without a description"
 
 
