@@ -82,7 +82,7 @@ def _add_model(command) -> None:
     command.add_argument("model", metavar="NAME|FOLDER",
                          help="a Hugging Face name, or a folder with config.json and *.safetensors")
     command.add_argument("--seed", type=int, default=0,
-                         help="of the random weights where there are no others (default 0)")
+                         help="of random weights where there are no others, and of sampling (default 0)")
 
 
 def _add_phase(command) -> None:
@@ -90,6 +90,10 @@ def _add_phase(command) -> None:
     command.add_argument("--context", type=int, metavar="N",
                          help="decode: tokens of prompt and answer together (default 1024, or the model's limit)")
     command.add_argument("--tokens", type=int, metavar="N", help="prefill: tokens of the prompt (default 16)")
+
+
+def _add_quant(command) -> None:
+    command.add_argument("--quant", metavar="SCHEME", help="fp32 (default), bf16, w8a8 or w4a8, as `stc compile --quant` takes it")
 
 
 def _add_platform(command) -> None:
@@ -112,6 +116,8 @@ def _add_compile(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model's step into a design.", _compile)
     _add_model(command)
     _add_phase(command)
+    _add_quant(command)
+    command.add_argument("--no-weights", action="store_true", help="from config.json alone: the design, its cycles and report")
     _add_platform(command)
     _add_output(command)
 
@@ -122,8 +128,14 @@ def _add_generate(commands, name: str) -> None:
     prompt = command.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT", help="needs the model's tokenizer")
     prompt.add_argument("--prompt-ids", metavar="ID,ID,...", help="the prompt as token ids")
-    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16")
+    command.add_argument("--raw", action="store_true", help="give the prompt as it is, without the model's chat template")
+    command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16; the end of the context ends it too")
+    command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
+    command.add_argument("--temperature", type=float, default=0.0, metavar="T", help="default 0: always the likeliest token")
+    command.add_argument("--top-k", type=int, default=0, metavar="N", help="sample from the N likeliest tokens (default 0: all)")
+    command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
+    _add_quant(command)
     _add_platform(command)
     _add_output(command, required=False, help="keep the design in this folder")
 
@@ -163,31 +175,41 @@ def _export(options, progress: Progress) -> int:
 
 def _compile(options, progress: Progress) -> int:
     from . import workflow
+    quant = _quant(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
     shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
-    workflow.compile_files(model, shape, platform, options.output, progress)
+    workflow.compile_files(model, shape, platform, options.output, progress, quant, not options.no_weights)
     return 0
 
 
+def _quant(options) -> str | None:
+    """The scheme for `stc compile`; None: nothing is quantised."""
+    if options.quant is None:
+        return None
+    from .quantise import Scheme
+    return None if Scheme.parse(options.quant).name == "fp32" else options.quant
+
+
 def _generate(options, progress: Progress) -> int:
-    from . import generation, workflow
+    from . import chat, generation, workflow
+    quant = _quant(options)
+    sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
     platform = _platform(options, progress)
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompt = _prompt(options, tokenizer)
     shape = workflow.step_shape(model, "decode", options.context, None)
-    generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
+    new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
     with _design_folder(options.output) as folder:
-        lowered = workflow.compile_files(model, shape, platform, folder, progress)
+        lowered = workflow.compile_files(model, shape, platform, folder, progress, quant)
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
-            ids = generation.Decoder(design, shape).generate(prompt, options.max_new_tokens, progress.update,
-                                                             model.end_tokens() if tokenizer else ())
-        report = folder / "report.txt"
-        print(tokenizer.decode(prompt + ids) if tokenizer else ",".join(map(str, ids)))
-        if report.is_file():
-            print(report.read_text().rstrip())
+            answer = chat.Answer(generation.Decoder(design, shape), tokenizer, prompt, options.stop)
+            answer.write(new, sampler, model.end_tokens(), progress.update)
+        if answer.ended_by is None and new < options.max_new_tokens:
+            progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
+        chat.print_speed(folder, answer)
     return 0
 
 
@@ -206,6 +228,9 @@ def _prompt(options, tokenizer) -> list[int]:
     if tokenizer is None:
         raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
                     "--prompt-ids takes token ids, as in --prompt-ids 464,3290")
+    if tokenizer.chat_template and not options.raw:
+        messages = [{"role": "user", "content": options.prompt}]
+        return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
     return tokenizer(options.prompt)["input_ids"]
 
 

@@ -5,6 +5,8 @@ Decode, P = context - 1 past rows:
 The design writes row k.i into state k.i along axis 2 at index `positions`. The mask is additive; its last slot is the
 new token itself. Prefill is the same without a past:
     (ids 1xN, positions 1xN, mask 1x1xNxN) -> (logits 1xNxV, k.i.., v.i.. 1xHxNxD)
+Where some layers see the last W tokens only and the context is longer, these have a mask of their own, `mask.window`,
+after `mask`; where all layers do, `mask` is that one.
 """
 from dataclasses import dataclass
 
@@ -57,8 +59,9 @@ class Step(torch.nn.Module):
     def forward(self, ids, positions, mask, k=(), v=()):
         config = self.model.config
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
-        if config.model_type.startswith("gemma3"):  # it looks its masks up by kind of layer
-            mask = {"full_attention": mask, "sliding_attention": mask}
+        if isinstance(mask, (list, tuple)) or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
+            full, window = mask if isinstance(mask, (list, tuple)) else (mask, mask)
+            mask = {"full_attention": full, "sliding_attention": window}
         logits = self.model(input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=cache,
                             use_cache=True, return_dict=False)[0]
         return (logits, *cache.new_k, *cache.new_v)
@@ -73,10 +76,15 @@ class Shape:
     width: int    # of one head
     tokens: int   # text tokens in one step: 1 for decode
     past: int     # rows of the cache: context - 1 for decode, 0 for prefill
+    window: int | None = None  # text tokens that a sliding layer sees, where that is less than the context
+    mixed: bool = False        # other layers see all of them
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
-        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        heads = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", None)
+        if not heads:
+            raise Error(f"a model of type '{config.model_type}' has no attention heads, so no cache of keys and values",
+                        "accepted are decoders with attention in every layer")
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         limit = getattr(config, "max_position_embeddings", None)
         wanted = context if phase == "decode" else tokens
@@ -84,13 +92,12 @@ class Shape:
             option = "--context" if phase == "decode" else "--tokens"
             raise Error(f"{option} {wanted} is outside what the model can do",
                         f"accepted are {2 if phase == 'decode' else 1} to {limit or 'any'}")
-        window = _window(config)
-        if window and wanted > window:
-            raise Error(f"the model has layers that see the last {window} tokens only, and all layers share one mask here",
-                        f"accepted are --context and --tokens up to {window}")
+        window, mixed = _window(config)
+        if window is None or wanted <= window:
+            window, mixed = None, False
         if phase == "decode":
-            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1)
-        return cls(phase, config.num_hidden_layers, heads, width, tokens, 0)
+            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1, window, mixed)
+        return cls(phase, config.num_hidden_layers, heads, width, tokens, 0, window, mixed)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
         return (1, self.heads, self.past, self.width)
@@ -98,14 +105,15 @@ class Shape:
     def inputs(self, device: str = "meta") -> list:
         """Arguments for Step.forward, all zero."""
         ids = torch.zeros(1, self.tokens, dtype=torch.long, device=device)
-        mask = torch.zeros(1, 1, self.tokens, self.past + self.tokens, device=device)
+        masks = [torch.zeros(1, 1, self.tokens, self.past + self.tokens, device=device) for _ in self.mask_names()]
+        mask = masks if self.mixed else masks[0]
         if self.phase == "prefill":
             return [ids, ids.clone(), mask]
         past = [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
         return [ids, ids.clone(), mask, *past]
 
     def input_ports(self) -> list[Port]:
-        ports = [Port("ids", "input"), Port("positions", "input"), Port("mask", "input")]
+        ports = [Port(name, "input") for name in ("ids", "positions", *self.mask_names())]
         if self.phase == "prefill":
             return ports
         return ports + [Port(name, "state") for name in self.cache_names()]
@@ -116,13 +124,16 @@ class Shape:
         rows = (Port(name, "state", axis=2, at="positions") for name in self.cache_names())
         return [Port("logits", "output"), *rows]
 
+    def mask_names(self) -> list[str]:
+        return ["mask", "mask.window"] if self.mixed else ["mask"]
+
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]
 
 
-def _window(config) -> int | None:
-    """How many tokens a layer with sliding attention sees; None where there is no such layer."""
+def _window(config) -> tuple[int | None, bool]:
+    """How many tokens a layer with sliding attention sees (None: there is no such layer), and whether others see all."""
     kinds = getattr(config, "layer_types", None)
     if kinds and "sliding_attention" not in kinds:
-        return None
-    return getattr(config, "sliding_window", None)
+        return None, False
+    return getattr(config, "sliding_window", None), bool(kinds) and any(kind != "sliding_attention" for kind in kinds)

@@ -1,5 +1,6 @@
-"""Greedy decoding on a decode design: one launch for each text token, prompt included."""
+"""Decoding on a decode design: one launch for each text token, prompt included."""
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,35 @@ class Step(NamedTuple):
     logits: torch.Tensor  # vocabulary
 
 
+@dataclass
+class Sampler:
+    """Chooses a token; temperature 0 takes the likeliest."""
+    temperature: float = 0.0
+    top_k: int = 0       # 0: all
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.temperature < 0:
+            raise Error(f"--temperature {self.temperature:g} is below zero", "accepted are 0 (the likeliest token) and above")
+        if self.top_k < 0:
+            raise Error(f"--top-k {self.top_k} is below zero", "accepted are 0 (all tokens) and above")
+        if not 0 < self.top_p <= 1:
+            raise Error(f"--top-p {self.top_p:g} is outside what a probability can be", "accepted is above 0, up to 1")
+        self._generator = torch.Generator().manual_seed(self.seed)
+
+    def __call__(self, logits: torch.Tensor) -> int:
+        if self.temperature == 0:
+            return int(logits.argmax())
+        values, ids = (logits.float() / self.temperature).sort(descending=True, stable=True)
+        if self.top_k:
+            values, ids = values[:self.top_k], ids[:self.top_k]
+        probabilities = torch.softmax(values, -1)
+        before = probabilities.cumsum(-1) - probabilities
+        probabilities[before >= self.top_p] = 0  # the first is always kept
+        return int(ids[torch.multinomial(probabilities, 1, generator=self._generator)])
+
+
 class Decoder:
     def __init__(self, design: Design, shape: Shape):
         self.design, self.shape = design, shape
@@ -22,7 +52,9 @@ class Decoder:
     def step(self, token: int, position: int) -> Step:
         self.design.write("ids", torch.tensor([[token]]))
         self.design.write("positions", torch.tensor([[position]]))
-        self.design.write("mask", mask(self.shape.past, position))
+        for name in self.shape.mask_names():
+            all_seen = self.shape.mixed and name == "mask"
+            self.design.write(name, mask(self.shape.past, position, None if all_seen else self.shape.window))
         self.design.launch()
         return Step(position, token, self.design.read("logits").reshape(-1))
 
@@ -30,38 +62,47 @@ class Decoder:
         """What the design wrote into the state `name` at `position`: heads x width."""
         return self.design.read(name)[0, :, position]
 
-    def steps(self, prompt: list[int], new: int) -> Iterator[Step]:
-        """Decodes greedily from an empty cache; step i reads text token i, and the last `new` steps choose the new ones."""
+    def steps(self, prompt: list[int], new: int, choose: Callable[[torch.Tensor], int] | None = None) -> Iterator[Step]:
+        """Decodes from an empty cache; step i reads text token i, and the last `new` steps choose the new ones."""
+        for step, _ in self._chosen(prompt, new, choose):
+            yield step
+
+    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] | None = None,
+               progress: Callable[[float], None] = lambda _: None) -> Iterator[int]:
+        """The new ids as they come, at most `new`; one of `end` is the last."""
+        for step, token in self._chosen(prompt, new, choose):
+            progress((step.position + 1) / (len(prompt) + new - 1))
+            if token is not None:
+                yield token
+                if token in end:
+                    return
+
+    def generate(self, prompt: list[int], new: int, progress: Callable[[float], None] = lambda _: None,
+                 end: Collection[int] = ()) -> list[int]:
+        return list(self.tokens(prompt, new, end, progress=progress))
+
+    def _chosen(self, prompt, new, choose) -> Iterator[tuple[Step, int | None]]:
+        """Each step with the token that it chose, None inside the prompt."""
+        choose = choose or Sampler()
         self.design.reset()
         token = prompt[0]
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
-            yield step
             following = position + 1
-            token = prompt[following] if following < len(prompt) else int(step.logits.argmax())
-
-    def generate(self, prompt: list[int], new: int, progress: Callable[[float], None] = lambda _: None,
-                 end: Collection[int] = ()) -> list[int]:
-        """At most `new` ids; one of `end` is the last."""
-        ids, count = [], len(prompt) + new - 1
-        for step in self.steps(prompt, new):
-            progress((step.position + 1) / count)
-            if step.position >= len(prompt) - 1:
-                ids.append(int(step.logits.argmax()))
-                if ids[-1] in end:
-                    break
-        return ids
+            token = prompt[following] if following < len(prompt) else choose(step.logits)
+            yield step, None if following < len(prompt) else token
 
 
-def mask(past: int, position: int) -> torch.Tensor:
-    """Additive: the rows before `position` and the new token's own slot, the last, are seen."""
+def mask(past: int, position: int, window: int | None = None) -> torch.Tensor:
+    """Additive: the rows before `position`, or the last window - 1 of them, and the new token's own slot, the last, are seen."""
     value = torch.full((1, 1, 1, past + 1), float("-inf"))
-    value[..., :position] = 0
+    value[..., max(0, position - window + 1) if window else 0:position] = 0
     value[..., past] = 0
     return value
 
 
-def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> None:
+def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> int:
+    """How many new tokens there will be at most: `new`, or what is left of the context."""
     if not prompt:
         raise Error("the prompt is empty", "accepted is at least one token")
     wrong = next((token for token in prompt if not 0 <= token < vocabulary), None)
@@ -69,6 +110,39 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> 
         raise Error(f"the prompt has the id {wrong}", f"accepted are ids from 0 to {vocabulary - 1}")
     if new < 1:
         raise Error(f"--max-new-tokens {new} is too few", "accepted is 1 or more")
-    if len(prompt) + new > context:
-        raise Error(f"{len(prompt)} prompt tokens and {new} new ones do not fit the context of {context}",
-                    "a larger --context or a lower --max-new-tokens would fit")
+    if len(prompt) >= context:
+        raise Error(f"{len(prompt)} prompt tokens leave no room in the context of {context}",
+                    "a larger --context or a shorter prompt would fit")
+    return min(new, context - len(prompt))
+
+
+class Text:
+    """New ids as text, piece by piece: what might still change, or begin a stop text, is held back."""
+
+    def __init__(self, decode: Callable[[list[int]], str], prompt: list[int], stops: list[str]):
+        self._decode, self._ids, self._stops = decode, list(prompt), [stop for stop in stops if stop]
+        self._start = len(decode(self._ids))
+        self._shown, self.stopped = self._start, False
+
+    def add(self, token: int) -> str:
+        self._ids.append(token)
+        text = self._decode(self._ids)
+        if text.endswith("\ufffd"):  # part of a character
+            return ""
+        found = [at for stop in self._stops if (at := text.find(stop, self._start)) >= 0]
+        if found:
+            self.stopped = True
+            return self._show(text[:min(found)])
+        return self._show(text[:len(text) - self._held(text)])
+
+    def rest(self) -> str:
+        return "" if self.stopped else self._show(self._decode(self._ids))
+
+    def _held(self, text: str) -> int:
+        """How many last characters may be the beginning of a stop text."""
+        lengths = (n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
+        return max(lengths, default=0)
+
+    def _show(self, text: str) -> str:
+        piece, self._shown = text[self._shown:], max(self._shown, len(text))
+        return piece

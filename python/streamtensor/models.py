@@ -4,6 +4,7 @@ Parameters stay on the meta device; `Model.tensor` reads or makes one at a time.
 like, which no checkpoint holds) are real.
 """
 import contextlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +13,8 @@ import torch
 from . import graph, weights
 from .decoder import Shape, Step
 from .errors import Error
+from .families import BUILT_IN, built_in
 
-BUILT_IN = {
-    "gpt2": dict(model_type="gpt2"),
-    "gpt2-medium": dict(model_type="gpt2", n_layer=24, n_embd=1024, n_head=16),
-    "gpt2-large": dict(model_type="gpt2", n_layer=36, n_embd=1280, n_head=20),
-    "gpt2-xl": dict(model_type="gpt2", n_layer=48, n_embd=1600, n_head=25),
-}
 HUB_TIMEOUT_S = 5
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 
@@ -47,12 +43,20 @@ class Model:
         return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
 
     def write_weights(self, path: Path, names: list[str], progress=lambda _: None) -> None:
+        if self.folder:
+            weights.check_hashes(self.folder)
         tensors = self.tensors()
         weights.write(path, names, tensors, self.tensor, progress)
 
     def end_tokens(self) -> set[int]:
-        """The ids that end an answer."""
+        """The ids that end an answer: the generation configuration's, else the model's."""
         end = getattr(self.config, "eos_token_id", None)
+        path = self.folder and self.folder / "generation_config.json"
+        if path and path.is_file():
+            try:
+                end = json.loads(path.read_text()).get("eos_token_id", end)
+            except ValueError as error:
+                raise Error(f"{path}: not a generation configuration: {error}") from error
         return set(end) if isinstance(end, (list, tuple)) else {end} - {None}
 
     def tokenizer(self):
@@ -85,6 +89,8 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
 def _find(name: str) -> Path | None:
     """The folder that holds the model's files, or None for a built-in configuration."""
     path = Path(name)
+    if path.is_file():
+        raise Error(f"{path}: not a folder", "accepted is a folder with config.json and *.safetensors")
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise Error(f"{path}: the folder has no config.json",
@@ -94,7 +100,7 @@ def _find(name: str) -> Path | None:
     if cached and _has_weights(cached):
         return cached
     folder = _from_hub(name) or cached
-    if folder or name in BUILT_IN:
+    if folder or built_in(name):
         return folder
     raise Error(f"unknown model '{name}': no such folder, not in the local cache, not found on the hub",
                 "accepted are a folder with config.json and *.safetensors, a Hugging Face name, or "
@@ -128,7 +134,7 @@ def _from_hub(name: str) -> Path | None:
 def _config(name: str, folder: Path | None):
     from transformers import AutoConfig
     try:
-        config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**BUILT_IN[name])
+        config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
     except Exception as error:
         raise Error(f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}") from error
     return config.get_text_config(decoder=True)

@@ -17,7 +17,8 @@ class Greedy:
 
 def greedy(model: Model, tensors: dict[str, torch.Tensor], prompt: list[int], new: int) -> Greedy:
     """tensors: the values of all of the model's parameters and buffers."""
-    ids, logits, cache, fresh = [], [], None, list(prompt)
+    from transformers import DynamicCache
+    ids, logits, cache, fresh = [], [], DynamicCache(), list(prompt)  # without a configuration it keeps every row
     with torch.no_grad():
         for _ in range(new):
             out = torch.func.functional_call(model.module, tensors, kwargs=dict(

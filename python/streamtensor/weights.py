@@ -1,6 +1,8 @@
 """Weight files: safetensors written one tensor at a time, and the places where a model's tensors come from."""
+import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +13,8 @@ from .errors import Error
 
 DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
           torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
+
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
@@ -41,6 +45,12 @@ def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
 def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
     if value.shape != like.shape:
         raise Error(f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}")
+    if like.is_floating_point() != (value.dtype in _FLOATS):
+        raise Error(f"the weight '{name}' is stored as {str(value.dtype).removeprefix('torch.')}, which cannot be read as a number on its own",
+                    "accepted are f32, f16, bf16 and f64")
+    if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        at = tuple(torch.nonzero(~torch.isfinite(value))[0].tolist())
+        raise Error(f"the weight '{name}' has {float(value[at])} at {list(at)}", "accepted are finite numbers")
     flat = value.detach().to(device="cpu", dtype=like.dtype).contiguous().reshape(-1)
     return memoryview(flat.view(torch.uint8).numpy())
 
@@ -63,7 +73,10 @@ class Checkpoint:
                     return cls(folder, dict.fromkeys(file.keys(), single), base)
             if index.is_file():
                 shards = json.loads(index.read_text())["weight_map"]
+                _check_shards(folder, index, shards)
                 return cls(folder, {name: folder / file for name, file in shards.items()}, base)
+        except Error:
+            raise
         except (OSError, ValueError, KeyError) as error:
             raise Error(f"{index if index.is_file() else single}: not a weights file: {error}") from error
         except Exception as error:  # safetensors raises a type of its own
@@ -84,6 +97,39 @@ class Checkpoint:
                 raise Error(f"{path}: cannot read '{key}': {error}") from error
         raise Error(f"{self._folder}: the checkpoint has no tensor '{name}'",
                     f"it has {len(self._files)} tensors, the first is '{next(iter(self._files), '')}'")
+
+
+def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
+    """Every shard is there and has the tensors that the index places in it."""
+    from safetensors import safe_open
+    for file in sorted(set(shards.values())):
+        path = folder / file
+        if not path.is_file():
+            raise Error(f"{path}: the shard is missing", f"{index.name} places {list(shards.values()).count(file)} tensors in it")
+        try:
+            with safe_open(path, "pt") as opened:
+                held = set(opened.keys())
+        except Exception as error:  # safetensors raises a type of its own
+            raise Error(f"{path}: not a safetensors file: {error}") from error
+        lost = next((name for name, place in shards.items() if place == file and name not in held), None)
+        if lost:
+            raise Error(f"{path}: the shard has no tensor '{lost}'", f"{index.name} places it there")
+
+
+def check_hashes(folder: Path) -> None:
+    """Weight files against their SHA-256: of the hub's cache, which names a file by it, or of a file SHA256SUMS in the folder."""
+    listed, sums = {}, folder / "SHA256SUMS"
+    if sums.is_file():
+        listed = {words[1].lstrip("*"): words[0].lower() for line in sums.read_text().splitlines() if len(words := line.split()) == 2}
+    for path in sorted(folder.glob("*.safetensors")):
+        name = path.resolve().name if path.is_symlink() else ""
+        expected = listed.get(path.name) or (name if re.fullmatch("[0-9a-f]{64}", name) else None)
+        if expected is None:
+            continue
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            raise Error(f"{path}: the file is damaged: its SHA-256 is {found[:16]}…, expected {expected[:16]}…", "download it again")
 
 
 class RandomWeights:

@@ -98,7 +98,8 @@ class TorchDesign:
     def launch(self):
         names = self.shape.cache_names()
         past = [self.values[name] for name in names]
-        inputs = [self.values[name] for name in ("ids", "positions", "mask")]
+        masks = [self.values[name] for name in self.shape.mask_names()]
+        inputs = [self.values["ids"], self.values["positions"], masks if self.shape.mixed else masks[0]]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
                 self.step, self.weights, (*inputs, past[:self.shape.layers], past[self.shape.layers:]))

@@ -74,7 +74,9 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}"], "--prompt --prompt-ids is required", "--help"),
     (["generate", "{gpt2}", "--prompt-ids", "1,two"], "'1,two' is not a list of token ids", "464,3290"),
     (["generate", "{gpt2}", "--prompt-ids", "1,512"], "the id 512", "0 to 511"),
-    (["generate", "{gpt2}", "--prompt-ids", "1,2", "--max-new-tokens", "63"], "context of 64", "larger --context"),
+    (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0"], "--top-p 0", "up to 1"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--quant", "w2a8"], "no scheme 'w2a8'", "w4a8"),
 ])
 def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments, message, note):
     places = {"out": tmp_path / "out", "empty": tmp_path / "empty", "taken": tmp_path / "taken", "gpt2": folder_of("gpt2")}

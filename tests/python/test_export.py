@@ -49,12 +49,18 @@ def test_decode_step(family, folder_of):
     assert parses(lowered.text)
 
 
-def test_context_beyond_a_sliding_window_is_refused(folder_of):
+def test_a_context_beyond_a_sliding_window_has_a_mask_of_its_own(folder_of):
     config = models.load(str(folder_of("gemma3"))).config
     config.sliding_window = 8
-    with pytest.raises(streamtensor.Error, match="the last 8 tokens"):
-        Shape.of(config, "decode", 9, 1)
-    assert Shape.of(config, "decode", 8, 1).past == 7
+    long, short = Shape.of(config, "decode", 9, 1), Shape.of(config, "decode", 8, 1)
+    assert (long.window, long.mask_names()) == (8, ["mask", "mask.window"]) and (short.window, short.mask_names()) == (None, ["mask"])
+    assert [port.name for port in long.input_ports()][:5] == ["ids", "positions", "mask", "mask.window", "k.0"]
+
+
+def test_a_model_without_attention_is_refused():
+    from transformers import MambaConfig
+    with pytest.raises(streamtensor.Error, match="'mamba' has no attention heads"):
+        Shape.of(MambaConfig(), "decode", 9, 1)
 
 
 def test_prefill_step(folder_of):

@@ -30,6 +30,16 @@ def test_exported_step_decodes_as_pytorch_does(family, folder_of):
     assert comparison.good(), comparison
 
 
+@pytest.mark.parametrize("family", ["gemma3", "mistral"])
+def test_a_window_shorter_than_the_context(family, folder_of, tmp_path):
+    """Gemma has layers of both kinds, Mistral of the sliding kind only."""
+    (tmp_path / "config.json").write_text(json.dumps({**FAMILIES[family], "sliding_window": 9}))
+    case = Case.of(tmp_path)
+    assert case.shape.window == 9 and case.shape.mask_names() == (["mask", "mask.window"] if family == "gemma3" else ["mask"])
+    comparison = compare(TorchDesign(case), case, case.prompt(0))
+    assert comparison.good(), comparison
+
+
 @pytest.mark.parametrize("seed", PROMPTS)
 def test_random_weights_make_the_ids_vary(gpt2, seed):
     comparison = compare(TorchDesign(gpt2), gpt2, gpt2.prompt(seed))
@@ -53,15 +63,44 @@ def test_mask_shows_the_past_and_the_new_token():
 
 
 @pytest.mark.parametrize("prompt, new, message", [
-    ([], 4, "empty"), ([7], 4, "the id 7"), ([-1], 4, "the id -1"), ([1], 0, "too few"), ([1, 2], 7, "context of 8"),
+    ([], 4, "empty"), ([7], 4, "the id 7"), ([-1], 4, "the id -1"), ([1], 0, "too few"), ([1] * 8, 1, "context of 8"),
 ])
 def test_bad_prompt_is_refused(prompt, new, message):
     with pytest.raises(Error, match=message):
         generation.check_prompt(prompt, new, vocabulary=7, context=8)
 
 
-def test_the_whole_context_can_be_used():
-    generation.check_prompt([1, 2], 6, vocabulary=7, context=8)
+def test_the_whole_context_can_be_used_and_no_more():
+    assert [generation.check_prompt([1, 2], new, vocabulary=7, context=8) for new in (5, 6, 7)] == [5, 6, 6]
+
+
+def test_sampling_is_that_of_the_cut_distribution():
+    logits = torch.tensor([1.0, 3.0, 2.0, -1.0])
+    assert generation.Sampler()(logits) == 1
+    draw = lambda **options: [generation.Sampler(seed=seed, **options)(logits) for seed in range(2000)]  # noqa: E731
+    counts = torch.bincount(torch.tensor(draw(temperature=2.0)), minlength=4) / 2000
+    torch.testing.assert_close(counts, torch.softmax(logits / 2, -1), rtol=0, atol=0.04)
+    assert set(draw(temperature=2.0, top_k=2)) == {1, 2} and set(draw(temperature=1.0, top_p=0.6)) == {1}
+    assert draw(temperature=1.0)[:9] == draw(temperature=1.0)[:9]
+
+
+WORDS = ["", "a", " b", " c", "ST", "OP", " d"]
+
+
+@pytest.mark.parametrize("stops, pieces, stopped", [
+    ([], ["a", " b", "ST", "OP", " d", ""], False),
+    (["STOP"], ["a", " b", "", "", ""], True),
+    (["OPS"], ["a", " b", "ST", "", "OP d", ""], False),
+])
+def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped):
+    text = generation.Text(lambda ids: "".join(WORDS[i] for i in ids), [3], stops)
+    found = []
+    for token in (1, 2, 4, 5, 6):
+        found.append(text.add(token))
+        if text.stopped:
+            break
+    found.append(text.rest())
+    assert found == pieces and text.stopped == stopped
 
 
 @pytest.fixture
