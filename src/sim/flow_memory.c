@@ -3,7 +3,8 @@
  * Words in a row travel in bursts of at most `burst` words; a request names one burst, and at most `outstanding` bursts of a port are under way.  A channel serves
  * requests in the order of their cycles, those of one cycle in the order of main's ports, each burst whole: word after word as fast as its bandwidth lets it.
  *   Reading: a word that is served in cycle t is at its operation's result at t + latency, which is in the pipeline's depth.  Where the loop's addresses are known when
- *   it begins, requests run ahead of the loop, one a cycle; a burst is over when its last word has been used.  Otherwise each is made when its first word is wanted.
+ *   it begins, requests run ahead of the loop, one a cycle; a burst is over when its last word has been used.  Otherwise each is made when the iteration that wants its
+ *   first word comes to the access, whatever else it waits for there.
  *   Writing: a request is made when the last word of its burst was written; a burst is over `latency` cycles after its last word was served; a loop ends when all are.
  * Requests to a channel of several ports are served once it is certain that no earlier one will come: every other port has made a later one, or is at a later time, or
  * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request. */
@@ -236,10 +237,14 @@ static int64_t arrival(const struct flow_port *port, int64_t burst)
 	return cycle_of(port->start[burst % port->outstanding] + length_of(port, burst) * port->word) + port->latency;
 }
 
-static bool first_word_to_read(struct flow_network *network, struct flow_port *port, int64_t time)
+void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time)
 {
-	if (!port->stretch->ahead && port->posted == port->used)
+	if (!port->stretch->ahead && !port->left && port->posted == port->used)
 		post(network, port, time);
+}
+
+static bool first_word_to_read(struct flow_network *network, struct flow_port *port)
+{
 	if (port->granted <= port->used) {
 		flow_memory_grant(network, port->memory);
 		if (port->granted <= port->used)
@@ -263,11 +268,10 @@ static bool first_word_to_write(struct flow_network *network, struct flow_port *
 	return true;
 }
 
-bool flow_port_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t *time, const struct flow_access **why)
+bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why)
 {
 	struct flow_port *port = access->port;
-	(void)process;
-	if (!port->left && !(port->write ? first_word_to_write(network, port) : first_word_to_read(network, port, *time)))
+	if (!port->left && !(port->write ? first_word_to_write(network, port) : first_word_to_read(network, port)))
 		return false;
 	flow_not_before(time, why, cycle_of(port->next), access);
 	return true;

@@ -112,6 +112,7 @@ struct flow_pipe {
 	int64_t **counter, *trips;         /* outermost first */
 	int64_t iterations, interval, depth;
 	bool flushes;             /* style flp */
+	bool asks;                /* it reads memory at addresses that are not known when it begins */
 	struct flow_condition condition;
 	int accesses, groups;
 	struct flow_access *access;
@@ -213,7 +214,8 @@ struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port 
 void flow_memory_build(struct flow_network *network);
 struct flow_stretch flow_stretch_of(const struct flow_network *network, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
 void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
-bool flow_port_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t *time, const struct flow_access **why);
+void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time);       /* an iteration has come to where it reads */
+bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why);
 void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time);
 bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access);      /* what was written has arrived; false: not known yet */
 void flow_memory_grant(struct flow_network *network, struct flow_memory *memory);      /* requests that no other can come before */
@@ -267,7 +269,7 @@ static inline bool flow_access_time(struct flow_network *network, struct flow_pr
 {
 	struct flow_channel *channel = access->channel;
 	if (!channel)
-		return flow_port_time(network, process, access, time, why) || flow_unknown(process, access, iteration);
+		return flow_port_time(network, access, time, why) || flow_unknown(process, access, iteration);
 	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ) {
 		if (channel->popped == channel->pushed)
 			return flow_unknown(process, access, iteration);

@@ -47,10 +47,18 @@ static bool out_of_fuel(struct flow_network *network, struct flow_process *proce
 	return process->yielded;
 }
 
+static void ask(struct flow_network *network, const struct flow_pipe *pipe, const struct flow_access *access, int64_t iteration, int64_t time)
+{
+	if (access->kind == ACCESS_LOAD && iteration >= 0 && iteration < pipe->iterations)
+		flow_port_ask(network, access->port, time);
+}
+
 static bool run_cycle(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, const struct flow_group *group)
 {
 	int64_t cycle = pipe->window * pipe->interval + group->stage, begins = process->time + cycle - pipe->cycle, time = begins;
 	const struct flow_access *why = NULL;
+	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
+		ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = group->first; i < group->first + group->count; i++) {
 			int64_t iteration = pipe->window - pipe->lag[i];
@@ -89,8 +97,8 @@ static bool run_frozen(struct flow_network *network, struct flow_process *proces
 	return true;
 }
 
-/* When the next iteration reaches the group, channels and ports aside.  false: not known yet. */
-static bool arrival(const struct flow_pipe *pipe, int number, int64_t *begins, int64_t *time, const struct flow_access **why)
+/* When the next iteration reaches the group, and when there is room behind it, channels and ports aside.  false: not known yet. */
+static bool arrival(struct flow_network *network, const struct flow_pipe *pipe, int number, int64_t *begins, int64_t *time, const struct flow_access **why)
 {
 	const struct flow_group *group = &pipe->group[number];
 	int64_t iteration = group->done, mask = pipe->ring - 1;
@@ -100,6 +108,8 @@ static bool arrival(const struct flow_pipe *pipe, int number, int64_t *begins, i
 	if (iteration && group->time + pipe->interval > *begins)
 		*begins = group->time + pipe->interval;
 	*time = *begins;
+	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
+		ask(network, pipe, &pipe->access[i], iteration, *begins);
 	if (number + 1 == pipe->groups || iteration < group->room)
 		return true;
 	if (iteration - group->room >= group[1].done)
@@ -114,7 +124,7 @@ static bool pass_group(struct flow_network *network, struct flow_process *proces
 	struct flow_group *group = &pipe->group[number];
 	int64_t begins, time, iteration = group->done;
 	const struct flow_access *why = NULL;
-	if (iteration == pipe->iterations || !arrival(pipe, number, &begins, &time, &why))
+	if (iteration == pipe->iterations || !arrival(network, pipe, number, &begins, &time, &why))
 		return false;
 	if (!number && pipe->issued == iteration)
 		issue(pipe);
@@ -139,6 +149,15 @@ static bool pass_group(struct flow_network *network, struct flow_process *proces
 	return true;
 }
 
+/* What held up the group nearest to the end. */
+static const struct flow_access *last_reason(const struct flow_pipe *pipe)
+{
+	const struct flow_access *why = NULL;
+	for (int i = pipe->groups - 1; i >= 0 && !why; i--)
+		why = pipe->group[i].why;
+	return why;
+}
+
 /* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
 static bool run_flushing(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
 {
@@ -158,7 +177,7 @@ static bool run_flushing(struct flow_network *network, struct flow_process *proc
 		return false;
 	int64_t left = first->time + last->stage;
 	if (last->time > left)
-		flow_waited(network, process, last->why, left, last->time);
+		flow_waited(network, process, last_reason(pipe), left, last->time);
 	process->time += pipe->depth - last->stage;
 	return true;
 }

@@ -8,6 +8,7 @@ static void add_stretch(struct flow_network *network, struct flow_pipe *pipe, st
 		if (pipe->access[i].port == access->port)
 			access->port = flow_port_twin(network, access->port);
 	access->stretch = flow_stretch_of(network, op, pipe->levels, pipe->counter, pipe->trips);
+	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.ahead;
 }
 
 /* Stages of the accesses, and the depth: the longest way through the body.  value->id: when a value is ready. */

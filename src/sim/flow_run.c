@@ -97,8 +97,10 @@ static bool run_access(struct flow_network *network, struct flow_process *proces
 	process->waits_for = NULL;
 	if (step->access.bit >= 0 && !(flow_condition_bits(step->condition, 0) >> step->access.bit & 1))
 		return true;
-	if (step->access.port && !again)
+	if (step->access.port && !again) {
 		flow_port_begin(network, step->access.port, &step->access.stretch, process->time);
+		flow_port_ask(network, step->access.port, process->time);
+	}
 	if (!flow_access_time(network, process, &step->access, 0, &process->time, &why))
 		return false;
 	if (process->time > begins)
