@@ -111,24 +111,22 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
 }
 
-bool emit_kernel(struct streams *s, const struct op *old, const struct width *width)
+bool emit_kernel(struct streams *s, const struct op *old, const struct width *width, const struct plan *plan)
 {
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
-	enum reach *reach = reach_of(module->arena, old);
-	struct plan plan = plan_kernel(module, old, reach, only_stored(old), width->lanes);
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
 	for (int j = 0; j < old->operands; j++) {
-		const struct type *type = plan_port_type(module, kernel, &plan, j, old->operand[j]->type);
+		const struct type *type = plan_port_type(module, kernel, plan, j, old->operand[j]->type);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
 		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
 		operand[j] = want_stream(s, flow_of(old->operand[j]), type, ports);
 	}
-	const struct type *result = plan_port_type(module, kernel, &plan, -1, old->result[0]->type);
+	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
 	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
-	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, &plan);
+	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, plan);
 	set_stream_tensor(module, op, old->result[0]->type);
 	op_append(s->block, op);
 	struct flow *flow = flow_of(old->result[0]);

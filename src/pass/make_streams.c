@@ -189,6 +189,21 @@ static const struct attr *stack_results(struct streams *s, const struct op *loop
 	return any ? attr_integers(s->module, (int)layers, result) : NULL;
 }
 
+/* Tensors that become rows of a state. */
+static void mark_rows(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_rows(s, op->region[0]);
+		for (int r = 0; op->code == OP_RETURN && r < op->operands; r++)
+			flow_of(op->operand[r])->row = flow_of(op->operand[r])->row || is_row(s, r);
+		if (op->code != OP_INSERT_LAYER || !op->operand[1]->block)
+			continue;
+		const struct value *stack = op->operand[1];
+		flow_of(op->operand[0])->row = stack_results(s, stack->block->parent, stack->index - 1, true, 0);
+	}
+}
+
 /* Writes a flow to results of main; a state's row also needs its position. */
 static bool emit_store(struct streams *s, struct flow *flow, const struct attr *results, struct location location)
 {
@@ -236,7 +251,7 @@ static bool emit_results(struct streams *s, const struct op *op)
 	return true;
 }
 
-static bool emit_block(struct streams *s, struct block *old, const struct width *width);
+static bool emit_block(struct streams *s, struct block *old);
 
 static struct value *index_constant(struct streams *s, int64_t number)
 {
@@ -259,7 +274,7 @@ static int64_t constant_of(const struct value *value)
 	return number ? number->integer : 0;
 }
 
-static bool emit_loop(struct streams *s, struct op *old, const struct width *width)
+static bool emit_loop(struct streams *s, struct op *old)
 {
 	struct module *module = s->module;
 	struct block *outside = s->block;
@@ -281,7 +296,7 @@ static bool emit_loop(struct streams *s, struct op *old, const struct width *wid
 		flow->stream = block_add_argument(module, body, natural_order(module, argument->type));
 		kept[streams++] = c;
 	}
-	if (!emit_block(s, old->region[0], width))
+	if (!emit_block(s, old->region[0]))
 		return false;
 	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
 	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
@@ -321,12 +336,12 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 	return true;
 }
 
-static bool emit_op(struct streams *s, struct op *op, const struct width *width)
+static bool emit_op(struct streams *s, struct op *op)
 {
 	if (op->code == OP_KERNEL)
-		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op, &width[op->result[0]->id]);
+		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op, &s->width[op->result[0]->id], &s->plan[op->result[0]->id]);
 	if (op->code == OP_FOR)
-		return emit_loop(s, op, width);
+		return emit_loop(s, op);
 	if (op->code == OP_INSERT_LAYER)
 		return emit_layer_result(s, op);
 	if (op->code == OP_RETURN)
@@ -336,10 +351,10 @@ static bool emit_op(struct streams *s, struct op *op, const struct width *width)
 	return true;
 }
 
-static bool emit_block(struct streams *s, struct block *old, const struct width *width)
+static bool emit_block(struct streams *s, struct block *old)
 {
 	for (struct op *op = old->first; op; op = op->next)
-		if (!emit_op(s, op, width))
+		if (!emit_op(s, op))
 			return false;
 	return true;
 }
@@ -354,8 +369,10 @@ bool make_streams(struct pass_context *context, struct module *module)
 	mark_readers(&s, old->region[0]);
 	mark_combines(old->region[0]);
 	mark_picks(&s, old->region[0]);
-	const struct width *width = choose_widths(&s, old->region[0]);
-	if (!width || !emit_block(&s, old->region[0], width))
+	mark_rows(&s, old->region[0]);
+	s.width = choose_widths(&s, old->region[0]);
+	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
+	if (!s.plan || !emit_block(&s, old->region[0]))
 		return false;
 	finish_function(&s, old);
 	return resolve_streams(&s, s.function->region[0]);

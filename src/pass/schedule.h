@@ -28,6 +28,11 @@ enum reach {
 struct plan plan_kernel(struct module *module, const struct op *op, const enum reach *reach, bool only_stored, int64_t most_lanes);
 /* The same for a kernel whose loops are listed in their order. */
 struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes);
+bool plan_is_lane(const struct plan *plan, int part);
+bool plan_is_row(const struct plan *plan, int part);
+/* Latency of what stands between the accumulator and the update's result; cycles between iterations under that latency. */
+int plan_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel);
+int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
 /* A scheduled copy of the kernel's payload. */
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);
 /* The type of operand j's port (operand -1: the result) of a tensor of type `tensor`; kernel: unscheduled; scalar: element type. */

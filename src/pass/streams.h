@@ -20,6 +20,8 @@ struct flow {
 	int64_t *table;           /* FLOW_CHOICE: [layers] the choice of each layer */
 	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
 	bool stored, read;        /* who uses the tensor: results of main; kernels */
+	bool row;                 /* it is stored as a row of a state */
+	int kernel, order;        /* choose_orders: 1 + the kernel that makes it; 1 + its row among the values; 0: none */
 };
 
 /* How wide a kernel may be; decided for all kernels together before any is planned. */
@@ -36,15 +38,18 @@ struct streams {
 	struct block *block;      /* being filled */
 	struct value *layer;      /* counter of the rolled layer around, or NULL */
 	const struct op *results; /* the old return */
+	const struct width *width;        /* of the kernels, by result id */
+	const struct plan *plan;
 };
 
 struct flow *flow_of(const struct value *value);
 struct width *choose_widths(struct streams *streams, const struct block *block);          /* sets value->id of each kernel's result to its row; NULL after a diagnostic */
+struct plan *choose_orders(struct streams *streams, const struct block *block, const struct width *width);       /* a plan for the kernel of each row */
 enum reach *reach_of(struct arena *arena, const struct op *kernel);
 bool only_stored(const struct op *kernel);
 /* Every use of a stream wanted in some type becomes a fifo, a cast or a converter; forks make single readers. */
 bool resolve_streams(struct streams *streams, struct block *block);
-bool emit_kernel(struct streams *streams, const struct op *old, const struct width *width);
+bool emit_kernel(struct streams *streams, const struct op *old, const struct width *width, const struct plan *plan);
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */

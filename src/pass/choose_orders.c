@@ -1,0 +1,142 @@
+/* Chooses the loop orders of all kernels together, so that what stays on chip is small: re-ordering buffers between kernels whose orders differ, sums held
+ * because a reduction is not innermost, and words held because paths meet again.  The lane loop, the number of lanes, the cycles of each kernel and the words
+ * that it reads from memory stay those of the heuristic (plan_kernel.c), whose orders are one of the choices.
+ * Effort: ORDERS_POINTS costs are computed at most. */
+#include "pass/orders.h"
+#include "pass/streams.h"
+
+#define ORDERS_POINTS 60000
+#define FIFO_KERNELS 96       /* in larger graphs the words held at meetings are not part of the cost */
+
+struct chooser {
+	struct streams *streams;
+	struct orders_graph graph;
+	const struct width *width;
+	struct plan *first;       /* [kernels] the heuristic's */
+};
+
+static int count_kernels(const struct block *block)
+{
+	int count = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		count += op->code == OP_FOR ? count_kernels(op->region[0]) : op->code == OP_KERNEL;
+	return count;
+}
+
+static void add_kernels(struct chooser *c, const struct block *block)
+{
+	struct streams *s = c->streams;
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			add_kernels(c, op->region[0]);
+		if (op->code != OP_KERNEL || kernel_is_gather(op))
+			continue;
+		INVARIANT(s->module->guard, op->operands <= ORDERS_PORTS, "a kernel of %d operands", op->operands);
+		int k = c->graph.kernels++;
+		c->first[k] = plan_kernel(s->module, op, reach_of(s->module->arena, op), only_stored(op), c->width[op->result[0]->id].lanes);
+		c->graph.kernel[k] = (struct orders_kernel){.op = op, .operands = op->operands};
+		c->graph.kernel[k].source = ARENA_ARRAY(c->graph.arena, int, op->operands + 1);
+		c->graph.kernel[k].late = ARENA_ARRAY(c->graph.arena, bool, op->operands + 1);
+		flow_of(op->result[0])->kernel = k + 1;
+	}
+}
+
+/* What is yielded into a carried value, or comes out of the loop as its result. */
+static const struct value *made_as(const struct value *value)
+{
+	const struct op *loop = value->def ? value->def : value->block->parent;
+	if (!loop || loop->code != OP_FOR)
+		return value;
+	int carried = value->def ? value->index : value->index - 1;
+	return carried < 0 ? value : loop->region[0]->last->operand[carried];
+}
+
+static int value_of(struct chooser *c, const struct value *value)
+{
+	struct flow *flow = flow_of(value);
+	const struct flow *made = flow_of(made_as(value));
+	if (flow->kind == FLOW_MEMORY && !flow->ordered)
+		return -1;
+	if (flow->order)
+		return flow->order - 1;
+	struct orders_value *row = &c->graph.value[c->graph.values];
+	*row = (struct orders_value){.elements = type_elements(value->type), .bytes = (type_bits(type_scalar(value->type)) + 7) / 8};
+	row->writer = made ? made->kernel - 1 : -1;
+	row->copies = flow->kind == FLOW_CHOICE ? flow->count : 1;
+	row->crossing = flow->kind == FLOW_CHOICE;
+	row->streams = flow->kind != FLOW_MEMORY;
+	struct order natural = order_of_tensor(value->type);
+	row->fixed = orders_row(c->graph.arena, &row->written, &natural);
+	flow->order = ++c->graph.values;
+	return flow->order - 1;
+}
+
+static bool from_outside(const struct value *value, const struct op *reader)
+{
+	return (value->def ? value->def->parent : value->block) != reader->parent && flow_of(value)->kind != FLOW_MEMORY;
+}
+
+static int natural_row(struct chooser *c, struct orders_value *value, const struct value *result)
+{
+	struct order natural = order_of_tensor(result->type);
+	return orders_row(c->graph.arena, &value->wanted, &natural);
+}
+
+static void add_ports(struct chooser *c, int k)
+{
+	struct orders_kernel *kernel = &c->graph.kernel[k];
+	for (int j = 0; j < kernel->operands; j++) {
+		const struct value *operand = kernel->op->operand[j];
+		int v = kernel->source[j] = value_of(c, operand);
+		kernel->late[j] = kernel_is_post_operand(kernel->op->kernel, j);
+		if (v < 0)
+			continue;
+		c->graph.value[v].crossing = c->graph.value[v].crossing || from_outside(operand, kernel->op);
+		VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){k, j}));
+	}
+	const struct value *result = kernel->op->result[0];
+	kernel->value = value_of(c, result);
+	struct orders_value *value = &c->graph.value[kernel->value];
+	if (flow_of(result)->row)             /* a row of a state is stored in its natural order */
+		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, natural_row(c, value, result)}));
+}
+
+static int ports(const struct orders_graph *graph)
+{
+	int count = 0;
+	for (int k = 0; k < graph->kernels; k++)
+		count += graph->kernel[k].operands + 1;
+	return count;
+}
+
+static void build_graph(struct chooser *c, const struct block *block)
+{
+	int kernels = count_kernels(block);
+	c->graph.arena = c->streams->module->arena;
+	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct orders_kernel, kernels + 1);
+	c->first = ARENA_ARRAY(c->graph.arena, struct plan, kernels + 1);
+	add_kernels(c, block);
+	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 1);
+	for (int k = 0; k < c->graph.kernels; k++)
+		add_ports(c, k);
+	struct orders_splits **splits = orders_find_splits(&c->graph, c->first);
+	for (int k = 0; k < c->graph.kernels; k++)
+		orders_options(&c->graph, k, c->streams->context->platform, &c->first[k], splits[k]);
+	orders_buffers(&c->graph);
+	orders_forks(&c->graph, FIFO_KERNELS);
+}
+
+struct plan *choose_orders(struct streams *streams, const struct block *block, const struct width *width)
+{
+	struct chooser c = {.streams = streams, .width = width};
+	build_graph(&c, block);
+	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
+	orders_search(&c.graph, ORDERS_POINTS, choice);
+	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_kernels(block) + 1);
+	for (int k = 0; k < c.graph.kernels; k++) {
+		const struct orders_kernel *kernel = &c.graph.kernel[k];
+		const struct plan *chosen = &kernel->option[choice[k]].plan;
+		plan[kernel->op->result[0]->id] = plan_fits(streams->module, kernel->op, chosen) ? *chosen : c.first[k];
+	}
+	return plan;
+}

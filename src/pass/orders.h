@@ -1,0 +1,80 @@
+/* The choice of loop orders: what choose_orders.c builds, orders_options.c fills and orders_search.c searches. */
+#ifndef STC_ORDERS_H
+#define STC_ORDERS_H
+#include "pass/order.h"
+
+#define ORDERS_PORTS 32                   /* operands of a kernel whose orders are chosen */
+#define ORDERS_WHOLE (INT64_C(1) << 20)   /* the lag of a reader that needs the whole tensor first */
+
+/* One schedule of a kernel. */
+struct orders_option {
+	struct plan plan;
+	int result;               /* its order, a row of what is written */
+	int *operand;             /* [operands] rows of what is wanted; -1: laid out freely in memory */
+	int64_t *lag;             /* [operands]: the part of the operand that it takes before its first result, of ORDERS_WHOLE */
+	int64_t accumulators;     /* bytes held because a reduction is not innermost */
+};
+
+struct orders_list {
+	VEC(struct order) order;
+};
+
+struct orders_reader {
+	int kernel, operand;      /* kernel -1: the order is fixed, `operand` is its row */
+};
+
+/* A tensor that kernels hand on, or that memory holds in an order of its own. */
+struct orders_value {
+	int64_t elements, bytes;  /* bytes: of one element */
+	int writer;               /* kernel; -1: the order is fixed */
+	int fixed;                /* the row of that order among the written */
+	int copies;               /* converters of one order that it takes: streams that are chosen among */
+	bool crossing;            /* comes from outside the layer: always through a buffer */
+	bool streams;             /* not from memory: its readers may have to wait for each other */
+	VEC(struct orders_reader) reader;
+	struct orders_list written, wanted;
+	struct order_buffer *buffer;      /* [written][wanted], filled when first asked for: blocks 0 is not yet known */
+};
+
+struct orders_kernel {
+	const struct op *op;
+	int operands;
+	int *source;              /* [operands]: value, or -1 */
+	bool *late;               /* [operands]: read after the reduction */
+	int value;                /* its result */
+	int options;
+	struct orders_option *option;     /* the first is the heuristic's */
+};
+
+struct orders_graph {
+	struct arena *arena;
+	int kernels, values;
+	struct orders_kernel *kernel;     /* makers before readers */
+	struct orders_value *value;
+	int forks;
+	int *fork;                /* values from which several paths may meet again */
+	int64_t *scratch;         /* of orders_fifos */
+};
+
+struct orders_cost {
+	int64_t converters, accumulators, fifos, all;
+};
+
+/* Where a loop may be cut: in counts of the loop, each a multiple of the one before. */
+#define ORDERS_SPLITS 4
+struct orders_splits {
+	int count;
+	int64_t at[ORDERS_SPLITS];
+};
+
+struct orders_splits **orders_find_splits(const struct orders_graph *graph, const struct plan *first);     /* [kernels][loops] */
+void orders_options(struct orders_graph *graph, int kernel, const struct platform *platform, const struct plan *first, const struct orders_splits *splits);
+int orders_row(struct arena *arena, struct orders_list *list, const struct order *order);  /* added if new */
+void orders_buffers(struct orders_graph *graph);                           /* once the options are there */
+void orders_forks(struct orders_graph *graph, int most);                   /* finds them, none in graphs of more kernels than `most`; makes the scratch memory */
+int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
+int64_t orders_fifos(const struct orders_graph *graph, const int *choice);
+struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);
+/* Fills choice[kernels]; `points` objectives are computed at most.  Deterministic. */
+struct orders_cost orders_search(const struct orders_graph *graph, int64_t points, int *choice);
+#endif

@@ -1,0 +1,140 @@
+/* What a choice of orders costs in bytes.
+ *
+ * Converters: one for each order that readers of a value ask for and its writer does not give.  Accumulators: as the options say.
+ * FIFOs: where paths from one value meet again, the shorter one waits.  How long is told in parts of the value: a kernel whose outermost reduction runs inside P
+ * trips of loops that use the operand has taken 1/P of it before it gives anything, a converter of P blocks as well; along a path the largest part
+ * counts, since blocks follow each other through it.  An operand that is ahead of another of the same kernel is held for that part. */
+#include "pass/orders.h"
+
+#define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
+
+static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)
+{
+	return &graph->kernel[kernel].option[choice[kernel]];
+}
+
+static int written_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+{
+	return value->writer < 0 ? value->fixed : chosen(graph, choice, value->writer)->result;
+}
+
+static int wanted_row(const struct orders_graph *graph, const int *choice, struct orders_reader reader)
+{
+	return reader.kernel < 0 ? reader.operand : chosen(graph, choice, reader.kernel)->operand[reader.operand];
+}
+
+static struct order_buffer buffer_between(const struct orders_value *value, int from, int to)
+{
+	struct order_buffer *known = &value->buffer[(size_t)from * value->wanted.order.count + (size_t)to];
+	if (!known->blocks)
+		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(&value->written.order.data[from], &value->wanted.order.data[to], value->elements);
+	return *known;
+}
+
+int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+{
+	int64_t bytes = 0;
+	int from = written_row(graph, choice, value);
+	for (size_t i = 0; i < value->reader.count; i++) {
+		int to = wanted_row(graph, choice, value->reader.data[i]);
+		bool known = false;
+		for (size_t e = 0; e < i && !known; e++)
+			known = wanted_row(graph, choice, value->reader.data[e]) == to;
+		int64_t elements = known ? 0 : buffer_between(value, from, to).elements;
+		bytes += elements ? (elements * value->bytes + CONVERTER_BYTES) * value->copies : 0;
+	}
+	return bytes;
+}
+
+/* The part of a value that its converter to this reader holds back. */
+static int64_t held_back(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int kernel, int operand)
+{
+	int from = written_row(graph, choice, value), to = chosen(graph, choice, kernel)->operand[operand];
+	struct order_buffer buffer = buffer_between(value, from, to);
+	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
+}
+
+/* What comes from the source through kernel k; what its operands hold meanwhile. */
+static void meet(const struct orders_graph *graph, const int *choice, int k, int64_t *lag, int64_t *held)
+{
+	const struct orders_kernel *kernel = &graph->kernel[k];
+	const struct orders_option *option = chosen(graph, choice, k);
+	int64_t start = -1, ready = -1, behind[ORDERS_PORTS];
+	for (int j = 0; j < kernel->operands; j++) {
+		int source = kernel->source[j];
+		behind[j] = source < 0 ? -1 : lag[source];
+		if (behind[j] < 0)
+			continue;
+		int64_t back = held_back(graph, choice, &graph->value[source], k, j);
+		behind[j] = back > behind[j] ? back : behind[j];
+		if (kernel->late[j])
+			continue;
+		start = behind[j] > start ? behind[j] : start;
+		ready = option->lag[j] > ready ? option->lag[j] : ready;
+	}
+	ready = start > ready ? start : ready;
+	for (int j = 0; j < kernel->operands; j++) {
+		int64_t until = kernel->late[j] ? ready : start;
+		if (behind[j] < 0 || behind[j] >= until)
+			continue;
+		const struct orders_value *value = &graph->value[kernel->source[j]];
+		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
+		held[j] = bytes > held[j] ? bytes : held[j];
+	}
+	for (int j = 0; j < kernel->operands; j++)
+		ready = kernel->late[j] && behind[j] > ready ? behind[j] : ready;
+	lag[kernel->value] = ready;
+}
+
+void orders_buffers(struct orders_graph *graph)
+{
+	for (int v = 0; v < graph->values; v++) {
+		struct orders_value *value = &graph->value[v];
+		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, value->written.order.count * value->wanted.order.count + 1);
+	}
+}
+
+static bool forks(const struct orders_value *value)
+{
+	for (size_t i = 1; value->streams && i < value->reader.count; i++)
+		if (value->reader.data[i].kernel != value->reader.data[0].kernel && value->reader.data[i].kernel >= 0 && value->reader.data[0].kernel >= 0)
+			return true;
+	return false;
+}
+
+void orders_forks(struct orders_graph *graph, int most)
+{
+	graph->fork = ARENA_ARRAY(graph->arena, int, graph->values + 1);
+	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, graph->kernels * ORDERS_PORTS + graph->values + 1);
+	for (int v = 0; v < graph->values && graph->kernels <= most; v++)
+		if (forks(&graph->value[v]))
+			graph->fork[graph->forks++] = v;
+}
+
+int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
+{
+	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * ORDERS_PORTS;
+	for (int i = 0; i < graph->kernels * ORDERS_PORTS; i++)
+		held[i] = 0;
+	for (int f = 0; f < graph->forks; f++) {
+		for (int v = 0; v < graph->values; v++)
+			lag[v] = -1;
+		lag[graph->fork[f]] = 0;
+		for (int k = graph->value[graph->fork[f]].reader.data[0].kernel; k < graph->kernels; k++)
+			meet(graph, choice, k, lag, held + k * ORDERS_PORTS);
+	}
+	for (int i = 0; i < graph->kernels * ORDERS_PORTS; i++)
+		bytes += held[i];
+	return bytes;
+}
+
+struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice)
+{
+	struct orders_cost cost = {.fifos = orders_fifos(graph, choice)};
+	for (int v = 0; v < graph->values; v++)
+		cost.converters += orders_converters(graph, choice, &graph->value[v]);
+	for (int k = 0; k < graph->kernels; k++)
+		cost.accumulators += chosen(graph, choice, k)->accumulators;
+	cost.all = cost.converters + cost.accumulators + cost.fifos;
+	return cost;
+}

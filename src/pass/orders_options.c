@@ -1,0 +1,226 @@
+/* The schedules that a kernel may have.
+ *
+ * Its loops fall into digits where a neighbour's loops over the same tensor begin or end, so that both can walk alike; the lane loop also where enough independent
+ * accumulators are inside.  Every permutation of the digits, with those of one loop in the order of counting but for one pair of a reduction, is an option if it needs no
+ * more cycles and no more words from memory than the heuristic's plan.
+ * Options that no neighbour can tell apart are one. */
+#include "pass/orders.h"
+#include <string.h>
+
+#define DIGITS_MOST 7         /* 5040 permutations */
+
+struct digits {
+	struct orders_graph *graph;
+	struct orders_kernel *kernel;
+	const struct plan *first;         /* the heuristic's */
+	int latency, interval;
+	int64_t *words;           /* [operands]: taken from memory under the first plan */
+	int count;
+	struct plan_part digit[ORDER_LOOPS];
+	struct plan_part part[ORDER_LOOPS];       /* of the permutation */
+	int turned;               /* digits of one loop that stand in another order than counting: at most once */
+	VEC(struct orders_option) options;
+};
+
+int orders_row(struct arena *arena, struct orders_list *list, const struct order *order)
+{
+	for (size_t i = 0; i < list->order.count; i++)
+		if (order_same(&list->order.data[i], order))
+			return (int)i;
+	VEC_PUSH(arena, &list->order, *order);
+	return (int)list->order.count - 1;
+}
+
+/* Words popped: once a point of the loops down to the innermost one that the operand uses. */
+static int64_t words_taken(const struct kernel *kernel, const struct plan *plan, int operand)
+{
+	const struct access *access = &kernel->operand[operand];
+	bool late = kernel_is_post_operand(kernel, operand);
+	int64_t words = 1, all = 1;
+	for (int i = 0; i < plan->parts - (plan->lanes > 1) - (plan->rows > 1); i++) {
+		if (late && kernel->loop[plan->part[i].source].reduction)
+			continue;
+		all *= plan->part[i].trip;
+		words = access->stride[plan->part[i].source] && plan->part[i].trip > 1 ? all : words;
+	}
+	return words;
+}
+
+static bool reduces(const struct kernel *kernel, const struct plan *plan, int part)
+{
+	return kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1 && !plan_is_lane(plan, part) && !plan_is_row(plan, part);
+}
+
+static int outermost_reduction(const struct kernel *kernel, const struct plan *plan)
+{
+	for (int i = 0; i < plan->parts; i++)
+		if (reduces(kernel, plan, i))
+			return i;
+	return plan->parts;
+}
+
+static int64_t accumulator_bytes(const struct kernel *kernel, const struct plan *plan)
+{
+	int outermost = outermost_reduction(kernel, plan);
+	int64_t sums = outermost < plan->parts;
+	for (int i = outermost + 1; i < plan->parts; i++)
+		sums *= kernel->loop[plan->part[i].source].reduction ? 1 : plan->part[i].trip;
+	return sums * ((type_bits(kernel->type) + 7) / 8);
+}
+
+static int64_t lag_of(const struct kernel *kernel, const struct plan *plan, int operand)
+{
+	int64_t blocks = 1;
+	int outermost = outermost_reduction(kernel, plan);
+	for (int i = 0; i < outermost; i++)
+		blocks *= kernel->operand[operand].stride[plan->part[i].source] ? plan->part[i].trip : 1;
+	return outermost < plan->parts ? ORDERS_WHOLE / blocks : 0;
+}
+
+static struct orders_option option_of(struct digits *d, const struct plan *plan)
+{
+	struct orders_graph *graph = d->graph;
+	const struct kernel *kernel = d->kernel->op->kernel;
+	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan)};
+	option.operand = ARENA_ARRAY(graph->arena, int, d->kernel->operands + 1);
+	option.lag = ARENA_ARRAY(graph->arena, int64_t, d->kernel->operands + 1);
+	for (int j = 0; j < d->kernel->operands; j++) {
+		option.operand[j] = -1;
+		if (d->kernel->source[j] < 0)
+			continue;
+		struct order order = order_of_port(kernel, plan, j);
+		option.operand[j] = orders_row(graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
+		option.lag[j] = lag_of(kernel, plan, j);
+	}
+	struct order order = order_of_port(kernel, plan, -1);
+	option.result = orders_row(graph->arena, &graph->value[d->kernel->value].written, &order);
+	return option;
+}
+
+static bool same_option(const struct digits *d, const struct orders_option *left, const struct orders_option *right)
+{
+	size_t ports = (size_t)d->kernel->operands;
+	return left->result == right->result && left->accumulators == right->accumulators && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
+	       !memcmp(left->lag, right->lag, ports * sizeof *left->lag);
+}
+
+static void add_option(struct digits *d, const struct plan *plan)
+{
+	struct orders_option option = option_of(d, plan);
+	for (size_t i = 0; i < d->options.count; i++)
+		if (same_option(d, &d->options.data[i], &option))
+			return;
+	option.plan.part = arena_copy(d->graph->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	VEC_PUSH(d->graph->arena, &d->options, option);
+}
+
+static bool is_allowed(const struct digits *d, const struct plan *plan)
+{
+	const struct kernel *kernel = d->kernel->op->kernel;
+	if (kernel_has_reduction(kernel) && plan_interval(kernel, plan, d->latency) > d->interval)
+		return false;
+	for (int j = 0; j < d->kernel->operands; j++)
+		if (d->kernel->source[j] < 0 && words_taken(kernel, plan, j) > d->words[j])
+			return false;
+	return true;
+}
+
+/* Digits of one loop that stand next to each other in their own order are one loop again. */
+static struct plan joined(const struct digits *d, const struct plan_part *order, struct plan_part *part)
+{
+	struct plan plan = {.part = part, .lanes = d->first->lanes, .rows = d->first->rows, .padded = d->first->padded};
+	for (int i = 0; i < d->count; i++) {
+		struct plan_part *last = plan.parts ? &part[plan.parts - 1] : NULL;
+		if (last && last->source == order[i].source && last->step == order[i].trip * order[i].step)
+			*last = (struct plan_part){last->source, last->trip * order[i].trip, order[i].step};
+		else
+			part[plan.parts++] = order[i];
+	}
+	if (plan.lanes > 1)
+		part[plan.parts++] = d->first->part[d->first->parts - 1];
+	return plan;
+}
+
+/* Outer digits of its own loop that digit i would stand outside of. */
+static int overtaken(const struct digits *d, int placed, int i)
+{
+	int count = 0;
+	bool may_turn = d->kernel->op->kernel->loop[d->part[i].source].reduction;
+	for (int e = placed; e < i; e++)
+		count += d->part[e].source == d->part[i].source ? may_turn ? 1 : 2 : 0;
+	return count;
+}
+
+static void permute(struct digits *d, int placed)
+{
+	if (placed == d->count) {
+		struct plan_part part[ORDER_LOOPS];
+		struct plan plan = joined(d, d->part, part);
+		if (is_allowed(d, &plan))
+			add_option(d, &plan);
+		return;
+	}
+	for (int i = placed; i < d->count; i++) {         /* rotations keep what is not placed in its own order */
+		struct plan_part next = d->part[i];
+		int turned = overtaken(d, placed, i);
+		if (turned > 1 - d->turned)
+			continue;
+		d->turned += turned;
+		memmove(&d->part[placed + 1], &d->part[placed], sizeof next * (size_t)(i - placed));
+		d->part[placed] = next;
+		permute(d, placed + 1);
+		memmove(&d->part[placed], &d->part[placed + 1], sizeof next * (size_t)(i - placed));
+		d->part[i] = next;
+		d->turned -= turned;
+	}
+}
+
+static void add_digit(struct digits *d, int source, int64_t trip, int64_t step)
+{
+	if (trip > 1)
+		d->digit[d->count++] = (struct plan_part){source, trip, step};
+}
+
+static int trips_of_splits(const struct orders_splits *splits, int loops)
+{
+	int digits = 0;
+	for (int l = 0; l < loops; l++)
+		digits += splits[l].count + 1;
+	return digits;
+}
+
+/* false: more loops than an order has. */
+static bool find_digits(struct digits *d, const struct orders_splits *splits)
+{
+	const struct kernel *kernel = d->kernel->op->kernel;
+	int lane = d->first->lanes > 1 ? d->first->part[d->first->parts - 1].source : -1;
+	if (trips_of_splits(splits, kernel->loops) + 1 >= ORDER_LOOPS)
+		return false;
+	for (int l = 0; l < kernel->loops; l++) {
+		int64_t extent = kernel->loop[l].extent, least = l == lane ? d->first->lanes : 1, above = extent;
+		for (int s = splits[l].count - 1; s >= 0; s--) {
+			add_digit(d, l, above / splits[l].at[s], splits[l].at[s]);
+			above = splits[l].at[s];
+		}
+		add_digit(d, l, above / least, least);
+	}
+	return true;
+}
+
+void orders_options(struct orders_graph *graph, int number, const struct platform *platform, const struct plan *first, const struct orders_splits *splits)
+{
+	struct digits d = {.graph = graph, .kernel = &graph->kernel[number], .first = first};
+	const struct kernel *kernel = d.kernel->op->kernel;
+	d.latency = kernel_has_reduction(kernel) ? plan_chain_latency(platform, graph->arena, kernel) : 1;
+	d.interval = kernel_has_reduction(kernel) ? plan_interval(kernel, first, d.latency) : 1;
+	d.words = ARENA_ARRAY(graph->arena, int64_t, d.kernel->operands + 1);
+	for (int j = 0; j < d.kernel->operands; j++)
+		d.words[j] = words_taken(kernel, first, j);
+	add_option(&d, first);
+	if (!first->padded && first->rows <= 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= DIGITS_MOST) {
+		memcpy(d.part, d.digit, sizeof d.part);
+		permute(&d, 0);
+	}
+	d.kernel->options = (int)d.options.count;
+	d.kernel->option = d.options.data;
+}
