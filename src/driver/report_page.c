@@ -38,6 +38,7 @@ static void add_model(const struct report *report, struct text *out)
 		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
 	if (report_samples(report))
 		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", report_samples(report), (long long)report->flow.sample_cycles);
+	text_add(out, ",\"predicted\":%s", report->predicted ? "true" : "false");
 	text_add(out, ",\"iterations\":%lld", (long long)report->flow.events);
 	if (report->deadlock) {
 		text_add(out, ",\"deadlock\":");
