@@ -1,115 +1,22 @@
 /* The emitted C++ against the evaluator, bit for bit: it is compiled as a design's Makefile would, loaded, and started on packed buffers. */
 #include "design_case.h"
-#include "emit/emit.h"
-#include "model/image.h"
+#include "emitted.h"
 #include "random_convert.h"
 
-#include <dlfcn.h>
-
-#define PORTS_MOST 16
-
-static void write_text(const char *path, const struct text *text)
-{
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	assert_int_equal(fwrite(text->data, 1, text->size, file), text->size);
-	assert_int_equal(fclose(file), 0);
-}
-
-/* ---- buffers, as the module describes them */
-
-static struct segment segment_of(struct design_case *c, const struct attr *attr, const struct type *host, const struct type *word)
-{
-	const struct attr *conditions = attr_item(attr, "conditions");
-	int dims = attr_item(attr, "trips")->count;
-	int64_t *rows = ARENA_ARRAY(c->arena, int64_t, conditions->count * (dims + 1) + 1);
-	for (int i = 0; i < conditions->count; i++)
-		memcpy(rows + i * (dims + 1), conditions->items[i].value->integers, sizeof *rows * (size_t)(dims + 1));
-	return (struct segment){
-		.offset = attr_item(attr, "offset")->integer, .base = attr_item(attr, "base")->integer, .dims = dims,
-		.trip = attr_item(attr, "trips")->integers, .stride = attr_item(attr, "strides")->integers,
-		.conditions = conditions->count, .condition = rows,
-		.host_bytes = scalar_storage_bytes(type_scalar(host)), .image_bytes = scalar_storage_bytes(type_scalar(word)),
-		.halves = emit_bytes(word) < type_elements(word),
-	};
-}
-
-static void move_segments(struct design_case *c, const struct attr *buffer, void *image, const struct attr *entry, const struct tensor *tensor, bool pack)
-{
-	const struct attr *segments = attr_item(buffer, "segments");
-	for (int s = 0; s < segments->count; s++) {
-		const struct attr *attr = segments->items[s].value;
-		if (!text_same(attr_item(attr, "name")->text, attr_item(entry, "name")->text))
-			continue;
-		struct segment segment = segment_of(c, attr, tensor->type, attr_item(buffer, "word")->type);
-		if (pack)
-			segment_pack(&segment, tensor->data, image, 0, 0, segment_elements(&segment));
-		else
-			segment_unpack(&segment, image, tensor->data);
-	}
-}
-
-static void call(void *function, int ports, void **port)
-{
-	typedef void top(void *, void *, void *, void *, void *, void *, void *, void *);
-	assert_true(ports <= 8);
-	top *start;
-	memcpy(&start, &function, sizeof start);
-	start(port[0], port[1], port[2], port[3], port[4], port[5], port[6], port[7]);
-}
-
-static void *load(struct design_case *c, const char *flags)
+static void expect_same(struct design_case *c)
 {
 	struct text out = text_new(c->arena);
 	if (!emit_hls(c->module, "design", &out))
 		fail_msg("not emitted: %s", case_messages(c));
-	const char *source = text_format(c->arena, "%s/design.cpp", c->folder), *library = text_format(c->arena, "%s/design.so", c->folder);
-	write_text(source, &out);
-	if (getenv("STC_KEEP"))
-		write_text(getenv("STC_KEEP"), &out);
-	const char *command = text_format(c->arena, "g++ -std=c++17 %s -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -I" STC_SOURCE_DIR "/runtime/include -o %s %s", flags, library, source);
-	if (system(command))
+	void *library = emitted_load(c->arena, c->folder, &out, "-O2");
+	if (!library)
 		fail_msg("the emitted C++ is not accepted:\n%s", out.data);
-	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	if (!handle)
-		fail_msg("%s", dlerror());
-	return handle;
-}
-
-/* Inputs of role state are left out: their rows are tested where there is a runtime. */
-static void expect_same(struct design_case *c)
-{
-	const struct op *main = module_main(c->module);
-	const struct attr *buffers = attr_get(main, "stream.buffers"), *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
-	void *image[PORTS_MOST] = {0}, *port[PORTS_MOST] = {0}, *handle = load(c, "-O2"), *function = dlsym(handle, "design");
-	assert_non_null(function);
 	if (!eval_module(c->module, c->arena, c->inputs, c->input, c->result))
 		fail_msg("not evaluated: %s", case_messages(c));
-	for (int b = 0; b < buffers->count; b++) {
-		const struct attr *buffer = buffers->items[b].value;
-		image[b] = arena_alloc(c->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
-		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
-		for (int i = 0; i < c->inputs; i++)
-			move_segments(c, buffer, image[b], inputs->items[i].value, &c->input[i], true);
-		for (int p = 0; p < emit_ports(c->module); p++)
-			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
-				port[p] = image[b];
-	}
-	call(function, emit_ports(c->module), port);
-	const char *(*region_error)(void);
-	void *symbol = dlsym(handle, "st_region_error");
-	memcpy(&region_error, &symbol, sizeof region_error);
-	if (region_error())
-		fail_msg("%s", region_error());
-	for (int r = 0; r < c->results; r++) {
-		size_t bytes = tensor_bytes(c->result[r].type);
-		struct tensor got = {.type = c->result[r].type, .data = arena_alloc(c->arena, bytes)};
-		for (int b = 0; b < buffers->count; b++)
-			move_segments(c, buffers->items[b].value, image[b], outputs->items[r].value, &got, false);
-		if (memcmp(got.data, c->result[r].data, bytes))
-			fail_msg("result %d differs", r);
-	}
-	dlclose(handle);
+	const char *wrong = emitted_run(&(struct emitted){c->arena, c->module, c->inputs, c->results, c->input, c->result}, library, "design");
+	if (wrong)
+		fail_msg("%s", wrong);
+	dlclose(library);
 }
 
 static void check(const char *text)

@@ -1,0 +1,152 @@
+/* Shared by the tests that run emitted C++: it is compiled as a design's Makefile would, loaded, started on packed buffers, and compared with results bit for bit. */
+#ifndef EMITTED_H
+#define EMITTED_H
+#include "emit/emit.h"
+#include "model/image.h"
+#include "sim/eval.h"
+#include "sim/scalar.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORTS_MOST 32
+
+/* A module of hardware level, its inputs, and the results that are expected. */
+struct emitted {
+	struct arena *arena;
+	struct module *module;
+	int inputs, results;
+	const struct tensor *input, *result;
+};
+
+static inline bool emitted_write(const char *path, const struct text *text)
+{
+	FILE *file = fopen(path, "w");
+	bool written = file && fwrite(text->data, 1, text->size, file) == text->size;
+	return file && !fclose(file) && written;
+}
+
+/* NULL: not accepted; g++ has said why. */
+static inline void *emitted_load(struct arena *arena, const char *folder, const struct text *source, const char *flags)
+{
+	const char *path = text_format(arena, "%s/design.cpp", folder), *library = text_format(arena, "%s/design.so", folder);
+	const char *command = text_format(arena, "g++ -std=c++17 %s -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -I" STC_SOURCE_DIR
+					  "/runtime/include -o %s %s", flags, library, path);
+	if (getenv("STC_KEEP"))
+		emitted_write(getenv("STC_KEEP"), source);
+	return emitted_write(path, source) && !system(command) ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+/* ---- buffers, as the module describes them */
+
+static inline struct segment emitted_segment(struct arena *arena, const struct attr *attr, const struct type *host, const struct type *word)
+{
+	const struct attr *conditions = attr_item(attr, "conditions");
+	int dims = attr_item(attr, "trips")->count;
+	int64_t *rows = ARENA_ARRAY(arena, int64_t, conditions->count * (dims + 1) + 1);
+	for (int i = 0; i < conditions->count; i++)
+		memcpy(rows + i * (dims + 1), conditions->items[i].value->integers, sizeof *rows * (size_t)(dims + 1));
+	return (struct segment){
+		.offset = attr_item(attr, "offset")->integer, .base = attr_item(attr, "base")->integer, .dims = dims,
+		.trip = attr_item(attr, "trips")->integers, .stride = attr_item(attr, "strides")->integers,
+		.conditions = conditions->count, .condition = rows,
+		.host_bytes = scalar_storage_bytes(type_scalar(host)), .image_bytes = scalar_storage_bytes(type_scalar(word)),
+		.halves = emit_bytes(word) < type_elements(word),
+	};
+}
+
+/* The tensor of that name into the buffer's image, or back. */
+static inline void emitted_move(struct arena *arena, const struct attr *buffer, void *image, const char *name, const struct tensor *tensor, bool pack)
+{
+	const struct attr *segments = attr_item(buffer, "segments");
+	for (int s = 0; s < segments->count; s++) {
+		const struct attr *attr = segments->items[s].value;
+		if (!text_same(attr_item(attr, "name")->text, name))
+			continue;
+		struct segment segment = emitted_segment(arena, attr, tensor->type, attr_item(buffer, "word")->type);
+		if (pack)
+			segment_pack(&segment, tensor->data, image, 0, 0, segment_elements(&segment));
+		else
+			segment_unpack(&segment, image, tensor->data);
+	}
+}
+
+static inline void emitted_call(void *function, void **p)
+{
+	typedef void top(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
+			 void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
+	top *start;                                /* takes the first of these */
+	memcpy(&start, &function, sizeof start);
+	start(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15],
+	      p[16], p[17], p[18], p[19], p[20], p[21], p[22], p[23], p[24], p[25], p[26], p[27], p[28], p[29], p[30], p[31]);
+}
+
+static inline int emitted_input(const struct emitted *e, const char *name)
+{
+	const struct attr *inputs = attr_get(module_main(e->module), "stream.inputs");
+	for (int i = 0; i < e->inputs; i++)
+		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+			return i;
+	return -1;
+}
+
+/* What tensor an output's name stands for: the result, or the whole state with the result as one row of it. */
+static inline struct tensor emitted_expected(const struct emitted *e, int r)
+{
+	const struct attr *entry = attr_get(module_main(e->module), "stream.outputs")->items[r].value;
+	if (!text_same(attr_item(entry, "role")->text, "state"))
+		return e->result[r];
+	const struct tensor *before = &e->input[emitted_input(e, attr_item(entry, "name")->text)], *row = &e->result[r];
+	const struct tensor *position = &e->input[emitted_input(e, attr_item(entry, "at")->text)];
+	struct tensor whole = {before->type, arena_copy(e->arena, before->data, tensor_bytes(before->type))};
+	int64_t axis = attr_item(entry, "axis")->integer, outer = 1, inner = scalar_storage_bytes(type_scalar(whole.type)), at;
+	memcpy(&at, position->data, sizeof at);
+	for (int d = 0; d < whole.type->rank; d++) {
+		outer *= d < axis ? whole.type->shape[d] : 1;
+		inner *= d > axis ? whole.type->shape[d] : 1;
+	}
+	size_t bytes = (size_t)(row->type->shape[axis] * inner);
+	for (int64_t o = 0; o < outer; o++)
+		memcpy((char *)whole.data + (o * whole.type->shape[axis] + at) * inner, (char *)row->data + o * (int64_t)bytes, bytes);
+	return whole;
+}
+
+/* NULL: the function `name` of the library gives the expected results.  Else what is wrong. */
+static inline const char *emitted_run(const struct emitted *e, void *library, const char *name)
+{
+	const struct op *main = module_main(e->module);
+	const struct attr *buffers = attr_get(main, "stream.buffers"), *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
+	void *port[PORTS_MOST] = {0}, *function = dlsym(library, name), **image = ARENA_ARRAY(e->arena, void *, buffers->count + 1);
+	if (!function || emit_ports(e->module) > PORTS_MOST)
+		return "there is no such function, or it has too many ports";
+	for (int b = 0; b < buffers->count; b++) {
+		const struct attr *buffer = buffers->items[b].value;
+		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
+		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
+		for (int i = 0; i < e->inputs; i++)
+			emitted_move(e->arena, buffer, image[b], attr_item(inputs->items[i].value, "name")->text, &e->input[i], true);
+		for (int p = 0; p < emit_ports(e->module); p++)
+			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
+				port[p] = image[b];
+	}
+	emitted_call(function, port);
+	const char *(*region_error)(void);
+	void *symbol = dlsym(library, "st_region_error");
+	memcpy(&region_error, &symbol, sizeof region_error);
+	if (region_error())
+		return text_format(e->arena, "%s", region_error());
+	for (int r = 0; r < e->results; r++) {
+		struct tensor expected = emitted_expected(e, r);
+		size_t bytes = tensor_bytes(expected.type);
+		struct tensor got = {.type = expected.type, .data = arena_alloc(e->arena, bytes)};
+		for (int b = 0; b < buffers->count; b++)
+			emitted_move(e->arena, buffers->items[b].value, image[b], attr_item(outputs->items[r].value, "name")->text, &got, false);
+		if (memcmp(got.data, expected.data, bytes))
+			return text_format(e->arena, "result %d differs", r);
+	}
+	return NULL;
+}
+
+#endif
