@@ -281,7 +281,8 @@ void lower_gather(struct design *design, const struct op *op)
 	process_layers(&p);
 	int opened = process_nest(&p, 2, trip, 1, counter);
 	struct value *row = make_take(&p, counter[1] ? make_equal(&p, counter[1], 0) : NULL, rows);
-	struct value *address[2] = {make_clamped(&p, row, attr_integer_or(op, "limit", 1)), counter[1]};
+	int64_t limit = attr_integer_or(op, "limit", 1);
+	struct value *address[2] = {limit > 1 ? make_clamped(&p, row, limit) : NULL, counter[1]};
 	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));

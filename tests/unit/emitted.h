@@ -28,10 +28,10 @@ static inline bool emitted_write(const char *path, const struct text *text)
 	return file && !fclose(file) && written;
 }
 
-/* NULL: not accepted; g++ has said why. */
-static inline void *emitted_load(struct arena *arena, const char *folder, const struct text *source, const char *flags)
+/* NULL: not accepted; g++ has said why.  A library is not unloaded where it has unique symbols: each wants a name of its own. */
+static inline void *emitted_load(struct arena *arena, const char *folder, const char *name, const struct text *source, const char *flags)
 {
-	const char *path = text_format(arena, "%s/design.cpp", folder), *library = text_format(arena, "%s/design.so", folder);
+	const char *path = text_format(arena, "%s/%s.cpp", folder, name), *library = text_format(arena, "%s/%s.so", folder, name);
 	const char *command = text_format(arena, "g++ -std=c++17 %s -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -shared -fPIC -I" STC_SOURCE_DIR
 					  "/runtime/include -o %s %s", flags, library, path);
 	if (getenv("STC_KEEP"))
@@ -77,9 +77,9 @@ static inline void emitted_call(void *function, void **p)
 {
 	typedef void top(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
 			 void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
-	top *start;                                /* takes the first of these */
-	memcpy(&start, &function, sizeof start);
-	start(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15],
+	top *entry;                                /* takes the first of these */
+	memcpy(&entry, &function, sizeof entry);
+	entry(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15],
 	      p[16], p[17], p[18], p[19], p[20], p[21], p[22], p[23], p[24], p[25], p[26], p[27], p[28], p[29], p[30], p[31]);
 }
 
@@ -90,6 +90,15 @@ static inline int emitted_input(const struct emitted *e, const char *name)
 		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
 			return i;
 	return -1;
+}
+
+/* Constants stand behind the inputs and have their numbers in the module. */
+static inline struct tensor emitted_constant(const struct emitted *e, const struct attr *value)
+{
+	struct tensor tensor = {value->type, arena_alloc(e->arena, tensor_bytes(value->type))};
+	for (size_t at = 0; at < tensor_bytes(value->type); at += value->bytes)
+		memcpy((char *)tensor.data + at, value->data, value->bytes);
+	return tensor;
 }
 
 /* What tensor an output's name stands for: the result, or the whole state with the result as one row of it. */
@@ -125,8 +134,10 @@ static inline const char *emitted_run(const struct emitted *e, void *library, co
 		const struct attr *buffer = buffers->items[b].value;
 		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
 		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
-		for (int i = 0; i < e->inputs; i++)
-			emitted_move(e->arena, buffer, image[b], attr_item(inputs->items[i].value, "name")->text, &e->input[i], true);
+		for (int i = 0; i < inputs->count; i++) {
+			struct tensor tensor = i < e->inputs ? e->input[i] : emitted_constant(e, attr_item(inputs->items[i].value, "value"));
+			emitted_move(e->arena, buffer, image[b], attr_item(inputs->items[i].value, "name")->text, &tensor, true);
+		}
 		for (int p = 0; p < emit_ports(e->module); p++)
 			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
 				port[p] = image[b];

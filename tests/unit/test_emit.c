@@ -8,7 +8,7 @@ static void expect_same(struct design_case *c)
 	struct text out = text_new(c->arena);
 	if (!emit_hls(c->module, "design", &out))
 		fail_msg("not emitted: %s", case_messages(c));
-	void *library = emitted_load(c->arena, c->folder, &out, "-O2");
+	void *library = emitted_load(c->arena, c->folder, "design", &out, "-O2");
 	if (!library)
 		fail_msg("the emitted C++ is not accepted:\n%s", out.data);
 	if (!eval_module(c->module, c->arena, c->inputs, c->input, c->result))

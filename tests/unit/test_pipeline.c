@@ -1,225 +1,11 @@
 /* Random graphs and models through every pass: each module is valid, its text reads back to itself, and its values are those of before the pass, exactly or
  * within what the pass's numeric class allows.  At hardware level the evaluator's channels are bounded, so a deadlock fails too.
  *
- * STC_RANDOM_GRAPHS: how many seeds (default 100); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_KEEP names a file
- * that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed;
- * STC_RANDOM_VALUES a folder that is given the graph, its inputs and the results at hardware level (graph.mlir, in.NAME.npy, out.NAME.npy). */
-#include "base/data.h"
-#include "base/npy.h"
-#include "driver/passes.h"
-#include "frontend/import.h"
-#include "model/platform.h"
-#include "sim/eval.h"
-#include "random_model.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+ * STC_RANDOM_GRAPHS: how many seeds (default 100); STC_RANDOM_FIRST: the first seed; with both, one seed can be run again.  STC_RANDOM_VALUES a folder that is given the graph, its inputs and the results at hardware level (graph.mlir, in.NAME.npy, out.NAME.npy). */
+#include "trial.h"
 
 #define GRAPHS 100
 #define GRAPHS_LONG 1200          /* where STC_TEST_MODE is long */
-#define TOLERANCE 1e-5            /* of the largest element, for passes that reorder sums */
-#define PERTURBATION 0x1p-21f    /* what ill-conditioned graphs do with this much of noise in the inputs … */
-#define CONDITION 16              /* … times this is allowed too */
-
-struct trial {
-	uint64_t seed;
-	struct arena *arena;
-	struct guard guard;
-	struct diag diag;
-	struct module *module;
-	struct text source;
-	const char *stage, *failure;
-	int inputs, results;
-	struct tensor *input, *shaken;            /* of the function as imported; the same with noise */
-	struct tensor *start, *shaken_start;      /* results as imported */
-	struct tensor *before;                    /* results before the pass */
-	bool refused;
-};
-
-static int64_t number_from(const char *variable, int64_t otherwise)
-{
-	const char *text = getenv(variable);
-	return text && *text ? strtoll(text, NULL, 10) : otherwise;
-}
-
-static bool broken(struct trial *t, const char *format, ...)
-{
-	va_list arguments;
-	struct text text = text_new(t->arena);
-	va_start(arguments, format);
-	text_add_arguments(&text, format, arguments);
-	va_end(arguments);
-	t->failure = text.data;
-	return false;
-}
-
-static const char *first_message(const struct trial *t)
-{
-	return t->diag.count ? t->diag.entry[0].message : "no message";
-}
-
-static uint64_t next_number(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return *state >> 33;
-}
-
-static void make_inputs(struct trial *t)
-{
-	const struct block *body = module_main(t->module)->region[0];
-	uint64_t state = t->seed;
-	t->inputs = body->arguments;
-	t->input = ARENA_ARRAY(t->arena, struct tensor, t->inputs + 1);
-	t->shaken = ARENA_ARRAY(t->arena, struct tensor, t->inputs + 1);
-	for (int i = 0; i < t->inputs; i++) {
-		const struct type *type = body->argument[i]->type;
-		t->input[i] = t->shaken[i] = (struct tensor){type, arena_alloc(t->arena, tensor_bytes(type))};
-		if (type_is_real(type->element))
-			t->shaken[i].data = arena_alloc(t->arena, tensor_bytes(type));
-		for (int64_t k = 0; k < type_elements(type); k++) {
-			if (!type_is_real(type->element)) {
-				((int64_t *)t->input[i].data)[k] = (int64_t)(next_number(&state) % 3);
-				continue;
-			}
-			float number = (float)((int)(next_number(&state) % 2001) - 900) / 1000.0f;
-			((float *)t->input[i].data)[k] = number;
-			((float *)t->shaken[i].data)[k] = number * (1 + (float)((int)(next_number(&state) % 3) - 1) * PERTURBATION);
-		}
-	}
-}
-
-/* Main's inputs below tensor level: those of the source function, then constants, whose numbers the module has. */
-static struct tensor *inputs_now(struct trial *t, const struct tensor *given)
-{
-	int count = eval_inputs(t->module);
-	struct tensor *input = ARENA_ARRAY(t->arena, struct tensor, count + 1);
-	const struct attr *list = attr_get(module_main(t->module), "stream.inputs");
-	for (int i = 0; i < count; i++) {
-		if (i < t->inputs) {
-			input[i] = given[i];
-			continue;
-		}
-		const struct attr *value = attr_item(list->items[i].value, "value");
-		input[i] = (struct tensor){value->type, arena_alloc(t->arena, tensor_bytes(value->type))};
-		for (size_t at = 0; at < tensor_bytes(value->type); at += value->bytes)
-			memcpy((char *)input[i].data + at, value->data, value->bytes);
-	}
-	return input;
-}
-
-static struct tensor *evaluate(struct trial *t, const struct tensor *given)
-{
-	struct tensor *result = ARENA_ARRAY(t->arena, struct tensor, eval_results(t->module) + 1);
-	bool done = eval_module(t->module, t->arena, eval_inputs(t->module), inputs_now(t, given), result);
-	if (!done)
-		broken(t, "it cannot be evaluated: %s", first_message(t));
-	return done ? result : NULL;
-}
-
-struct distance {
-	double most, scale;
-};
-
-static struct distance distance(const struct tensor *left, const struct tensor *right)
-{
-	struct distance d = {0, 0};
-	for (int64_t i = 0; i < type_elements(left->type); i++) {
-		double a = (double)((const float *)left->data)[i], b = (double)((const float *)right->data)[i];
-		double apart = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b);
-		d.most = apart <= d.most ? d.most : isnan(apart) ? INFINITY : apart;
-		d.scale = isfinite(a) ? fmax(d.scale, fabs(a)) : d.scale;
-	}
-	return d;
-}
-
-static bool compare(struct trial *t, int result, const struct tensor *after, enum numeric_class numeric)
-{
-	const struct tensor *before = &t->before[result];
-	size_t bytes = tensor_bytes(before->type);
-	if (tensor_bytes(after->type) != bytes)
-		return broken(t, "result %d changed its size", result);
-	if (!memcmp(before->data, after->data, bytes))
-		return true;
-	if (!type_is_real(type_scalar(before->type)))
-		return broken(t, "result %d has other integers", result);
-	struct distance moved = distance(before, after), noise = distance(&t->start[result], &t->shaken_start[result]);
-	double allowed = numeric == NUMERIC_EXACT ? 0 : TOLERANCE * moved.scale + CONDITION * noise.most;
-	return moved.most <= allowed || broken(t, "result %d is off by %.3g where %.3g is allowed (its largest element: %.3g)", result, moved.most, allowed, moved.scale);
-}
-
-static bool check_values(struct trial *t, enum numeric_class numeric)
-{
-	if (eval_results(t->module) != t->results)
-		return broken(t, "%d results became %d", t->results, eval_results(t->module));
-	struct tensor *after = evaluate(t, t->input);
-	for (int r = 0; after && r < t->results; r++)
-		if (!compare(t, r, &after[r], numeric))
-			return false;
-	t->before = after;
-	return after;
-}
-
-static bool check_text(struct trial *t)
-{
-	struct text first = text_new(t->arena), second = text_new(t->arena);
-	ir_print(t->module, &first);
-	struct module *again = import_mlir(t->arena, &t->guard, &t->diag, "dump", first.data, first.size);
-	if (!again)
-		return broken(t, "its text cannot be read back: line %d: %s", t->diag.entry[0].location.line, first_message(t));
-	ir_print(again, &second);
-	return (first.size == second.size && !memcmp(first.data, second.data, first.size)) || broken(t, "print, read, print differ");
-}
-
-/* What a model may ask for that is not supported, by part of its message. */
-static bool is_refusal(const struct trial *t)
-{
-	static const char *const known[] = {"a gather from a tensor that a kernel computes", "a gather whose rows are not contiguous", "which no kernel reads", "memory ports,"};
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (t->diag.count && strstr(t->diag.entry[0].message, known[i]))
-			return true;
-	return false;
-}
-
-static bool run_pass(struct trial *t, struct pass_context *context, const struct pass *pass)
-{
-	t->stage = t->guard.stage = pass->name;
-	if (!pass->run(context, t->module)) {
-		t->refused = is_refusal(t);
-		return broken(t, "the pass refuses it: %s", first_message(t));
-	}
-	if (t->diag.count || !ir_verify(t->module))
-		return broken(t, "the verifier refuses it: %s", first_message(t));
-	if (t->module->level != pass->produced)
-		return broken(t, "it left level %s", level_name(t->module->level));
-	return check_text(t) && check_values(t, pass->numeric);
-}
-
-static bool start(struct trial *t)
-{
-	t->stage = t->guard.stage = "import";
-	t->module = import_mlir(t->arena, &t->guard, &t->diag, "graph", t->source.data, t->source.size);
-	if (!t->module || !ir_verify(t->module))
-		return broken(t, "%s", first_message(t));
-	make_inputs(t);
-	t->results = eval_results(t->module);
-	t->start = evaluate(t, t->input);
-	t->shaken_start = evaluate(t, t->shaken);
-	t->before = t->start;
-	return t->start && t->shaken_start;
-}
-
-static void write_bytes(const char *path, const void *data, size_t size)
-{
-	FILE *file = fopen(path, "wb");
-	assert_non_null(file);
-	assert_int_equal(fwrite(data, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
-}
 
 static void write_tensor(struct trial *t, const char *kind, const struct attr *entry, const struct tensor *tensor)
 {
@@ -230,11 +16,11 @@ static void write_tensor(struct trial *t, const char *kind, const struct attr *e
 }
 
 /* For tests that run the emitted design on the same numbers. */
-static void write_values(struct trial *t)
+static bool write_values(struct trial *t)
 {
 	const char *folder = getenv("STC_RANDOM_VALUES");
 	if (!folder)
-		return;
+		return true;
 	const struct op *main = module_main(t->module);
 	const struct attr *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
 	write_bytes(text_format(t->arena, "%s/graph.mlir", folder), t->source.data, t->source.size);
@@ -242,63 +28,7 @@ static void write_values(struct trial *t)
 		write_tensor(t, "in", inputs->items[i].value, &t->input[i]);
 	for (int r = 0; r < t->results; r++)
 		write_tensor(t, "out", outputs->items[r].value, &t->before[r]);
-}
-
-static bool run_all(struct trial *t, const struct platform *platform)
-{
-	struct pass_context context = {.platform = platform};
-	bool fine = start(t);
-	for (int p = 0; fine && p < pass_count; p++)
-		fine = run_pass(t, &context, &passes[p]);
-	if (fine)
-		write_values(t);
-	return fine;
-}
-
-static void keep(const struct trial *t)
-{
-	const char *path = getenv("STC_RANDOM_KEEP");
-	if (path && *path)
-		write_bytes(path, t->source.data, t->source.size);
-}
-
-/* Odd seeds: tensors and views; even seeds: models.  STC_RANDOM_FILE: that file, whatever the seed. */
-static void write_source(struct trial *t)
-{
-	const char *path = getenv("STC_RANDOM_FILE"), *reason;
-	size_t size;
-	t->source = text_new(t->arena);
-	if (path) {
-		const char *data = file_read(t->arena, path, &size, &reason);
-		assert_non_null(data);
-		text_add_bytes(&t->source, data, size);
-	} else if (t->seed % 2)
-		random_graph(t->seed, 3 + (int)(t->seed % 17), &t->source);
-	else
-		random_model(t->seed, 2 + (int)(t->seed % 9), &t->source);
-}
-
-static bool run_seed(uint64_t seed, bool *refused)
-{
-	struct trial *t = calloc(1, sizeof *t);
-	t->seed = seed;
-	t->arena = arena_new(&t->guard);
-	t->diag.arena = t->arena;
-	write_source(t);
-	volatile bool fine = false;
-	if (setjmp(t->guard.leave))
-		broken(t, "%s", t->guard.message);
-	else
-		fine = run_all(t, platform_load(t->arena, &t->diag, "u55c"));
-	*refused = t->refused;
-	if (!fine && !t->refused) {
-		print_message("seed %llu: %s: %s\n", (unsigned long long)seed, t->stage, t->failure);
-		keep(t);
-	}
-	fine = fine || t->refused;
-	arena_free(t->arena);
-	free(t);
-	return fine;
+	return true;
 }
 
 static void test_random_graphs(void **state)
@@ -308,9 +38,14 @@ static void test_random_graphs(void **state)
 	int64_t count = number_from("STC_RANDOM_GRAPHS", text_same(mode, "long") ? GRAPHS_LONG : GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
 	int64_t failures = 0, refusals = 0;
 	for (int64_t i = 0; i < count; i++) {
-		bool refused;
-		failures += !run_seed((uint64_t)(first + i), &refused);
-		refusals += refused;
+		struct trial *t = trial_new((uint64_t)(first + i));
+		if (!trial_run(t, true, write_values)) {
+			refusals += t->refused;
+			failures += !t->refused;
+			if (!t->refused)
+				trial_report(t);
+		}
+		trial_free(t);
 	}
 	print_message("%lld graphs, %lld refused, %lld failures\n", (long long)count, (long long)refusals, (long long)failures);
 	assert_int_equal(failures, 0);

@@ -1,0 +1,109 @@
+/* Random graphs and models through the whole pipeline and the emitted C++, whose results are those of the evaluator at hardware level bit for bit.
+ * Many graphs stand in one C++ file, each in a namespace of its own, so that g++ is started a few times only.
+ *
+ * STC_RANDOM_GRAPHS: how many seeds; STC_RANDOM_FIRST: the first one. */
+#define _GNU_SOURCE           /* mkdtemp */
+#include "trial.h"
+#include "emitted.h"
+#include <unistd.h>
+
+#define GRAPHS 60
+#define GRAPHS_LONG 2000          /* where STC_TEST_MODE is long */
+#define GRAPHS_OF_FILE 20
+
+/* STC_EMITTED_FLAGS: other flags of g++. */
+static const char *flags(void)
+{
+	const char *text = getenv("STC_EMITTED_FLAGS");
+	return text ? text : "-O0";
+}
+
+static bool emit(struct trial *t)
+{
+	t->stage = t->guard.stage = "emit";
+	t->emitted = text_new(t->arena);
+	return emit_hls(t->module, text_format(t->arena, "graph%llu", (unsigned long long)t->seed), &t->emitted) || broken(t, "it has no spelling: %s", first_message(t));
+}
+
+/* What a file includes stands before all namespaces. */
+static void add_source(struct text *file, const struct trial *t)
+{
+	if (!file->size)
+		text_add(file, "#include \"hls_stream.h\"\n#include \"hls_vector.h\"\n#include \"hls_streamofblocks.h\"\n#include \"st_integer.h\"\n#include \"st_math.h\"\n#include \"st_narrow.h\"\n");
+	text_add(file, "namespace space%llu {\n", (unsigned long long)t->seed);
+	text_add_bytes(file, t->emitted.data, t->emitted.size);
+	text_add(file, "}\n");
+}
+
+static int run_file(struct arena *arena, const char *folder, const struct text *source, int count, struct trial **trial)
+{
+	int failures = 0;
+	void *library = emitted_load(arena, folder, text_format(arena, "from%llu", (unsigned long long)trial[0]->seed), source, flags());
+	if (!library)
+		fail_msg("the C++ of seeds %llu to %llu is not accepted", (unsigned long long)trial[0]->seed, (unsigned long long)trial[count - 1]->seed);
+	for (int i = 0; i < count; i++) {
+		struct trial *t = trial[i];
+		struct emitted emitted = {t->arena, t->module, eval_inputs(t->module), t->results, inputs_now(t, t->input), t->before};
+		const char *wrong = emitted_run(&emitted, library, text_format(t->arena, "graph%llu", (unsigned long long)t->seed));
+		if (wrong) {
+			broken(t, "the emitted C++: %s", wrong);
+			trial_report(t);
+			failures++;
+		}
+	}
+	dlclose(library);
+	return failures;
+}
+
+struct count {
+	int64_t refused, failed;
+};
+
+/* The graphs of one file, from `first` on. */
+static void run_seeds(const char *folder, int64_t first, int64_t seeds, struct count *count)
+{
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	struct text source = text_new(arena);
+	struct trial *trial[GRAPHS_OF_FILE];
+	int trials = 0;
+	for (int64_t i = 0; i < seeds; i++) {
+		struct trial *t = trial_new((uint64_t)(first + i));
+		if (trial_run(t, false, emit)) {
+			add_source(&source, t);
+			trial[trials++] = t;
+			continue;
+		}
+		count->refused += t->refused;
+		count->failed += !t->refused;
+		if (!t->refused)
+			trial_report(t);
+		trial_free(t);
+	}
+	count->failed += trials ? run_file(arena, folder, &source, trials, trial) : 0;
+	for (int i = 0; i < trials; i++)
+		trial_free(trial[i]);
+	arena_free(arena);
+}
+
+static void test_emitted_graphs(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/stc-test-XXXXXX", command[sizeof folder + 16];
+	int64_t count = number_from("STC_RANDOM_GRAPHS", text_same(getenv("STC_TEST_MODE"), "long") ? GRAPHS_LONG : GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
+	struct count counted = {0};
+	assert_non_null(mkdtemp(folder));
+	for (int64_t i = 0; i < count; i += GRAPHS_OF_FILE)
+		run_seeds(folder, first + i, count - i < GRAPHS_OF_FILE ? count - i : GRAPHS_OF_FILE, &counted);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+	print_message("%lld graphs, %lld refused, %lld failures\n", (long long)count, (long long)counted.refused, (long long)counted.failed);
+	assert_int_equal(counted.failed, 0);
+	assert_true(counted.refused <= count / 2 + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_emitted_graphs)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
