@@ -462,13 +462,9 @@ static void model_results(struct model *m, struct text *out, const char *body)
 	              "%s  return %s : %s\n}\n", types.data, body, values.data, plain.data);
 }
 
-/* Text of a model of up to `steps` parts. */
-static inline void random_model(uint64_t seed, int steps, struct text *out)
+/* Text of a model of up to `steps` parts of these kinds. */
+static inline void random_parts(uint64_t seed, int steps, size_t kinds, void (*const step[])(struct model *), struct text *out)
 {
-	static void (*const step[])(struct model *) = {
-		step_linear, step_linear, step_batched, step_softmax, step_norm, step_activation, step_convolution, step_embedding, step_ragged, step_layers, step_layers,
-		model_binary, model_binary, model_transpose, model_reshape, model_slice, model_concat, model_pad, model_insert, model_window, model_broadcast, model_reduce,
-	};
 	struct model m = {.graph = {.state = seed * 0x9E3779B97F4A7C15u + 1}, .arguments = text_new(out->arena)};
 	struct text body = text_new(out->arena);
 	text_add(&body, "%s", "");
@@ -484,10 +480,20 @@ static inline void random_model(uint64_t seed, int steps, struct text *out)
 		text_add(out, ", %%v%d: %s {stream.name = \"x%d\", stream.role = \"input\"}", i, shape_type(&m.graph, shape), i);
 	}
 	while (steps-- > 0 && m.graph.values < MODEL_VALUES)
-		step[graph_next(&m.graph, sizeof step / sizeof *step)](&m);
+		step[graph_next(&m.graph, kinds)](&m);
 	if (graph_next(&m.graph, 2))
 		model_head(&m);
 	text_add(out, "%s", m.arguments.data ? m.arguments.data : "");
 	model_results(&m, out, body.data);
+}
+
+/* Text of a model of up to `steps` parts. */
+static inline void random_model(uint64_t seed, int steps, struct text *out)
+{
+	static void (*const step[])(struct model *) = {
+		step_linear, step_linear, step_batched, step_softmax, step_norm, step_activation, step_convolution, step_embedding, step_ragged, step_layers, step_layers,
+		model_binary, model_binary, model_transpose, model_reshape, model_slice, model_concat, model_pad, model_insert, model_window, model_broadcast, model_reduce,
+	};
+	random_parts(seed, steps, sizeof step / sizeof *step, step, out);
 }
 #endif

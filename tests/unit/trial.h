@@ -8,7 +8,7 @@
 #include "frontend/import.h"
 #include "model/platform.h"
 #include "sim/eval.h"
-#include "random_model.h"
+#include "random_types.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -227,7 +227,7 @@ static inline void keep(const struct trial *t)
 		write_bytes(path, t->source.data, t->source.size);
 }
 
-/* Odd seeds: tensors and views; even seeds: models.  STC_RANDOM_FILE: that file, whatever the seed. */
+/* Odd seeds: tensors and views; even seeds: models, of several element types where 4 does not divide the seed.  STC_RANDOM_FILE: that file, whatever the seed. */
 static inline void write_source(struct trial *t)
 {
 	const char *path = getenv("STC_RANDOM_FILE"), *reason;
@@ -239,6 +239,8 @@ static inline void write_source(struct trial *t)
 		text_add_bytes(&t->source, data, size);
 	} else if (t->seed % 2)
 		random_graph(t->seed, 3 + (int)(t->seed % 17), &t->source);
+	else if (t->seed % 4)
+		random_types(t->seed, 2 + (int)(t->seed % 9), &t->source);
 	else
 		random_model(t->seed, 2 + (int)(t->seed % 9), &t->source);
 }
