@@ -1,4 +1,5 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "driver/quant_option.h"
 #include "driver/report.h"
 #include "driver/write_design.h"
 
@@ -104,7 +105,7 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
-	if (!load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
 		return false;
 	if (!run_passes(session, range.first, range.last))
 		return false;

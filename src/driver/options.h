@@ -12,6 +12,7 @@ struct options {
 	const char *second;       /* its second one */
 	const char *platform;     /* NULL: the default */
 	const char *weights;
+	const char *quant;
 	const char *output;
 	const char *dump_dir;
 	const char *from, *stop_after;    /* passes */

@@ -1,6 +1,7 @@
 /* Streamed: an image is made and written in chunks, so that memory does not grow with the model.  Packing and hashing of several images run side by side. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
+#include "driver/quantised_weight.h"
 #include "base/blake2.h"
 #include "emit/emit.h"
 #include "model/image.h"
@@ -18,7 +19,8 @@
 
 struct source {               /* a segment and what it is packed from */
 	struct segment segment;
-	const void *data;
+	const void *data;         /* NULL: `weight`, rounded */
+	const struct quantised_weight *weight;
 };
 
 struct image_file {
@@ -28,6 +30,7 @@ struct image_file {
 	bool halves;              /* two elements a byte */
 	VEC(struct source) sources;
 	int reason;               /* errno */
+	const char *weight;       /* the one that cannot be packed, if reason is EDOM */
 	char hash[65];
 };
 
@@ -36,6 +39,7 @@ struct packing {
 	struct module *module;
 	struct weights *weights;
 	struct arena *arena;
+	size_t most;              /* bytes of the largest weight that is rounded */
 	VEC(struct image_file) files;
 	atomic_size_t next;       /* file that a worker takes next */
 	atomic_bool failed;
@@ -44,6 +48,8 @@ struct packing {
 struct worker {
 	struct packing *packing;
 	char *chunk;
+	const struct quantised_weight *rounded;   /* the weight that was rounded last, and */
+	void *data;               /* room for the largest */
 };
 
 /* ---- what goes where */
@@ -96,12 +102,21 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 	for (int s = 0; s < segments->count; s++) {
 		const struct attr *segment = segments->items[s].value, *input = input_named(p->module, attr_item(segment, "name")->text);
 		int errors = p->module->diag->count;
-		const void *data = input && type_elements(attr_item(input, "type")->type) ? segment_data(p, segment, input) : NULL;
+		const void *data = input && !attr_item(input, "from") && type_elements(attr_item(input, "type")->type) ? segment_data(p, segment, input) : NULL;
 		if (p->module->diag->count > errors)
 			return false;
+		if (input && attr_item(input, "from") && p->weights) {
+			struct source rounded = {.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, &file)};
+			rounded.weight = quantised_weight_find(p->arena, p->module->diag, p->weights, attr_item(input, "from"));
+			if (!rounded.weight)
+				return false;
+			VEC_PUSH(p->arena, &file.sources, rounded);
+			p->most = quantised_weight_bytes(rounded.weight) > p->most ? quantised_weight_bytes(rounded.weight) : p->most;
+			continue;
+		}
 		if (!data)
 			continue;
-		struct source source = {read_segment(p->arena, segment, attr_item(input, "type")->type, &file), data};
+		struct source source = {.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, &file), .data = data};
 		VEC_PUSH(p->arena, &file.sources, source);
 	}
 	if (!file.sources.count)
@@ -119,17 +134,35 @@ static int64_t bytes_of(const struct image_file *file, int64_t elements)
 	return file->halves ? elements / 2 : elements * file->element_bytes;
 }
 
-static void fill_chunk(const struct image_file *file, char *chunk, int64_t first, int64_t count)
+/* Segments of one weight follow one another: it is rounded once for each file. */
+static const void *source_data(struct worker *worker, const struct source *source)
 {
+	if (!source->weight)
+		return source->data;
+	if (worker->rounded != source->weight && !quantised_weight_fill(source->weight, worker->data))
+		return NULL;
+	worker->rounded = source->weight;
+	return worker->data;
+}
+
+/* NULL, or the weight that cannot be packed. */
+static const char *fill_chunk(struct worker *worker, const struct image_file *file, int64_t first, int64_t count)
+{
+	char *chunk = worker->chunk;
 	memset(chunk, 0, (size_t)bytes_of(file, count));
 	for (size_t s = 0; s < file->sources.count; s++) {
 		const struct segment *segment = &file->sources.data[s].segment;
 		int64_t begin = segment->offset, end = begin + segment_elements(segment);
 		begin = begin > first ? begin : first;
 		end = end < first + count ? end : first + count;
-		if (begin < end)
-			segment_pack(segment, file->sources.data[s].data, chunk, first, begin - segment->offset, end - begin);
+		if (begin >= end)
+			continue;
+		const void *data = source_data(worker, &file->sources.data[s]);
+		if (!data)
+			return file->sources.data[s].weight->from->source;
+		segment_pack(segment, data, chunk, first, begin - segment->offset, end - begin);
 	}
+	return NULL;
 }
 
 static int put(int to, const char *data, size_t size)
@@ -153,9 +186,11 @@ static int write_image(struct worker *worker, struct image_file *file)
 	for (int64_t first = 0; first < file->elements && !reason; first += step) {
 		int64_t count = file->elements - first < step ? file->elements - first : step;
 		size_t bytes = (size_t)bytes_of(file, count);
-		fill_chunk(file, worker->chunk, first, count);
+		file->weight = fill_chunk(worker, file, first, count);
+		reason = file->weight ? EDOM : 0;
 		blake2_add(&hash, worker->chunk, bytes);
-		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
+		if (!reason)
+			reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
 	}
 	blake2_end(&hash, file->hash);
 	return to >= 0 && close(to) && !reason ? errno : reason;
@@ -187,7 +222,7 @@ static void run_workers(struct packing *p)
 	pthread_t thread[WORKERS];
 	bool started[WORKERS] = {0};
 	for (int i = 0; i < WORKERS; i++)
-		worker[i] = (struct worker){p, arena_alloc(p->arena, CHUNK_BYTES)};
+		worker[i] = (struct worker){.packing = p, .chunk = arena_alloc(p->arena, CHUNK_BYTES), .data = arena_alloc(p->arena, p->most)};
 	for (int i = 1; i < WORKERS; i++)
 		started[i] = !pthread_create(&thread[i], NULL, work, &worker[i]);
 	work(&worker[0]);
@@ -211,6 +246,10 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 		const struct image_file *file = &p.files.data[i];
 		if (file->reason && output_stopped(output))
 			return diag_error(output->diag, NOWHERE, "stopped");
+		if (file->weight) {
+			diag_error(output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", file->weight);
+			return diag_note(output->diag, "numbers that have a largest one, which becomes the scale of their group");
+		}
 		if (file->reason)
 			return output_error(output, file->path, file->reason);
 		output_record(output, file->path, file->hash);

@@ -54,7 +54,7 @@ static void read_signature(struct report *report)
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
-	struct report report = {.name = name, .module = session->module, .platform = platform};
+	struct report report = {.quant = session->quant ? session->quant->text : "none", .name = name, .module = session->module, .platform = platform};
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
 	count_channels(&report);

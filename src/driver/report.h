@@ -22,6 +22,7 @@ struct report {
 	struct on_chip on_chip;
 	bool decodes;             /* it has states: one launch makes one token */
 	int64_t context;          /* rows of its states; 0: none */
+	const char *quant;        /* --quant, or none */
 	double host_bytes;        /* weights and states, each once */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */

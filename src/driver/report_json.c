@@ -84,7 +84,7 @@ void report_json(const struct report *report, struct text *out)
 	const struct platform *platform = report->platform;
 	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ", SCHEMA, STC_VERSION, DESIGN_VERSION);
 	report_string(out, report->name);
-	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"none\",\n", platform->name, platform->clock_mhz);
+	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n", platform->name, platform->clock_mhz, report->quant);
 	if (report->context)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
 	add_cycles(report, out);

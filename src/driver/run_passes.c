@@ -42,7 +42,7 @@ static void verify(struct session *session, const struct pass *pass)
 
 static bool run_pass(struct session *session, const struct pass *pass)
 {
-	struct pass_context context = {session->platform, session->options.on_chip, session->options.dsp};
+	struct pass_context context = {session->platform, session->options.on_chip, session->options.dsp, session->quant};
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;
 	if (!session_stage(session, pass->name) || !pass->run(&context, session->module))
 		return false;

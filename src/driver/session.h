@@ -25,6 +25,7 @@ struct session {
 	struct diag diag;
 	struct options options;
 	const struct platform *platform;
+	const struct quant_scheme *quant; /* NULL: none */
 	struct module *module;
 	struct weights *weights;  /* NULL: none were given */
 	struct output *output;    /* being written; NULL before and after */

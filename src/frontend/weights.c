@@ -253,6 +253,11 @@ void weights_close(struct weights *weights)
 	weights->mappings.count = 0;
 }
 
+bool weights_has(const struct weights *weights, const char *name)
+{
+	return map_get(&weights->tensors, name) != NULL;
+}
+
 int weights_count(const struct weights *weights)
 {
 	return (int)weights->tensors.entries.count;

@@ -191,11 +191,10 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 			ports -= bulk;
 	}
 	spend_ports(streams, candidate, width, count, ports);
-	for (int i = 0; i < count; i++)
-		keep_pace(streams, kernel, width, i);
 	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
 	for (int i = 0; i < count; i++) {
 		int share = kernel_has_reduction(kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
+		keep_pace(streams, kernel, width, i);
 		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * share > budget)
 			width[i].lanes /= 2;
 	}
@@ -203,6 +202,7 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 		for (int i = 0; i < count; i++) {
 			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;
 			int64_t port = candidate[i].port_lanes;
+			keep_pace(streams, kernel, width, i);
 			width[i].ports = width[i].lanes < port * width[i].ports ? (int)((width[i].lanes + port - 1) / port) : width[i].ports;
 		}
 	return width;

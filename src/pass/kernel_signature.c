@@ -32,7 +32,7 @@ static void add_body(const struct body *body, struct text *out)
 void kernel_signature(const struct op *op, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
-	text_add(out, "%s %a ", kernel->type->text, kernel->init);
+	text_add(out, "%s %a %s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "");
 	for (int l = 0; l < kernel->loops; l++)
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p", kernel->loop[l].extent);
 	for (int i = 0; i < op->operands; i++) {

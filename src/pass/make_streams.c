@@ -35,11 +35,11 @@ static void memory_flow(struct streams *s, struct value *old, struct value *argu
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at"};
-	struct named items[5];
+	static const char *const keys[] = {"name", "role", "axis", "at", "from"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.from"};
+	struct named items[6];
 	int count = 0;
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < 5; k++) {
 		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
 		if (value)
 			items[count++] = (struct named){.name = keys[k], .value = value};

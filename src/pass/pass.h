@@ -6,10 +6,21 @@
 
 struct platform;
 
+/* What --quant asks for; bits 0: left in floating point. */
+struct quant_scheme {
+	const char *text;         /* as given */
+	int weight, head;         /* bits of contractions' weights; of the last one's */
+	int embedding, state;     /* bits of gathered rows; of states */
+	int64_t group;            /* numbers of a reduction that share a weight's scale; 0: all */
+	bool per_token;           /* activations: one scale for each token rather than each group */
+	bool half;                /* weights and states are kept as bf16 */
+};
+
 struct pass_context {
 	const struct platform *platform;
 	int64_t on_chip_bytes;    /* C_max: budget of converters and FIFOs; 0: the platform's memory */
 	int64_t dsp_budget;       /* DSPs that kernels may use; 0: the platform's */
+	const struct quant_scheme *quant;         /* NULL: none */
 };
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
@@ -20,6 +31,7 @@ bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
 bool split_sliced(struct pass_context *context, struct module *module);
+bool quantise(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool count_fused(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);

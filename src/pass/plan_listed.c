@@ -1,5 +1,7 @@
 /* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
- * The last loop is the lane loop.  If it is a reduction, the parallel loop before it gives rows: several sums side by side, of words that lie one after the other. */
+ * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives rows: several sums side by side, of words that lie
+ * one after the other.  Otherwise the latter gives the lanes.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
+ * just as they come. */
 #include "pass/schedule.h"
 
 #define WORD_BITS 4096
@@ -61,24 +63,33 @@ static bool rows_fit(const struct op *op, int row, int lane)
 	return true;
 }
 
+/* The parallel loop along which the result is contiguous; -1: none. */
+static int contiguous_loop(const struct kernel *kernel)
+{
+	int loop = kernel->loops - 1;
+	while (loop >= 0 && (kernel->loop[loop].reduction || kernel->result.stride[loop] != 1))
+		loop--;
+	return loop;
+}
+
 struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes)
 {
 	const struct kernel *kernel = op->kernel;
-	int lane = kernel->loops - 1;
+	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
 	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (tree && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && rows_fit(op, lane - 1, lane))
-		plan.rows = power_of_two_in(kernel->loop[lane - 1].extent, most_lanes / plan.lanes);
+	if (tree && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && rows_fit(op, row, lane))
+		plan.rows = power_of_two_in(kernel->loop[row].extent, most_lanes / plan.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
-		int64_t step = l == lane ? plan.lanes : l == lane - 1 ? plan.rows : 1;
+		int64_t step = l == lane ? plan.lanes : l == row && tree ? plan.rows : 1;
 		if (kernel->loop[l].extent > step || step == 1)
 			plan.part[plan.parts++] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
 	}
 	if (plan.rows > 1)
-		plan.part[plan.parts++] = (struct plan_part){.source = lane - 1, .trip = plan.rows, .step = 1};
+		plan.part[plan.parts++] = (struct plan_part){.source = row, .trip = plan.rows, .step = 1};
 	if (plan.lanes > 1)
 		plan.part[plan.parts++] = (struct plan_part){.source = lane, .trip = plan.lanes, .step = 1};
 	return plan;

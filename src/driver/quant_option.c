@@ -1,0 +1,88 @@
+#include "driver/quant_option.h"
+#include "driver/options.h"
+#include <string.h>
+
+static const struct {
+	const char *name;
+	struct quant_scheme scheme;
+} schemes[] = {
+	{"w4a8", {.weight = 4, .head = 4, .embedding = 8, .state = 8, .group = 128}},
+	{"w8a8", {.weight = 8, .head = 8, .embedding = 8, .state = 8, .group = 128}},
+	{"bf16", {.half = true}},
+	{"fp32", {0}},
+};
+#define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
+
+enum key { KEY_GROUP, KEY_HEAD, KEY_EMBEDDING, KEY_STATE, KEY_ACTIVATION };
+
+static const struct {
+	const char *key, *value;
+	enum key which;
+	int64_t number;
+} choices[] = {
+	{"group", "32", KEY_GROUP, 32},         {"group", "64", KEY_GROUP, 64},       {"group", "128", KEY_GROUP, 128},     {"group", "row", KEY_GROUP, 0},
+	{"head", "i4", KEY_HEAD, 4},            {"head", "i8", KEY_HEAD, 8},          {"head", "f32", KEY_HEAD, 0},         {"embedding", "i8", KEY_EMBEDDING, 8},
+	{"embedding", "f32", KEY_EMBEDDING, 0}, {"kv", "i8", KEY_STATE, 8},           {"kv", "f32", KEY_STATE, 0},          {"activation", "group", KEY_ACTIVATION, 0},
+	{"activation", "token", KEY_ACTIVATION, 1},
+};
+#define CHOICES ((int)(sizeof choices / sizeof *choices))
+
+static bool apply(struct quant_scheme *scheme, const char *option)
+{
+	const char *equals = strchr(option, '=');
+	int i = 0;
+	while (equals && i < CHOICES && (strncmp(choices[i].key, option, (size_t)(equals - option)) || choices[i].key[equals - option] || strcmp(choices[i].value, equals + 1)))
+		i++;
+	if (!equals || i == CHOICES)
+		return false;
+	switch (choices[i].which) {
+	case KEY_GROUP:
+		scheme->group = choices[i].number;
+		break;
+	case KEY_HEAD:
+		scheme->head = (int)choices[i].number;
+		break;
+	case KEY_EMBEDDING:
+		scheme->embedding = (int)choices[i].number;
+		break;
+	case KEY_STATE:
+		scheme->state = (int)choices[i].number;
+		break;
+	case KEY_ACTIVATION:
+		scheme->per_token = choices[i].number;
+		break;
+	}
+	return true;
+}
+
+static bool refuse(struct diag *diag, const char *text, const char *part)
+{
+	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
+	return diag_note(diag, "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row ,head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|f32 ,activation=group|token");
+}
+
+bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const struct quant_scheme **scheme)
+{
+	*scheme = NULL;
+	if (!text)
+		return true;
+	char *rest = text_copy(arena, text, strlen(text)), *next = strchr(rest, ',');
+	int i = 0;
+	if (next)
+		*next++ = 0;
+	while (i < SCHEMES && strcmp(schemes[i].name, rest))
+		i++;
+	if (i == SCHEMES)
+		return refuse(diag, text, rest);
+	struct quant_scheme *made = arena_copy(arena, &schemes[i].scheme, sizeof *made);
+	made->text = text;
+	for (char *option = next; option; option = next) {
+		next = strchr(option, ',');
+		if (next)
+			*next++ = 0;
+		if (!made->weight || !apply(made, option))
+			return refuse(diag, text, option);
+	}
+	*scheme = made->weight || made->half ? made : NULL;
+	return true;
+}

@@ -1,0 +1,85 @@
+#include "driver/quantised_weight.h"
+#include "st_math.h"
+#include <string.h>
+
+/* Types outside a module, for comparing with a file's. */
+static struct type tensor_like(struct arena *arena, const struct type *like, const struct type *scalar)
+{
+	struct type type = *like;
+	type.element = scalar;
+	type.shape = arena_copy(arena, like->shape, sizeof *like->shape * (size_t)like->rank);
+	struct text text = text_new(arena);
+	for (int d = 0; d < like->rank; d++)
+		text_add(&text, "%s%lld", d ? "x" : "", (long long)like->shape[d]);
+	type.text = text_format(arena, "tensor<%sx%s>", text.data ? text.data : "", scalar->text);
+	return type;
+}
+
+static const struct quantised_weight *find_rounded(struct arena *arena, struct diag *diag, struct weights *weights, const struct quantised *from)
+{
+	static const struct type byte = {.kind = TYPE_INTEGER, .width = 8, .text = "i8"}, half = {.kind = TYPE_FLOAT, .width = 16, .text = "f16"};
+	const char *q = text_format(arena, "%s.q", from->source), *scale = text_format(arena, "%s.scale", from->source);
+	if (from->axis < 0) {
+		diag_error(diag, NOWHERE, "\"%s\" is in the weights file, but the reduction does not run along one dim of \"%s\"", q, from->source);
+		diag_note(diag, "\"%s\" in f32, which is rounded here", from->source);
+		return NULL;
+	}
+	struct type integers = tensor_like(arena, from->type, &byte), scales = tensor_like(arena, from->type, &half);
+	((int64_t *)(uintptr_t)scales.shape)[from->axis] = quantised_groups(from);
+	scales = tensor_like(arena, &scales, &half);
+	const struct weight *found = weights_find(weights, q, &integers), *scaled = found ? weights_find(weights, scale, &scales) : NULL;
+	struct quantised_weight *weight = ARENA_NEW(arena, struct quantised_weight);
+	if (!scaled)
+		return NULL;
+	*weight = (struct quantised_weight){.from = from, .integers = found->data, .scales = scaled->data};
+	return weight;
+}
+
+const struct quantised_weight *quantised_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
+{
+	const struct quantised *from = quantised_read(arena, attr);
+	if (!from) {
+		diag_error(diag, NOWHERE, "stream.from of an argument is no description of a quantised weight");
+		diag_note(diag, "name, type, part, bits, axis, group, base, trips, strides, conditions");
+		return NULL;
+	}
+	if (!from->cast && weights_has(weights, text_format(arena, "%s.q", from->source)) && (from->group != from->type->shape[from->type->rank - 1] || !weights_has(weights, from->source)))
+		return find_rounded(arena, diag, weights, from);
+	const struct weight *found = weights_find(weights, from->source, from->type);
+	struct quantised_weight *weight = ARENA_NEW(arena, struct quantised_weight);
+	if (!found)
+		return NULL;
+	*weight = (struct quantised_weight){.from = from, .weight = found->data};
+	return weight;
+}
+
+size_t quantised_weight_bytes(const struct quantised_weight *weight)
+{
+	const struct quantised *from = weight->from;
+	return (size_t)(from->cast ? 2 * type_elements(from->type) : from->scales ? 2 * quantised_scales(from) : segment_elements(&from->from));
+}
+
+/* Files need not align their tensors. */
+static bool cast(const struct quantised_weight *weight, uint16_t *to)
+{
+	int64_t elements = type_elements(weight->from->type);
+	for (int64_t i = 0; i < elements; i++) {
+		float number;
+		memcpy(&number, (const char *)weight->weight + i * (int64_t)sizeof number, sizeof number);
+		to[i] = st_bf16_bits(number);
+	}
+	return true;
+}
+
+bool quantised_weight_fill(const struct quantised_weight *weight, void *data)
+{
+	const struct quantised *from = weight->from;
+	if (from->cast)
+		return cast(weight, data);
+	int8_t *values = from->scales ? NULL : data;
+	uint16_t *scales = from->scales ? data : NULL;
+	if (weight->weight)
+		return quantised_round(from, weight->weight, values, scales);
+	quantised_take(from, weight->integers, weight->scales, values, scales);
+	return true;
+}

@@ -1,0 +1,18 @@
+/* A weight of few bits and what it is made from: a tensor of the weights file that is rounded to nearest, or one that was rounded elsewhere (NAME.q with NAME.scale). */
+#ifndef STC_QUANTISED_WEIGHT_H
+#define STC_QUANTISED_WEIGHT_H
+#include "frontend/weights.h"
+#include "model/quantised.h"
+
+struct quantised_weight {
+	const struct quantised *from;
+	const void *weight;               /* f32; NULL: the two below */
+	const void *integers, *scales;
+};
+
+/* from: the attribute stream.from.  NULL after a diagnostic. */
+const struct quantised_weight *quantised_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *from);
+/* As main's argument has it: integers a byte each, or f16 scales, or bf16.  False: the weight holds a number that is infinite or not a number. */
+bool quantised_weight_fill(const struct quantised_weight *weight, void *data);
+size_t quantised_weight_bytes(const struct quantised_weight *weight);
+#endif

@@ -1,0 +1,195 @@
+#include "model/quantised.h"
+#include "st_math.h"
+#include <string.h>
+
+#define PART 1024             /* numbers that are looked at together */
+#define F32_MOST 3.402823466e38f
+#define F16_MOST 65504.0f
+
+static const struct segment *segment_of(struct arena *arena, const struct attr *from)
+{
+	const struct attr *trips = attr_item(from, "trips"), *strides = attr_item(from, "strides"), *limits = attr_item(from, "conditions");
+	struct segment *segment = ARENA_NEW(arena, struct segment);
+	if (!trips || !strides || !limits || !attr_item(from, "base") || strides->count != trips->count)
+		return NULL;
+	int row = trips->count + 1;
+	int64_t *rows = ARENA_ARRAY(arena, int64_t, limits->count * row + 1);
+	*segment = (struct segment){.base = attr_item(from, "base")->integer, .dims = trips->count, .trip = trips->integers, .stride = strides->integers,
+				    .conditions = limits->count, .condition = rows, .host_bytes = 4, .image_bytes = 4};
+	for (int c = 0; c < limits->count; c++) {
+		if (limits->items[c].value->count != row)
+			return NULL;
+		memcpy(rows + c * row, limits->items[c].value->integers, sizeof *rows * (size_t)row);
+	}
+	return segment;
+}
+
+const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
+{
+	const struct attr *name = attr_item(from, "name"), *type = attr_item(from, "type"), *part = attr_item(from, "part"), *bits = attr_item(from, "bits");
+	const struct attr *axis = attr_item(from, "axis"), *group = attr_item(from, "group");
+	const struct segment *segment = from ? segment_of(arena, from) : NULL;
+	if (!segment || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(segment) % group->integer)
+		return NULL;
+	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
+	const struct attr *shared = attr_item(from, "shared"), *block = attr_item(from, "block");
+	*quantised = (struct quantised){.shared = shared ? shared->integer : 1, .block = block ? block->integer : 1, .source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"),
+					.bits = (int)bits->integer, .axis = (int)axis->integer, .group = group->integer, .from = *segment};
+	int64_t together = quantised->shared * quantised->block;
+	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
+}
+
+const struct attr *quantised_attr(struct module *module, const struct quantised *quantised)
+{
+	const struct segment *from = &quantised->from;
+	const struct attr **limits = ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
+	for (int c = 0; c < from->conditions; c++)
+		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
+	struct named items[] = {
+		{"name", attr_string(module, quantised->source)},
+		{"type", attr_type(module, quantised->type)},
+		{"part", attr_string(module, quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
+		{"bits", attr_integer(module, quantised->bits)},
+		{"axis", attr_integer(module, quantised->axis)},
+		{"group", attr_integer(module, quantised->group)},
+		{"shared", attr_integer(module, quantised->shared)},
+		{"block", attr_integer(module, quantised->block)},
+		{"base", attr_integer(module, from->base)},
+		{"trips", attr_integers(module, from->dims, from->trip)},
+		{"strides", attr_integers(module, from->dims, from->stride)},
+		{"conditions", attr_array(module, from->conditions, limits)},
+	};
+	return attr_dictionary(module, (int)(sizeof items / sizeof *items), items);
+}
+
+int64_t quantised_runs(const struct quantised *quantised)
+{
+	return segment_elements(&quantised->from) / quantised->group;
+}
+
+int64_t quantised_scales(const struct quantised *quantised)
+{
+	return quantised_runs(quantised) / quantised->shared;
+}
+
+static float largest_of(const float *x, int64_t count)
+{
+	float most = 0;
+	for (int64_t i = 0; i < count; i++) {
+		float size = st_abs(x[i]);
+		most = size > most || size != size ? size : most;
+	}
+	return most;
+}
+
+static uint16_t scale_bits(float largest, int bits)
+{
+	float scale = largest / (float)((1 << (bits - 1)) - 1);
+	uint16_t half = st_f16_bits(scale < F16_MOST ? scale : F16_MOST);
+	return half ? half : st_f16_bits(1.0f);
+}
+
+static void round_run(const float *x, int64_t count, float scale, int bits, int8_t *to)
+{
+	float most = (float)((1 << (bits - 1)) - 1);
+	for (int64_t i = 0; i < count; i++) {
+		float near = st_round_even(x[i] / scale);
+		to[i] = (int8_t)(near > most ? most : near < -most ? -most : near);
+	}
+}
+
+static int64_t part_of(int64_t left)
+{
+	return left < PART ? left : PART;
+}
+
+static float run_largest(const struct quantised *quantised, const void *weight, int64_t run)
+{
+	float part[PART], largest = 0;
+	for (int64_t at = 0; at < quantised->group; at += PART) {
+		int64_t first = run * quantised->group + at, some = part_of(quantised->group - at);
+		segment_pack(&quantised->from, weight, part, first, first, some);
+		float most = largest_of(part, some);
+		largest = most > largest || most != most ? most : largest;
+	}
+	return largest;
+}
+
+static void run_values(const struct quantised *quantised, const void *weight, int64_t run, float scale, int8_t *values)
+{
+	float part[PART];
+	for (int64_t at = 0; at < quantised->group; at += PART) {
+		int64_t first = run * quantised->group + at, some = part_of(quantised->group - at);
+		segment_pack(&quantised->from, weight, part, first, first, some);
+		round_run(part, some, scale, quantised->bits, values + first);
+	}
+}
+
+/* Run number `member` of those that share scale number `scale`. */
+static int64_t run_of(const struct quantised *quantised, int64_t scale, int64_t member)
+{
+	return (scale / quantised->block * quantised->shared + member) * quantised->block + scale % quantised->block;
+}
+
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales)
+{
+	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
+		float largest = 0;
+		for (int64_t member = 0; member < quantised->shared; member++) {
+			float most = run_largest(quantised, weight, run_of(quantised, s, member));
+			largest = most > largest || most != most ? most : largest;
+		}
+		if (!(largest <= F32_MOST))
+			return false;
+		uint16_t scale = scale_bits(largest, quantised->bits);
+		if (scales)
+			scales[s] = scale;
+		for (int64_t member = 0; values && member < quantised->shared; member++)
+			run_values(quantised, weight, run_of(quantised, s, member), st_f16_value(scale), values);
+	}
+	return true;
+}
+
+/* Linear address in the weight of the first number of a run. */
+static int64_t run_address(const struct quantised *quantised, int64_t run)
+{
+	const struct segment *from = &quantised->from;
+	int64_t left = run * quantised->group, at = from->base;
+	for (int d = from->dims - 1; d >= 0; d--) {
+		at += left % from->trip[d] * from->stride[d];
+		left /= from->trip[d];
+	}
+	return at;
+}
+
+int64_t quantised_groups(const struct quantised *quantised)
+{
+	return quantised->shared > 1 ? 1 : (quantised->type->shape[quantised->axis] + quantised->group - 1) / quantised->group;
+}
+
+static int64_t scale_index(const struct quantised *quantised, int64_t address)
+{
+	const struct type *type = quantised->type;
+	int64_t index = 0, pitch = 1;
+	for (int d = type->rank - 1; d >= 0; d--) {
+		int64_t at = address % type->shape[d], extent = type->shape[d];
+		address /= type->shape[d];
+		if (d == quantised->axis) {
+			at = quantised->shared > 1 ? 0 : at / quantised->group;
+			extent = quantised_groups(quantised);
+		}
+		index += at * pitch;
+		pitch *= extent;
+	}
+	return index;
+}
+
+void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales)
+{
+	struct segment from = quantised->from;
+	from.host_bytes = from.image_bytes = 1;
+	if (values)
+		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
+	for (int64_t s = 0, count = quantised_scales(quantised); scales && s < count; s++)
+		memcpy(&scales[s], (const char *)given + 2 * scale_index(quantised, run_address(quantised, run_of(quantised, s, 0))), sizeof *scales);
+}

@@ -1,0 +1,34 @@
+/* Weights of few bits, made offline from a weight of the model: runs of `group` numbers that share a scale, in the order in which the kernels use them
+ * (attribute `stream.from` of an argument, docs/ir.md).  Pure functions: used by the packer, by the runtime's loader and by tests. */
+#ifndef STC_QUANTISED_H
+#define STC_QUANTISED_H
+#include "ir/ir.h"
+#include "model/image.h"
+
+struct quantised {
+	const char *source;       /* name of the model's weight */
+	const struct type *type;  /* its type */
+	bool scales;              /* the f16 scales rather than the integers */
+	bool cast;                /* neither: the numbers themselves in another float type */
+	int bits;
+	int axis;                 /* dim of the weight along which runs go; -1: along none alone */
+	int64_t group;            /* numbers of a run */
+	int64_t shared, block;    /* runs come as [outer][shared][block], and those of one outer and block index share a scale; 1 and 1: each has its own */
+	struct segment from;      /* number n of all runs in the weight, 0 where it is padding */
+};
+
+/* NULL: `from` is not such an attribute. */
+const struct quantised *quantised_read(struct arena *arena, const struct attr *from);
+const struct attr *quantised_attr(struct module *module, const struct quantised *quantised);
+int64_t quantised_runs(const struct quantised *quantised);
+int64_t quantised_scales(const struct quantised *quantised);
+
+/* Rounds an f32 weight to nearest: scale = largest / (2^(bits - 1) - 1) as f16, 1 for zeros.
+ * values: [runs * group], scales: one for each that there is; either may be NULL.  False: a number is infinite or not a number. */
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales);
+
+/* The same of a weight that was rounded elsewhere: integers in the shape of the weight; f16 scales in that shape with groups in place of dim `axis`. */
+void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales);
+/* Extent of the scales' dim `axis`. */
+int64_t quantised_groups(const struct quantised *quantised);
+#endif

@@ -1,0 +1,78 @@
+/* Weights of few bits (`--quant`): contractions with a weight become integer ones, gathered tables become rows of bytes.
+ *     y[n] = Σ_k x[k] * w[n, k]     becomes, for groups g of the reduction,
+ *     s[g] = max |x| / 127, 1 for zeros;  q = clamp(round half even(x / s));  d[n, g] = Σ q * w' in integers;  y[n] = Σ_g in order: (float)d * (s[g] * s'[n, g])
+ * w' and s' are arguments that the packer makes from w (stream.from).  Biases and whatever else follows the sum stay as they are.
+ * Needs: fused kernels, no rolled layers.  Guarantees: a weight that only quantised kernels read is no argument any more.  Approximating: the error is that of the
+ * rounding, at most half a scale for each number.  Ends because it visits every kernel once. */
+#include "pass/quantise.h"
+
+#define GROUP 128             /* activations, where a whole row of weights has one scale */
+
+bool is_weight(const struct quantiser *q, const struct value *value)
+{
+	if (value->def || value->block != q->main->region[0] || type_scalar(value->type) != type_float(q->module, 32))
+		return false;
+	const struct attr *role = value->index < attr_get(q->main, "arg_attrs")->count ? function_argument_attr(q->main, value->index, "stream.role") : NULL;
+	return role && text_same(role->text, "weight");
+}
+
+static const struct op *last_contraction(const struct quantiser *q)
+{
+	const struct op *last = NULL;
+	for (struct op *op = q->main->region[0]->first; op; op = op->next) {
+		struct contraction c;
+		if (op->code == OP_KERNEL && contraction_match(q, op, &c))
+			last = op;
+	}
+	return last;
+}
+
+static void quantise_op(struct quantiser *q, struct op *op)
+{
+	struct contraction c;
+	bool contracts = contraction_match(q, op, &c);
+	int bits = op == q->head ? q->scheme->head : q->scheme->weight;
+	if (contracts && bits) {
+		c.bits = bits;
+		c.group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
+		c.row_scale = !q->scheme->group && !q->scheme->per_token;
+		q->made += contraction_quantise(q, &c);
+	} else if (!contracts && q->scheme->embedding) {
+		q->made += gather_quantise(q, op);
+	}
+}
+
+static void note_names(struct quantiser *q)
+{
+	q->names = map_new(q->module->arena);
+	for (int i = 0; i < q->main->region[0]->arguments; i++) {
+		const struct attr *name = function_argument_attr(q->main, i, "stream.name");
+		if (name)
+			map_set(&q->names, name->text, q->main);
+	}
+}
+
+bool quantise(struct pass_context *context, struct module *module)
+{
+	struct quantiser q = {.module = module, .main = module_main(module), .scheme = context->quant};
+	if (!q.scheme || !q.scheme->weight)
+		return true;
+	struct block *block = q.main->region[0];
+	if (!block_is_flat(block)) {
+		diag_error(module->diag, q.main->location, "--quant %s on a module whose layers are rolled", q.scheme->text);
+		return diag_note(module->diag, "a module as imported, or a dump of a pass before roll_layers");
+	}
+	note_names(&q);
+	q.head = last_contraction(&q);
+	for (struct op *op = block->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_KERNEL)
+			quantise_op(&q, op);
+	}
+	if (!q.made) {
+		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantise", q.scheme->text);
+		return diag_note(module->diag, "sums of products with an f32 argument of main whose stream.role is \"weight\"");
+	}
+	finish_arguments(&q);
+	return true;
+}

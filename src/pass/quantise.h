@@ -1,0 +1,65 @@
+/* What the files of quantise share. */
+#ifndef STC_QUANTISE_H
+#define STC_QUANTISE_H
+#include "model/quantised.h"
+#include "pass/kernel_edit.h"
+#include "pass/pass.h"
+
+/* Numbers that a group of quantised activations was made from: kernels that read the same ones share it. */
+struct activation {
+	struct value *x;
+	const char *key;          /* how it is walked */
+	struct value *q, *scale;
+};
+
+struct quantiser {
+	struct module *module;
+	struct op *main;
+	const struct quant_scheme *scheme;
+	const struct op *head;    /* the last contraction */
+	struct map names;         /* of arguments */
+	VEC(struct activation) activations;
+	VEC(const struct attr *) attributes;      /* of arguments that were added */
+	int made;                 /* kernels that were replaced */
+};
+
+/* One loop of the reduction, as both sides walk it. */
+struct digit {
+	int64_t extent, x, w;
+};
+
+/* result = post(Σ x * w): a weight, and what it is multiplied by. */
+struct contraction {
+	struct op *op;
+	int x, w;                 /* operands */
+	int bits;
+	int64_t group;            /* numbers of the reduction that are added as integers; 0: all */
+	bool row_scale;           /* one weight scale for all of them */
+	int digits;               /* the reduction, outermost first: [digits] */
+	struct digit *digit;
+	int tokens, outputs;      /* parallel loops that x walks; that w walks, the one that is contiguous in the result last */
+	int *token, *output;
+};
+
+bool is_weight(const struct quantiser *q, const struct value *value);
+/* false: not a contraction with a weight. */
+bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
+/* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
+bool contraction_quantise(struct quantiser *q, struct contraction *c);
+bool gather_quantise(struct quantiser *q, struct op *op);
+/* Does the reduction fall into runs of c->group along its digits?  Then the outer digits count groups and the inner ones walk a group. */
+struct grouping {
+	int outer, inner;
+	struct digit *digit;      /* outer, then inner */
+	int64_t groups, size;
+};
+bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to);
+/* The quantised activations of a contraction, [token extents …, groups, size of a group], and their scales, without the last dim.  .q NULL: it has a form that is not
+ * quantised.  A reduction that does not fall into groups is copied to one that does, filled up with zeros. */
+struct activation activation_of(struct quantiser *q, struct contraction *c);
+
+struct value *add_weight(struct quantiser *q, const struct quantised *from, const char *suffix, const struct type *type);
+/* A kernel before `at`. */
+struct op *quantise_kernel(struct quantiser *q, struct op *at, const char *name, const char *suffix, int loops, int operands, struct value *const *operand, const struct type *result);
+void finish_arguments(struct quantiser *q);
+#endif

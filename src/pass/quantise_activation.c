@@ -1,0 +1,235 @@
+/* Activations to bytes, with one scale for each group of the reduction. */
+#include "pass/quantise.h"
+#include <string.h>
+
+#define MOST 127.0
+
+bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to)
+{
+	struct digit *reversed = ARENA_ARRAY(arena, struct digit, c->digits + 2);
+	int64_t size = 1, elements = 1;
+	int count = 0, inner = 0;
+	for (int i = 0; i < c->digits; i++)
+		elements *= c->digit[i].extent;
+	int64_t group = c->group && c->group < elements ? c->group : elements;
+	for (int i = c->digits - 1; i >= 0; i--) {
+		struct digit digit = c->digit[i];
+		int64_t part = digit.extent;
+		if (size < group && group % (size * part))
+			part = group / size;
+		if (size < group && digit.extent % part)
+			return false;
+		if (size < group) {
+			reversed[count++] = (struct digit){part, digit.x, digit.w};
+			size *= part;
+			inner = count;
+			digit = (struct digit){digit.extent / part, digit.x * part, digit.w * part};
+		}
+		if (digit.extent > 1)
+			reversed[count++] = digit;
+	}
+	*to = (struct grouping){.outer = count - inner, .inner = inner, .digit = ARENA_ARRAY(arena, struct digit, count + 1), .groups = elements / group, .size = group};
+	for (int i = 0; i < count; i++)
+		to->digit[i] = reversed[count - 1 - i];
+	return size == group;
+}
+
+/* The value, as the kernels here walk it: tokens, then digits. */
+struct walk {
+	struct value *value;
+	int64_t offset;
+	int64_t *token;           /* stride of each token loop */
+};
+
+static struct walk walk_of(struct quantiser *q, const struct contraction *c)
+{
+	const struct access *access = &c->op->kernel->operand[c->x];
+	struct walk walk = {c->op->operand[c->x], access->offset, ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1)};
+	for (int t = 0; t < c->tokens; t++)
+		walk.token[t] = access->stride[c->token[t]];
+	return walk;
+}
+
+static int64_t token_extent(const struct contraction *c, int t)
+{
+	return c->op->kernel->loop[c->token[t]].extent;
+}
+
+static const struct type *token_type(struct quantiser *q, const struct contraction *c, const struct type *scalar, int64_t groups, int64_t size)
+{
+	int64_t *shape = ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 3);
+	int rank = c->tokens;
+	for (int t = 0; t < c->tokens; t++)
+		shape[t] = token_extent(c, t);
+	if (groups)
+		shape[rank++] = groups;
+	if (size)
+		shape[rank++] = size;
+	if (!rank)
+		shape[rank++] = 1;
+	return type_shaped(q->module, TYPE_TENSOR, rank, shape, scalar);
+}
+
+/* Loops of tokens and digits; operand 0 walks the value, the result lies row-major. */
+static struct op *walking_kernel(struct quantiser *q, const struct contraction *c, const struct walk *walk, const char *suffix, int digits, const struct digit *digit,
+                                 int operands, struct value *const *operand, const struct type *result)
+{
+	int loops = c->tokens + digits;
+	struct op *op = quantise_kernel(q, c->op, c->op->kernel->name, suffix, loops, operands, operand, result);
+	struct kernel *kernel = op->kernel;
+	for (int t = 0; t < c->tokens; t++) {
+		kernel->loop[t].extent = token_extent(c, t);
+		kernel->operand[0].stride[t] = walk->token[t];
+	}
+	for (int i = 0; i < digits; i++) {
+		kernel->loop[c->tokens + i].extent = digit[i].extent;
+		kernel->operand[0].stride[c->tokens + i] = digit[i].x;
+	}
+	kernel->operand[0].offset = walk->offset;
+	int64_t pitch = 1;
+	for (int l = loops - 1; l >= 0; l--) {
+		kernel->result.stride[l] = pitch;
+		pitch *= kernel->loop[l].extent;
+	}
+	return op;
+}
+
+/* A copy in which the reduction is one run, filled up with zeros to whole groups.  The weight must walk it as one run too. */
+static bool straighten(struct quantiser *q, struct contraction *c, struct walk *walk)
+{
+	struct arena *arena = q->module->arena;
+	int64_t elements = c->digit[c->digits - 1].extent;
+	for (int i = c->digits - 1; i > 0; i--) {
+		if (c->digit[i - 1].w != c->digit[i].w * c->digit[i].extent)
+			return false;
+		elements *= c->digit[i - 1].extent;
+	}
+	struct digit all = {elements, 1, c->digit[c->digits - 1].w};
+	const struct type *scalar = type_float(q->module, 32);
+	if (c->digits > 1) {
+		struct op *copy = walking_kernel(q, c, walk, "run", c->digits, c->digit, 1, &walk->value, token_type(q, c, scalar, 0, elements));
+		copy->kernel->update.result = body_operand(q->module, &copy->kernel->update, scalar, 0);
+		*walk = (struct walk){copy->result[0], 0, arena_copy(arena, copy->kernel->result.stride, sizeof(int64_t) * (size_t)(c->tokens + 1))};
+	} else {
+		all.x = c->digit[0].x;
+	}
+	int64_t padded = (elements + c->group - 1) / c->group * c->group;
+	if (padded > elements) {
+		struct digit full = {padded, all.x, all.w};
+		struct op *fill = walking_kernel(q, c, walk, "filled", 1, &full, 1, &walk->value, token_type(q, c, scalar, 0, padded));
+		access_add_guard(q->module, &fill->kernel->operand[0], (struct guard_range){c->tokens, 0, elements});
+		fill->kernel->update.result = body_operand(q->module, &fill->kernel->update, scalar, 0);
+		*walk = (struct walk){fill->result[0], 0, arena_copy(arena, fill->kernel->result.stride, sizeof(int64_t) * (size_t)(c->tokens + 1))};
+		all = (struct digit){padded, 1, all.w};
+	}
+	c->digits = 1;
+	c->digit[0] = all;
+	return true;
+}
+
+/* max |x| over the inner loops; then over 127, and 1 for zeros. */
+static void scale_bodies(struct module *module, struct kernel *kernel)
+{
+	const struct type *scalar = type_float(module, 32);
+	struct body *update = &kernel->update, *post = &kernel->post;
+	int size = body_op(module, update, OP_ABSF, scalar, body_operand(module, update, scalar, 0), 0, 0);
+	int most = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
+	update->result = body_op(module, update, OP_MAXIMUMF, scalar, most, size, 0);
+	int largest = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
+	int zero = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar});
+	int one = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = 1.0});
+	int limit = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = MOST});
+	struct node equal = {.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {largest, zero}, .integer = 1};
+	int none = body_add(module, post, equal);
+	post->result = body_op(module, post, OP_SELECT, scalar, none, one, body_op(module, post, OP_DIVF, scalar, largest, limit, 0));
+}
+
+static void round_body(struct module *module, struct kernel *kernel)
+{
+	const struct type *scalar = type_float(module, 32);
+	struct body *body = &kernel->update;
+	int ratio = body_op(module, body, OP_DIVF, scalar, body_operand(module, body, scalar, 0), body_operand(module, body, scalar, 1), 0);
+	int near = body_op(module, body, OP_ROUNDEVEN, scalar, ratio, 0, 0);
+	int most = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = MOST});
+	int least = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = -MOST});
+	int low = body_op(module, body, OP_MAXIMUMF, scalar, near, least, 0);
+	body->result = body_op(module, body, OP_FPTOSI, type_integer(module, 8), body_op(module, body, OP_MINIMUMF, scalar, low, most, 0), 0, 0);
+}
+
+static const char *key_of(struct quantiser *q, const struct contraction *c, const struct walk *walk)
+{
+	struct text text = text_new(q->module->arena);
+	text_add(&text, "%lld %lld", (long long)walk->offset, (long long)c->group);
+	for (int t = 0; t < c->tokens; t++)
+		text_add(&text, " %lld:%lld", (long long)token_extent(c, t), (long long)walk->token[t]);
+	for (int i = 0; i < c->digits; i++)
+		text_add(&text, " r%lld:%lld", (long long)c->digit[i].extent, (long long)c->digit[i].x);
+	return text.data;
+}
+
+static struct activation *find(struct quantiser *q, const struct value *x, const char *key)
+{
+	for (size_t i = 0; i < q->activations.count; i++)
+		if (q->activations.data[i].x == x && !strcmp(q->activations.data[i].key, key))
+			return &q->activations.data[i];
+	return NULL;
+}
+
+static struct value *make_scale(struct quantiser *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer)
+{
+	int digits = grouping->outer + grouping->inner;
+	const struct type *type = token_type(q, c, type_float(q->module, 32), outer ? grouping->groups : 0, 0);
+	struct op *op = walking_kernel(q, c, walk, "scale", digits, grouping->digit, 1, &walk->value, type);
+	struct kernel *kernel = op->kernel;
+	int64_t pitch = 1;
+	for (int l = c->tokens + digits - 1; l >= 0; l--) {
+		kernel->loop[l].reduction = l >= c->tokens + outer;
+		kernel->result.stride[l] = kernel->loop[l].reduction ? 0 : pitch;
+		pitch *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
+	}
+	kernel->ordered = true;
+	scale_bodies(q->module, kernel);
+	return op->result[0];
+}
+
+static struct value *make_integers(struct quantiser *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer, struct value *scale)
+{
+	struct value *operand[2] = {walk->value, scale};
+	const struct type *type = token_type(q, c, type_integer(q->module, 8), grouping->groups, grouping->size);
+	struct op *op = walking_kernel(q, c, walk, "q", grouping->outer + grouping->inner, grouping->digit, 2, operand, type);
+	int64_t pitch = 1;
+	for (int l = c->tokens + outer - 1; l >= 0; l--) {
+		op->kernel->operand[1].stride[l] = pitch;
+		pitch *= op->kernel->loop[l].extent;
+	}
+	round_body(q->module, op->kernel);
+	return op->result[0];
+}
+
+struct activation activation_of(struct quantiser *q, struct contraction *c)
+{
+	struct walk walk = walk_of(q, c);
+	struct activation made = {.x = walk.value, .key = key_of(q, c, &walk)};
+	struct grouping grouping;
+	struct digit *kept = arena_copy(q->module->arena, c->digit, sizeof *c->digit * (size_t)c->digits);
+	int digits = c->digits;
+	const struct activation *known = find(q, made.x, made.key);
+	bool whole = group_digits(q->module->arena, c, &grouping);
+	if (!whole && known) {                    /* the copy is there: only its weight's side is wanted */
+		for (int i = digits - 1; i > 0; i--)
+			if (kept[i - 1].w != kept[i].w * kept[i].extent)
+				return (struct activation){0};
+		return *known;
+	}
+	if (known)
+		return *known;
+	if (!whole && (!straighten(q, c, &walk) || !group_digits(q->module->arena, c, &grouping)))
+		return (struct activation){0};
+	int outer = q->scheme->per_token ? 0 : grouping.outer;
+	made.scale = make_scale(q, c, &walk, &grouping, outer);
+	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
+	VEC_PUSH(q->module->arena, &q->activations, made);
+	c->digit = kept;
+	c->digits = digits;
+	return made;
+}

@@ -1,0 +1,110 @@
+"""Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantise.py): the same integers, and so the same sums."""
+import json
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from streamtensor import api, quantise
+from streamtensor.weights import write
+
+STC = Path(__file__).resolve().parents[2] / "build/stc"
+
+
+def compile_module(module, example, scheme, folder, weights=None):
+    """(exported, the design's folder)."""
+    exported = api.export(module, (example,))
+    (folder / "model.mlir").write_text(exported.text)
+    tensors = exported.weights if weights is None else weights
+    write(folder / "weights.safetensors", tensors, tensors, lambda name: tensors[name].detach().contiguous())
+    command = [STC, "compile", folder / "model.mlir", "--weights", folder / "weights.safetensors", "--quant", scheme, "-o", folder / "design"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "design"
+
+
+def run(design, example, folder):
+    numpy.save(folder / "x.npy", example.numpy())
+    command = [STC, "run", design, "--in", f"arg0={folder / 'x.npy'}", "--out", f"result0={folder / 'y.npy'}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return torch.from_numpy(numpy.load(folder / "y.npy"))
+
+
+def random(*shape, seed=1):
+    value = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    value[..., :2] = 0
+    return value
+
+
+def seeded(make):
+    torch.manual_seed(7)
+    return make()
+
+
+# tokens, inputs, outputs: groups that fit, a short last group, outputs that no block divides, one group, several tokens
+@pytest.mark.parametrize("scheme,tokens,inputs,outputs", [
+    ("w4a8", 1, 256, 64), ("w4a8", 1, 200, 150), ("w4a8", 1, 40, 72), ("w4a8,group=32", 5, 96, 24), ("w8a8", 3, 256, 40),
+    ("w4a8,group=row", 1, 320, 16), ("w4a8,activation=token", 4, 256, 16),
+])
+def test_linear_is_the_arithmetic_bit_for_bit(core_built, tmp_path, scheme, tokens, inputs, outputs):
+    module = seeded(lambda: nn.Linear(inputs, outputs))
+    x = random(tokens, inputs)
+    expected = quantise.applied(module_of(module), quantise.Scheme.parse(scheme))(x)
+    found = run(compile_module(module, x, scheme, tmp_path), x, tmp_path)
+    assert torch.equal(found, expected)
+
+
+def module_of(layer):
+    return nn.Sequential(layer)
+
+
+def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(50, 96)
+            self.up, self.down, self.head = nn.Linear(96, 256), nn.Linear(256, 96, bias=False), nn.Linear(96, 50, bias=False)
+
+        def forward(self, ids):
+            hidden = self.table(ids)
+            return self.head(hidden + self.down(nn.functional.relu(self.up(hidden))))
+
+    module, ids = seeded(Network), torch.tensor([3, 49, 0, 7])
+    design = compile_module(module, ids, "w4a8", tmp_path)
+    expected = quantise.applied(module, quantise.Scheme.parse("w4a8"))(ids)
+    assert torch.equal(run(design, ids, tmp_path), expected)
+    stored = sum(-(-4 * layer.weight.numel() // 8) + 2 * layer.weight.shape[0] * -(-layer.weight.shape[1] // 128) for layer in (module.up, module.down, module.head))
+    report = json.loads((design / "report.json").read_text())
+    assert report["quant"] == "w4a8"
+    manifest = json.loads((design / "manifest.json").read_text())
+    assert stored < sum(buffer["bytes"] for buffer in manifest["buffers"]) < 2 * stored + 50 * 100 + 4096
+
+
+def test_weights_that_were_rounded_elsewhere(core_built, tmp_path):
+    module, x = seeded(lambda: nn.Linear(300, 24)), random(2, 300)
+    scheme = quantise.Scheme.parse("w4a8")
+    chain = module_of(module)
+    rounded = {"0.weight": quantise.Weight(torch.randint(-7, 8, (24, 300), dtype=torch.int8), (torch.rand(24, 3) / 50).half(), 128)}
+    expected = quantise.applied(chain, scheme, rounded)(x)
+    given = {"0.weight.q": rounded["0.weight"].q, "0.weight.scale": rounded["0.weight"].scale, "0.bias": module.bias}
+    assert torch.equal(run(compile_module(chain, x, "w4a8", tmp_path, given), x, tmp_path), expected)
+
+
+def test_refusals(core_built, tmp_path):
+    module, x = nn.Linear(16, 8), random(1, 16)
+    exported = api.export(module, (x,))
+    (tmp_path / "model.mlir").write_text(exported.text)
+    for scheme, told in (("w5a8", "w5a8"), ("w4a8,group=7", "group=7"), ("bf16,group=32", "group=32")):
+        done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--quant", scheme, "-o", tmp_path / "design"], capture_output=True, text=True)
+        assert done.returncode == 1 and told in done.stderr and "w4a8, w8a8, bf16 or fp32" in done.stderr
+    with torch.no_grad():
+        module.weight[3, 5] = float("inf")
+    tensors = api.export(module, (x,)).weights
+    write(tmp_path / "weights.safetensors", tensors, tensors, lambda name: tensors[name].detach().contiguous())
+    done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--weights", tmp_path / "weights.safetensors", "--quant", "w4a8", "-o", tmp_path / "design"],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "infinite or not a number" in done.stderr and not (tmp_path / "design").exists()
