@@ -6,7 +6,6 @@
 #include "pass/streams.h"
 
 #define ORDERS_POINTS 60000
-#define FIFO_KERNELS 96       /* in larger graphs the words held at meetings are not part of the cost */
 
 struct chooser {
 	struct streams *streams;
@@ -119,11 +118,7 @@ static void build_graph(struct chooser *c, const struct block *block)
 	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
-	struct orders_splits **splits = orders_find_splits(&c->graph, c->first);
-	for (int k = 0; k < c->graph.kernels; k++)
-		orders_options(&c->graph, k, c->streams->context->platform, &c->first[k], splits[k]);
-	orders_buffers(&c->graph);
-	orders_forks(&c->graph, FIFO_KERNELS);
+	orders_prepare(&c->graph, c->streams->context->platform, c->first);
 }
 
 struct plan *choose_orders(struct streams *streams, const struct block *block, const struct width *width)

@@ -4,6 +4,7 @@
 #include "pass/order.h"
 
 #define ORDERS_PORTS 32                   /* operands of a kernel whose orders are chosen */
+#define ORDERS_CUTS 64                    /* counted at most */
 #define ORDERS_WHOLE (INT64_C(1) << 20)   /* the lag of a reader that needs the whole tensor first */
 
 /* One schedule of a kernel. */
@@ -54,6 +55,7 @@ struct orders_graph {
 	int forks;
 	int *fork;                /* values from which several paths may meet again */
 	int64_t *scratch;         /* of orders_fifos */
+	int cuts;                 /* so many converters, the largest, will go through memory and do not count */
 };
 
 struct orders_cost {
@@ -70,8 +72,9 @@ struct orders_splits {
 struct orders_splits **orders_find_splits(const struct orders_graph *graph, const struct plan *first);     /* [kernels][loops] */
 void orders_options(struct orders_graph *graph, int kernel, const struct platform *platform, const struct plan *first, const struct orders_splits *splits);
 int orders_row(struct arena *arena, struct orders_list *list, const struct order *order);  /* added if new */
-void orders_buffers(struct orders_graph *graph);                           /* once the options are there */
-void orders_forks(struct orders_graph *graph, int most);                   /* finds them, none in graphs of more kernels than `most`; makes the scratch memory */
+/* The kernels' options, the values' buffers and the forks of a graph whose kernels, values and readers are there.  first: the heuristic's plans. */
+void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first);
+int64_t orders_bytes(const struct orders_value *value, int written, int wanted);          /* of the converter between these rows; 0: none */
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice);
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);

@@ -6,6 +6,8 @@
  * counts, since blocks follow each other through it.  An operand that is ahead of another of the same kernel is held for that part. */
 #include "pass/orders.h"
 
+#define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
+#define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
 #define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
 
 static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)
@@ -31,18 +33,27 @@ static struct order_buffer buffer_between(const struct orders_value *value, int 
 	return *known;
 }
 
+int64_t orders_bytes(const struct orders_value *value, int written, int wanted)
+{
+	return buffer_between(value, written, wanted).elements * value->bytes;
+}
+
+/* Of the converter that reader i of a value needs; 0 where an earlier reader asks for the same order. */
+static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+{
+	int to = wanted_row(graph, choice, value->reader.data[i]);
+	for (size_t e = 0; e < i; e++)
+		if (wanted_row(graph, choice, value->reader.data[e]) == to)
+			return 0;
+	int64_t bytes = orders_bytes(value, written_row(graph, choice, value), to);
+	return bytes ? (bytes + CONVERTER_BYTES) * value->copies : 0;
+}
+
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
 {
 	int64_t bytes = 0;
-	int from = written_row(graph, choice, value);
-	for (size_t i = 0; i < value->reader.count; i++) {
-		int to = wanted_row(graph, choice, value->reader.data[i]);
-		bool known = false;
-		for (size_t e = 0; e < i && !known; e++)
-			known = wanted_row(graph, choice, value->reader.data[e]) == to;
-		int64_t elements = known ? 0 : buffer_between(value, from, to).elements;
-		bytes += elements ? (elements * value->bytes + CONVERTER_BYTES) * value->copies : 0;
-	}
+	for (size_t i = 0; i < value->reader.count; i++)
+		bytes += converter_of(graph, choice, value, i);
 	return bytes;
 }
 
@@ -86,7 +97,7 @@ static void meet(const struct orders_graph *graph, const int *choice, int k, int
 	lag[kernel->value] = ready;
 }
 
-void orders_buffers(struct orders_graph *graph)
+static void make_buffers(struct orders_graph *graph)
 {
 	for (int v = 0; v < graph->values; v++) {
 		struct orders_value *value = &graph->value[v];
@@ -102,13 +113,22 @@ static bool forks(const struct orders_value *value)
 	return false;
 }
 
-void orders_forks(struct orders_graph *graph, int most)
+static void find_forks(struct orders_graph *graph)
 {
 	graph->fork = ARENA_ARRAY(graph->arena, int, graph->values + 1);
 	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, graph->kernels * ORDERS_PORTS + graph->values + 1);
-	for (int v = 0; v < graph->values && graph->kernels <= most; v++)
+	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
 			graph->fork[graph->forks++] = v;
+}
+
+void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first)
+{
+	struct orders_splits **splits = orders_find_splits(graph, first);
+	for (int k = 0; k < graph->kernels; k++)
+		orders_options(graph, k, platform, &first[k], splits[k]);
+	make_buffers(graph);
+	find_forks(graph);
 }
 
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
@@ -125,7 +145,25 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 	}
 	for (int i = 0; i < graph->kernels * ORDERS_PORTS; i++)
 		bytes += held[i];
-	return bytes;
+	return bytes / 4 * HELD_QUARTERS;
+}
+
+/* The largest converters that are still counted. */
+static int64_t cut_bytes(const struct orders_graph *graph, const int *choice)
+{
+	int64_t sum = 0, least[ORDERS_CUTS + 1] = {0};           /* largest first */
+	int cuts = graph->cuts < ORDERS_CUTS ? graph->cuts : ORDERS_CUTS;
+	for (int v = 0; cuts && v < graph->values; v++)
+		for (size_t i = 0; i < graph->value[v].reader.count; i++) {
+			int64_t bytes = converter_of(graph, choice, &graph->value[v], i);
+			int at = cuts;
+			for (; at > 0 && least[at - 1] < bytes; at--)
+				least[at] = least[at - 1];
+			least[at] = bytes;
+		}
+	for (int i = 0; i < cuts; i++)
+		sum += least[i];
+	return sum;
 }
 
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice)
@@ -135,6 +173,7 @@ struct orders_cost orders_cost(const struct orders_graph *graph, const int *choi
 		cost.converters += orders_converters(graph, choice, &graph->value[v]);
 	for (int k = 0; k < graph->kernels; k++)
 		cost.accumulators += chosen(graph, choice, k)->accumulators;
+	cost.converters -= cut_bytes(graph, choice);
 	cost.all = cost.converters + cost.accumulators + cost.fifos;
 	return cost;
 }

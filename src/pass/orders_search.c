@@ -22,10 +22,14 @@ static uint64_t next_random(struct search *search)
 	return search->random;
 }
 
-/* Everything but FIFOs that kernel k's option is part of. */
+/* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but FIFOs. */
 static int64_t around(const struct search *search, int k)
 {
 	const struct orders_graph *graph = search->graph;
+	if (graph->cuts) {
+		struct orders_cost cost = orders_cost(graph, search->choice);
+		return cost.converters + cost.accumulators;
+	}
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	int64_t bytes = kernel->option[search->choice[k]].accumulators + orders_converters(graph, search->choice, &graph->value[kernel->value]);
 	for (int j = 0; j < kernel->operands; j++) {

@@ -1,0 +1,398 @@
+/* Loop orders chosen together, against every choice there is, and against the published greedy, on random graphs of up to ten kernels.
+ *
+ * All three are told by the same cost (orders_cost) with the same number of cut edges: an edge that is cut costs no converter.  The greedy keeps the
+ * heuristic's orders and goes through the kernels in order: those whose converters no longer fit the budget begin a new group, and edges between groups are cut. */
+#include "base/diag.h"
+#include "model/itensor.h"
+#include "pass/orders.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define KERNELS_MOST 10
+#define NODES_MOST 4000000            /* of one exhaustive search; graphs that need more are left out */
+#define POINTS 60000
+
+struct fixture {
+	struct arena *arena;
+	struct guard guard;
+	struct diag diag;
+	struct module *module;
+	const struct platform *platform;
+	uint64_t random;
+	struct block *block;
+	struct orders_graph graph;
+	struct plan first[KERNELS_MOST];
+	const struct value *value[KERNELS_MOST + 2];      /* of the graph's values */
+};
+
+static struct fixture *begin(uint64_t seed)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	f->arena = arena_new(&f->guard);
+	f->diag.arena = f->arena;
+	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_TENSOR);
+	f->platform = platform_load(f->arena, &f->diag, "u55c");
+	f->random = seed * 0x9E3779B97F4A7C15u + 1;
+	f->block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
+	f->graph.arena = f->arena;
+	f->graph.kernel = ARENA_ARRAY(f->arena, struct orders_kernel, KERNELS_MOST);
+	f->graph.value = ARENA_ARRAY(f->arena, struct orders_value, KERNELS_MOST + 2);
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	arena_free(f->arena);
+	free(f);
+}
+
+static int below(struct fixture *f, int count)
+{
+	f->random ^= f->random << 13;
+	f->random ^= f->random >> 7;
+	f->random ^= f->random << 17;
+	return (int)((f->random >> 11) % (uint64_t)count);
+}
+
+static const struct type *matrix(struct fixture *f, int64_t rows, int64_t columns)
+{
+	const int64_t shape[] = {rows, columns};
+	return type_shaped(f->module, TYPE_TENSOR, 2, shape, type_float(f->module, 32));
+}
+
+static int add_value(struct fixture *f, const struct value *value, int writer)
+{
+	struct orders_value *row = &f->graph.value[f->graph.values];
+	*row = (struct orders_value){.elements = type_elements(value->type), .bytes = 4, .writer = writer, .copies = 1, .streams = true};
+	struct order natural = order_of_tensor(value->type);
+	row->fixed = orders_row(f->arena, &row->written, &natural);
+	f->value[f->graph.values] = value;
+	return f->graph.values++;
+}
+
+static int64_t rows_of(const struct fixture *f, int value)
+{
+	return f->value[value]->type->shape[0];
+}
+
+static int64_t columns_of(const struct fixture *f, int value)
+{
+	return f->value[value]->type->shape[1];
+}
+
+/* update = acc + x0 (· x1), or x0 + x1. */
+static void fill_body(struct fixture *f, struct kernel *kernel, int operands, bool reduces)
+{
+	const struct type *real = type_float(f->module, 32);
+	int sum = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 0});
+	for (int j = 1; j < operands; j++) {
+		int next = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = j});
+		sum = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = reduces ? OP_MULF : OP_ADDF, .type = real, .argument = {sum, next}});
+	}
+	if (reduces) {
+		int before = body_add(f->module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
+		sum = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_ADDF, .type = real, .argument = {before, sum}});
+	}
+	kernel->update.result = sum;
+	int term;
+	kernel->combine = reduces ? kernel_combine(kernel, &term) : OP_NONE;
+}
+
+struct port {
+	int value;                /* -1: a weight */
+	int64_t stride[3];
+};
+
+static void add_kernel(struct fixture *f, int loops, const struct loop *loop, int ports, const struct port *port, const int64_t *result, const struct type *type)
+{
+	int k = f->graph.kernels++;
+	struct value *operand[3];
+	enum reach reach[3];
+	struct orders_kernel *row = &f->graph.kernel[k];
+	bool reduces = loop[loops - 1].reduction;
+	for (int j = 0; j < ports; j++) {
+		reach[j] = port[j].value < 0 ? REACH_PACKED : REACH_CHIP;
+		operand[j] = port[j].value < 0 ? block_add_argument(f->module, f->block, matrix(f, loop[1].extent, loop[2].extent)) : (struct value *)(uintptr_t)f->value[port[j].value];
+	}
+	struct op *op = kernel_new(f->module, NOWHERE, text_format(f->arena, "k%d", k), loops, ports, operand, type);
+	op_append(f->block, op);
+	memcpy(op->kernel->loop, loop, sizeof *loop * (size_t)loops);
+	memcpy(op->kernel->result.stride, result, sizeof *result * (size_t)loops);
+	row->op = op;
+	row->operands = ports;
+	row->source = ARENA_ARRAY(f->arena, int, ports);
+	row->late = ARENA_ARRAY(f->arena, bool, ports);
+	for (int j = 0; j < ports; j++) {
+		memcpy(op->kernel->operand[j].stride, port[j].stride, sizeof *result * (size_t)loops);
+		row->source[j] = port[j].value;
+		if (port[j].value >= 0)
+			VEC_PUSH(f->arena, &f->graph.value[port[j].value].reader, ((struct orders_reader){k, j}));
+	}
+	fill_body(f, op->kernel, ports, reduces);
+	row->value = add_value(f, op->result[0], k);
+	f->first[k] = plan_kernel(f->module, op, reach, false, 4);
+}
+
+static void add_elementwise(struct fixture *f, int x)
+{
+	int64_t rows = rows_of(f, x), columns = columns_of(f, x), stride[] = {columns, 1};
+	struct loop loop[] = {{rows, false}, {columns, false}};
+	struct port port[2] = {{x, {columns, 1, 0}}};
+	int ports = 1;
+	for (int v = 0, from = below(f, f->graph.values); v < f->graph.values && ports < 2; v++) {
+		int y = (from + v) % f->graph.values;
+		bool same = rows_of(f, y) == rows && columns_of(f, y) == columns, turned = rows_of(f, y) == columns && columns_of(f, y) == rows;
+		if (y != x && (same || turned))
+			port[ports++] = (struct port){y, {same ? columns : 1, same ? 1 : rows, 0}};
+	}
+	add_kernel(f, 2, loop, ports, port, stride, matrix(f, rows, columns));
+}
+
+static void add_transpose(struct fixture *f, int x)
+{
+	int64_t rows = columns_of(f, x), columns = rows_of(f, x), stride[] = {columns, 1};
+	struct loop loop[] = {{rows, false}, {columns, false}};
+	struct port port[] = {{x, {1, rows, 0}}};
+	add_kernel(f, 2, loop, 1, port, stride, matrix(f, rows, columns));
+}
+
+static void add_sums(struct fixture *f, int x)
+{
+	int64_t rows = rows_of(f, x), columns = columns_of(f, x), stride[] = {1, 0};
+	struct loop loop[] = {{rows, false}, {columns, true}};
+	struct port port[] = {{x, {columns, 1, 0}}};
+	add_kernel(f, 2, loop, 1, port, stride, matrix(f, rows, 1));
+}
+
+/* By a weight, or by another value of the right shape. */
+static void add_product(struct fixture *f, int x)
+{
+	static const int64_t widths[] = {8, 16, 32};
+	int64_t rows = rows_of(f, x), inner = columns_of(f, x), columns = widths[below(f, 3)];
+	struct port port[2] = {{x, {inner, 0, 1}}, {-1, {0, inner, 1}}};
+	for (int v = 0; v < f->graph.values; v++)
+		if (v != x && columns_of(f, v) == inner && rows_of(f, v) > 1 && below(f, 3) == 0) {
+			port[1].value = v;
+			columns = rows_of(f, v);
+			break;
+		}
+	int64_t stride[] = {columns, 1, 0};
+	struct loop loop[] = {{rows, false}, {columns, false}, {inner, true}};
+	add_kernel(f, 3, loop, 2, port, stride, matrix(f, rows, columns));
+}
+
+static void random_graph(struct fixture *f)
+{
+	static const int64_t extents[] = {8, 16, 32};
+	int kernels = 4 + below(f, KERNELS_MOST - 3);
+	for (int i = 0; i < 2; i++)
+		add_value(f, block_add_argument(f->module, f->block, matrix(f, extents[below(f, 3)], extents[below(f, 3)])), -1);
+	while (f->graph.kernels < kernels) {
+		int x = f->graph.values - 1 - below(f, f->graph.values < 4 ? f->graph.values : 4);
+		int kind = columns_of(f, x) == 1 ? 1 : below(f, 6);
+		if (kind < 2)
+			add_elementwise(f, x);
+		else if (kind == 2)
+			add_transpose(f, x);
+		else if (kind == 3)
+			add_sums(f, x);
+		else
+			add_product(f, x);
+	}
+	orders_prepare(&f->graph, f->platform, f->first);
+}
+
+/* The published greedy.  Returns the cost without the converters of cut edges. */
+static int64_t greedy(const struct fixture *f, int64_t budget, int *cuts)
+{
+	int choice[KERNELS_MOST] = {0}, group[KERNELS_MOST] = {0};
+	int64_t cost = orders_cost(&f->graph, choice).all, used = 0;
+	*cuts = 0;
+	for (int k = 0, current = 0; k < f->graph.kernels; k++) {
+		const struct orders_kernel *kernel = &f->graph.kernel[k];
+		int64_t inner = 0, outer = 0;
+		int edges = 0;
+		for (int j = 0; j < kernel->operands; j++) {
+			struct orders_value value = kernel->source[j] < 0 ? (struct orders_value){0} : f->graph.value[kernel->source[j]];
+			struct orders_reader reader = {k, j};
+			if (kernel->source[j] < 0)
+				continue;
+			value.reader.data = &reader;
+			value.reader.count = 1;
+			int64_t bytes = orders_converters(&f->graph, choice, &value);
+			bool same = value.writer < 0 || group[value.writer] == current;
+			inner += same ? bytes : 0;
+			outer += same ? 0 : bytes;
+			edges += !same && bytes;
+		}
+		if (used + inner > budget) {
+			current++;
+			used = 0;
+			for (int j = 0; j < kernel->operands; j++)
+				edges += kernel->source[j] >= 0;
+			outer += inner;
+			inner = 0;
+		}
+		used += inner;
+		group[k] = current;
+		cost -= outer;
+		*cuts += edges;
+	}
+	return cost;
+}
+
+struct exact {
+	const struct fixture *f;
+	int cuts;
+	int64_t nodes, best;
+	int64_t least[KERNELS_MOST + 1];          /* accumulators that kernels from here on hold at least */
+	int choice[KERNELS_MOST];
+};
+
+/* Converters of the values whose writer and readers are all chosen. */
+static int64_t settled(const struct exact *e, int chosen)
+{
+	int64_t bytes[3 * KERNELS_MOST], sum = 0;
+	int count = 0;
+	for (int v = 0; v < e->f->graph.values; v++) {
+		const struct orders_value *value = &e->f->graph.value[v];
+		bool all = value->writer < chosen;
+		for (size_t i = 0; i < value->reader.count; i++)
+			all = all && value->reader.data[i].kernel < chosen;
+		int64_t own = all ? orders_converters(&e->f->graph, e->choice, value) : 0;
+		if (own)
+			bytes[count++] = own;
+		sum += own;
+	}
+	for (int cut = 0; cut < e->cuts; cut++) {         /* a bound: whole values are taken out */
+		int most = 0;
+		for (int i = 1; i < count; i++)
+			most = bytes[i] > bytes[most] ? i : most;
+		if (!count)
+			break;
+		sum -= bytes[most];
+		bytes[most] = 0;
+	}
+	return sum;
+}
+
+static void enumerate(struct exact *e, int k, int64_t accumulators)
+{
+	const struct orders_graph *graph = &e->f->graph;
+	if (++e->nodes > NODES_MOST || accumulators + e->least[k] + settled(e, k) >= e->best)
+		return;
+	if (k == graph->kernels) {
+		int64_t cost = orders_cost(graph, e->choice).all;
+		e->best = cost < e->best ? cost : e->best;
+		return;
+	}
+	for (int o = 0; o < graph->kernel[k].options; o++) {
+		e->choice[k] = o;
+		enumerate(e, k + 1, accumulators + graph->kernel[k].option[o].accumulators);
+	}
+}
+
+/* -1: too many choices. */
+static int64_t exact(const struct fixture *f, int cuts, int64_t known)
+{
+	struct exact e = {.f = f, .cuts = cuts, .best = known + 1};
+	for (int k = f->graph.kernels - 1; k >= 0; k--) {
+		int64_t least = INT64_MAX;
+		for (int o = 0; o < f->graph.kernel[k].options; o++)
+			least = f->graph.kernel[k].option[o].accumulators < least ? f->graph.kernel[k].option[o].accumulators : least;
+		e.least[k] = e.least[k + 1] + least;
+	}
+	enumerate(&e, 0, 0);
+	return e.nodes > NODES_MOST ? -1 : e.best;
+}
+
+static int by_size(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static double spread(const char *name, double *ratio, int count)
+{
+	double sum = 0;
+	for (int i = 0; i < count; i++)
+		sum += ratio[i];
+	qsort(ratio, (size_t)count, sizeof *ratio, by_size);
+	printf("%-10s of the exact: mean %.3f, median %.3f, 90 %% %.3f, worst %.3f (%d graphs)\n", name, sum / count, ratio[count / 2], ratio[count * 9 / 10], ratio[count - 1], count);
+	return sum / count;
+}
+
+static bool is_long(void)
+{
+	const char *mode = getenv("STC_TEST_MODE");
+	return mode && !strcmp(mode, "long");
+}
+
+static void test_against_exact(void **state)
+{
+	(void)state;
+	int graphs = is_long() ? 400 : 40, counted = 0, skipped = 0;
+	double *ours = calloc((size_t)graphs, sizeof *ours), *theirs = calloc((size_t)graphs, sizeof *theirs);
+	for (int g = 0; g < graphs; g++) {
+		struct fixture *f = begin((uint64_t)g + 1);
+		random_graph(f);
+		int choice[KERNELS_MOST] = {0}, cuts;
+		int64_t whole = orders_cost(&f->graph, choice).converters;
+		int64_t found = greedy(f, g % 2 ? INT64_MAX : whole / 2, &cuts);
+		f->graph.cuts = cuts;
+		orders_search(&f->graph, POINTS, choice);
+		int64_t mine = orders_cost(&f->graph, choice).all, best = exact(f, cuts, mine);
+		skipped += best < 0;
+		if (best > 0) {
+			ours[counted] = (double)mine / (double)best;
+			theirs[counted++] = (double)found / (double)best;
+		}
+		end(f);
+	}
+	double mean = spread("ours", ours, counted);
+	spread("greedy", theirs, counted);
+	printf("left out, too many choices: %d\n", skipped);
+	free(ours);
+	free(theirs);
+	assert_true(counted > graphs / 2);
+	assert_true(mean <= 1.05);
+}
+
+/* The closed form says what walk_reorder says of the same two ports as types. */
+static void test_buffers(void **state)
+{
+	(void)state;
+	int compared = 0;
+	for (int g = 0; g < 20; g++) {
+		struct fixture *f = begin((uint64_t)g + 1000);
+		random_graph(f);
+		for (int v = 0; v < f->graph.values; v++) {
+			const struct orders_value *value = &f->graph.value[v];
+			for (size_t r = 0; value->writer >= 0 && r < value->reader.count; r++) {
+				const struct orders_kernel *writer = &f->graph.kernel[value->writer], *reader = &f->graph.kernel[value->reader.data[r].kernel];
+				const struct orders_option *from = &writer->option[below(f, writer->options)], *to = &reader->option[below(f, reader->options)];
+				const struct type *left = plan_port_type(f->module, writer->op->kernel, &from->plan, -1, f->value[v]->type);
+				const struct type *right = plan_port_type(f->module, reader->op->kernel, &to->plan, value->reader.data[r].operand, f->value[v]->type);
+				int64_t bytes = orders_bytes(value, from->result, to->operand[value->reader.data[r].operand]);
+				if (left->itensor->map.results != right->itensor->map.results || left->element != right->element)
+					continue;
+				struct walk a = walk_normal(f->arena, itensor_walk(f->arena, left)), b = walk_normal(f->arena, itensor_walk(f->arena, right));
+				assert_int_equal(bytes, walk_same(a, b) ? 0 : walk_reorder(f->arena, a, b).bytes);
+				compared++;
+			}
+		}
+		end(f);
+	}
+	assert_true(compared > 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_against_exact)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
