@@ -21,6 +21,7 @@ const struct pass passes[] = {
 	PASS(quantise, T, T, APPROXIMATE, "fused kernels", "with --quant: weights of few bits, integer sums for each group and scales; else nothing"),
 	PASS(roll_layers, T, T, EXACT, "fused kernels", "identical layers are one scf.for that feeds the hidden state back"),
 	PASS(count_fused, T, T, EXACT, "rolled layers", "the module says what its intermediates take after elementwise fusion"),
+	PASS(sink_quotients, T, T, ORDER, "fused kernels", "softmax divides sums, not exponentials, where only a product reads them"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
 	PASS(split_posts, T, T, EXACT, "fused kernels", "wide reductions have no costly operation after the sum"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),

@@ -34,6 +34,7 @@ bool split_sliced(struct pass_context *context, struct module *module);
 bool quantise(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool count_fused(struct pass_context *context, struct module *module);
+bool sink_quotients(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_posts(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);

@@ -340,6 +340,49 @@ static void test_slices_split_their_producer(void **state)
 	arena_free(arena);
 }
 
+/* softmax without its maximum, times v; `summed` is what the divisor adds up. */
+#define SOFTMAX(summed) \
+	"func.func @main(%x: tensor<4x6xf32>, %v: tensor<6x8xf32>) -> tensor<4x8xf32> {\n" ZERO "  %e = tensor.empty() : tensor<4x6xf32>\n" \
+	"  %p = linalg.exp ins(%x : tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n  %g = tensor.empty() : tensor<4xf32>\n" \
+	"  %h = linalg.fill ins(%zero : f32) outs(%g : tensor<4xf32>) -> tensor<4xf32>\n" \
+	"  %s = linalg.reduce ins(" summed " : tensor<4x6xf32>) outs(%h : tensor<4xf32>) dimensions = [1]\n" \
+	"    (%a: f32, %o: f32) { %q = arith.addf %a, %o : f32 linalg.yield %q : f32 }\n" \
+	"  %b = linalg.broadcast ins(%s : tensor<4xf32>) outs(%e : tensor<4x6xf32>) dimensions = [1]\n" \
+	"  %d = linalg.div ins(%p, %b : tensor<4x6xf32>, tensor<4x6xf32>) outs(%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n" \
+	"  %r = tensor.empty() : tensor<4x8xf32>\n  %f = linalg.fill ins(%zero : f32) outs(%r : tensor<4x8xf32>) -> tensor<4x8xf32>\n" \
+	"  %m = linalg.matmul ins(%d, %v : tensor<4x6xf32>, tensor<6x8xf32>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>\n" \
+	"  return %m : tensor<4x8xf32>\n}\n"
+
+static bool divides_late(const struct session *s)
+{
+	for (const struct op *op = module_main(s->module)->region[0]->first; op; op = op->next)
+		for (int n = 0; op->code == OP_KERNEL && n < op->kernel->post.count; n++)
+			if (op->kernel->post.node[n].code == OP_DIVF)
+				return true;
+	return false;
+}
+
+static bool sinks(const char *text)
+{
+	struct session s;
+	struct pass_context context = {0};
+	run_passes(&s, text, PASSES, 0);
+	assert_true(sink_quotients(&context, s.module) && ir_verify(s.module));
+	expect_round_trip(&s);
+	expect_same_values(&s, 1e-5, text);
+	bool late = divides_late(&s);
+	finish(&s);
+	return late;
+}
+
+/* The quotient moves into the product only where it divides exponentials by their own sum. */
+static void test_quotients_sink(void **state)
+{
+	(void)state;
+	assert_true(sinks(SOFTMAX("%p")));
+	assert_false(sinks(SOFTMAX("%x")));
+}
+
 /* `layers` times x = tanh(x * w[i]) + x, with the product of every layer a result. */
 static const char *layered(struct arena *arena, int layers)
 {
@@ -494,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
+		cmocka_unit_test(test_quotients_sink),
 		cmocka_unit_test(test_layers_become_a_loop),           cmocka_unit_test(test_returned_views_are_copied),
 		cmocka_unit_test(test_roles_are_checked),              cmocka_unit_test(test_names_are_unique),
 		cmocka_unit_test(test_dynamic_views_are_refused),
