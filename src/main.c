@@ -3,6 +3,7 @@
 #include "driver/session.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct session *running;
 
@@ -16,6 +17,17 @@ static void on_stage(void *user, const char *name)
 {
 	(void)user;
 	fprintf(stderr, "stage %s\n", name);
+}
+
+static bool told;
+
+/* One line that is written again. */
+static void on_progress(void *user, const char *what, int percent)
+{
+	(void)user;
+	fprintf(stderr, "\r%s %3d %%", what, percent);
+	fflush(stderr);
+	told = true;
 }
 
 static struct {
@@ -71,8 +83,12 @@ int main(int count, char **arguments)
 	enum stc_status status = session_guarded(session, parse);
 	if (session->options.progress)
 		session->on_stage = on_stage;
+	if (session->options.progress || isatty(STDERR_FILENO))
+		session->on_progress = on_progress;
 	if (status == STC_OK)
 		status = session_guarded(session, work);
+	if (told)
+		fputs("\n", stderr);
 	if (session->guard.reason == GUARD_NONE)
 		session_guarded(session, print);
 	if (fflush(stdout) || ferror(stdout)) {

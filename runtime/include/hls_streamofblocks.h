@@ -28,7 +28,7 @@ public:
 
 protected:
 	stream_of_blocks(const char *title, std::size_t count)
-		: channel(title, count), blocks(static_cast<Block *>(::operator new((count + 1) * sizeof(Block),
+		: channel(title, count, true), blocks(static_cast<Block *>(::operator new((count + 1) * sizeof(Block),
 										   std::align_val_t(alignof(Block)))))
 	{
 	}

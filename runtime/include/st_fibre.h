@@ -111,6 +111,7 @@ struct channel {
 	std::uint64_t written = 0;
 	std::uint64_t taken = 0;
 	std::uint64_t depth;
+	bool of_blocks;            /* not of words */
 	std::uint64_t most = 0;    /* high-water mark */
 	fibre *reader = nullptr;   /* waits for data */
 	fibre *writer = nullptr;   /* waits for room */
@@ -119,7 +120,7 @@ struct channel {
 	channel *older;            /* list of this thread's channels */
 	region &home;
 
-	inline channel(const char *title, std::uint64_t elements);
+	inline channel(const char *title, std::uint64_t elements, bool holds_blocks = false);
 	inline ~channel();
 	channel(const channel &) = delete;
 	channel &operator=(const channel &) = delete;
@@ -381,61 +382,69 @@ private:
 		return c->end[0] == process ? c->end[1] : c->end[0];
 	}
 
+	/* In the words of the compiler's simulators, so that the same deadlock reads the same. */
 	static std::string describe(const fibre *process)
 	{
 		const channel *c = process->waits;
-		const fibre *other = peer(process);
-		std::string text = std::string(process->name) + " waits for " + (process->waits_full ? "room in " : "data from ") +
-				   c->name + " (" + (process->waits_full ? "full" : "empty") + ", depth " +
-				   std::to_string(c->depth) + ")";
 
-		if (other == nullptr)
-			return text + ", which no other process uses";
-		return text + " -> " + other->name + (other->done ? " (finished)" : "");
+		return std::string(process->name) + " waits for " + (process->waits_full ? "room in " : c->of_blocks ? "a block of " : "a word of ") + c->name +
+		       " (" + (process->waits_full ? "full" : "empty") + ", depth " + std::to_string(c->depth) + ")";
 	}
 
-	/* First process met twice when following the waits from `start`; null if the chain ends. */
-	const fibre *on_cycle(const fibre *start) const
+	/* The first process of the cycle in which the chain of waits closes, or the last one that still waits. */
+	const fibre *end_of_chain(const fibre *process) const
 	{
-		std::vector<const fibre *> seen;
+		for (std::size_t i = 0; i < processes.size(); i++) {
+			const fibre *next = peer(process);
 
-		for (const fibre *p = start; p != nullptr && !p->done; p = peer(p)) {
-			for (const fibre *earlier : seen)
-				if (earlier == p)
-					return p;
-			seen.push_back(p);
+			if (next == nullptr || next->done)
+				return process;
+			process = next;
 		}
+		for (const fibre *lowest : processes) {
+			const fibre *p = process;
+
+			do {
+				if (p == lowest)
+					return lowest;
+				p = peer(p);
+			} while (p != process);
+		}
+		return process;
+	}
+
+	const fibre *first_stuck() const
+	{
+		for (const fibre *p : processes)
+			if (!p->done)
+				return p;
 		return nullptr;
 	}
 
 	void report_deadlock()
 	{
-		const fibre *knot = nullptr;
+		const fibre *start = end_of_chain(first_stuck()), *p = start, *next;
 		std::vector<const fibre *> told;
+		std::string others;
 
-		for (const fibre *p : processes)
-			if (!p->done && knot == nullptr)
-				knot = on_cycle(p);
-		error = "deadlock: " + std::to_string(processes.size() - done) + " of " + std::to_string(processes.size()) +
-			" processes wait\n";
-		if (knot != nullptr) {
-			const fibre *p = knot;
+		error = "deadlock: ";
+		do {
+			error += (p == start ? "" : "; ") + describe(p);
+			told.push_back(p);
+			next = peer(p);
+			p = next;
+		} while (next != nullptr && !next->done && next != start);
+		if (next == nullptr || next->done)
+			error += std::string(", whose other end ") + (next == nullptr ? "does not exist" : "has ended");
+		for (const fibre *q : processes) {
+			bool listed = q->done;
 
-			error += "cycle of waits:\n";
-			do {
-				error += "  " + describe(p) + "\n";
-				told.push_back(p);
-				p = peer(p);
-			} while (p != knot);
+			for (const fibre *r : told)
+				listed = listed || q == r;
+			others += listed ? "" : "\n  " + describe(q);
 		}
-		error += told.size() + done == processes.size() ? "" : "other waits:\n";
-		for (const fibre *p : processes) {
-			bool listed = p->done;
-
-			for (const fibre *q : told)
-				listed = listed || q == p;
-			error += listed ? "" : "  " + describe(p) + "\n";
-		}
+		error += "\n" + std::to_string(processes.size() - done) + " of " + std::to_string(processes.size()) + " processes wait" +
+			 (others.empty() ? "" : ", also:" + others) + "\n";
 	}
 
 	void report_leftovers()
@@ -472,8 +481,8 @@ private:
 	}
 };
 
-inline channel::channel(const char *title, std::uint64_t elements)
-	: depth(elements), name(title), older(region::here().channels), home(region::here())
+inline channel::channel(const char *title, std::uint64_t elements, bool holds_blocks)
+	: depth(elements), of_blocks(holds_blocks), name(title), older(region::here().channels), home(region::here())
 {
 	home.channels = this;
 }

@@ -1,15 +1,15 @@
-/* stc simulate: the cycles of one launch of a design folder, or of a hardware-level dump. */
+/* stc simulate: the cycles of launches of a design folder, or of a hardware-level dump. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
-#include "driver/session.h"
-#include "sim/flow.h"
+#include "driver/simulate.h"
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define EVENTS_MOST ((int64_t)1 << 30)
-#define LISTED 12             /* processes and FIFOs in the text */
-#define SCHEMA 1
+#define SAMPLES_MOST 100000
 
 static bool is_folder(const char *path)
 {
@@ -32,20 +32,12 @@ static const struct json *read_json(struct session *session, const char *folder,
 	return json;
 }
 
-/* The module must be the one that the manifest lists. */
-static bool check_module(struct session *session, const char *folder)
+/* The file must be the one that the manifest lists. */
+static bool check_listed(struct session *session, const char *folder, const struct json *manifest, const char *name)
 {
-	const struct json *manifest = read_json(session, folder, "manifest.json");
-	const char *path = text_format(session->arena, "%s/design.mlir", folder), *listed = json_text(json_get(manifest, "files"), "design.mlir"), *reason;
-	int64_t version = 0;
-	if (!manifest)
-		return false;
-	if (!json_integer(json_get(manifest, "design"), &version) || version != DESIGN_VERSION) {
-		diag_error(&session->diag, (struct location){.file = folder}, "is a design of version %lld", (long long)version);
-		return diag_note(&session->diag, "version %d: compile it again", DESIGN_VERSION);
-	}
+	const char *path = text_format(session->arena, "%s/%s", folder, name), *listed = json_text(json_get(manifest, "files"), name), *reason;
 	if (!listed) {
-		diag_error(&session->diag, (struct location){.file = folder}, "lists no design.mlir in its manifest.json");
+		diag_error(&session->diag, (struct location){.file = folder}, "lists no %s in its manifest.json", name);
 		return diag_note(&session->diag, "compile it again");
 	}
 	size_t size;
@@ -60,16 +52,31 @@ static bool check_module(struct session *session, const char *folder)
 	return diag_note(&session->diag, "compile the design again, or simulate a changed dump from outside the folder");
 }
 
+static bool check_folder(struct session *session, const char *folder)
+{
+	const struct json *manifest = read_json(session, folder, "manifest.json");
+	int64_t version = 0;
+	if (!manifest)
+		return false;
+	if (!json_integer(json_get(manifest, "design"), &version) || version != DESIGN_VERSION) {
+		diag_error(&session->diag, (struct location){.file = folder}, "is a design of version %lld", (long long)version);
+		return diag_note(&session->diag, "version %d: compile it again", DESIGN_VERSION);
+	}
+	return check_listed(session, folder, manifest, "design.mlir") && (session->options.platform || check_listed(session, folder, manifest, "report.json"));
+}
+
 static bool open_folder(struct session *session)
 {
 	const char *folder = session->options.file;
-	if (!check_module(session, folder))
+	if (!check_folder(session, folder))
 		return false;
 	const struct json *report = session->options.platform ? NULL : read_json(session, folder, "report.json");
 	if (!session->options.platform && !report)
 		return false;
-	if (report)
-		session->options.platform = json_text(report, "platform");
+	if (report && !(session->options.platform = json_text(report, "platform"))) {
+		diag_error(&session->diag, (struct location){.file = folder}, "names no platform in its report.json");
+		return diag_note(&session->diag, "--platform NAME says which");
+	}
 	session->options.file = text_format(session->arena, "%s/design.mlir", folder);
 	return true;
 }
@@ -86,110 +93,97 @@ static bool open_module(struct session *session)
 	return diag_note(&session->diag, "a design folder, or a dump of level hardware (`stc compile --to hardware`)");
 }
 
-/* --- results */
+/* --- running */
 
-static double milliseconds(const struct session *session, int64_t cycles)
+static void tell(void *user, int64_t events, int64_t of)
 {
-	return (double)cycles / (session->platform->clock_mhz * 1e3) + session->platform->launch_us / 1e3;
+	struct session *session = user;
+	if (session->on_progress)
+		session->on_progress(session->on_stage_user, "simulated", of ? (int)(100 * (double)events / (double)of) : 100);
 }
 
-static int64_t busy(const struct flow_process_result *process)
+static bool check_options(struct session *session)
 {
-	return process->active - process->input - process->output - process->memory;
+	const struct options *options = &session->options;
+	if (options->trace && !trace_has_format(options->trace)) {
+		diag_error(&session->diag, NOWHERE, "--trace %s: the name does not say what to write", options->trace);
+		return diag_note(&session->diag, "FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers");
+	}
+	if (options->samples <= SAMPLES_MOST)
+		return true;
+	diag_error(&session->diag, NOWHERE, "--samples %lld", (long long)options->samples);
+	return diag_note(&session->diag, "at most %d", SAMPLES_MOST);
 }
 
-static void print_json(struct session *session, const char *name, const struct flow_result *result)
+/* NAME=COUNT of --depth. */
+static bool set_depth(struct session *session, const struct flow_network *network, const char *text, int64_t *depth)
 {
-	struct text *out = &session->out;
-	text_add(out, "{\n  \"schema\": %d,\n  \"name\": ", SCHEMA);
-	json_quote(out, name);
-	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n", session->platform->name, session->platform->clock_mhz);
-	text_add(out, "  \"cycles\": %lld,\n", (long long)result->cycles);
-	if (result->first_output >= 0)
-		text_add(out, "  \"first_output\": %lld,\n", (long long)result->first_output);
-	if (!result->deadlock)
-		text_add(out, "  \"latency_ms\": %.6g,\n", milliseconds(session, result->cycles));
-	text_add(out, "  \"events\": %lld,\n  \"deadlock\": ", (long long)result->events);
-	if (result->deadlock)
-		json_quote(out, result->deadlock);
-	else
-		text_add(out, "false");
-	text_add(out, ",\n  \"processes\": [");
-	for (int i = 0; i < result->processes; i++) {
-		const struct flow_process_result *process = &result->process[i];
-		text_add(out, "%s\n    {\"name\": ", i ? "," : "");
-		json_quote(out, process->name);
-		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s}", (long long)process->end,
-			 (long long)busy(process), (long long)process->input, (long long)process->output, (long long)process->memory, process->ended ? "true" : "false");
+	const char *equals = strrchr(text, '=');
+	char *end = NULL;
+	int64_t count = equals ? strtoll(equals + 1, &end, 10) : 0;
+	struct nearest nearest = {.wanted = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : text};
+	if (!equals || end == equals + 1 || *end || count < 0 || count > INT32_MAX) {
+		diag_error(&session->diag, NOWHERE, "--depth is '%s'", text);
+		return diag_note(&session->diag, "--depth CHANNEL=COUNT");
 	}
-	text_add(out, "\n  ],\n  \"channels\": [");
-	for (int i = 0; i < result->channels; i++) {
-		const struct flow_channel_result *channel = &result->channel[i];
-		text_add(out, "%s\n    {\"name\": ", i ? "," : "");
-		json_quote(out, channel->name);
-		text_add(out, ", \"kind\": \"%s\", \"depth\": %lld, \"most\": %lld, \"words\": %lld}", channel->blocks ? "blocks" : "fifo", (long long)channel->depth,
-			 (long long)channel->most, (long long)channel->words);
+	for (int i = 0; i < flow_channels(network); i++) {
+		if (text_same(flow_channel_name(network, i), nearest.wanted)) {
+			depth[i] = count;
+			return true;
+		}
+		nearest_consider(&nearest, flow_channel_name(network, i));
 	}
-	text_add(out, "\n  ]\n}\n");
+	diag_error(&session->diag, NOWHERE, "--depth %s: there is no channel '%s'", text, nearest.wanted);
+	return diag_note(&session->diag, "the nearest name is '%s'", nearest.found ? nearest.found : "");
 }
 
-/* The number of a process by falling busy cycles, after `last`; -1: none is left. */
-static int next_busiest(const struct flow_result *result, int last)
+/* NULL after a diagnostic. */
+static const int64_t *depths(struct session *session, const struct flow_network *network)
 {
-	int found = -1;
-	for (int i = 0; i < result->processes; i++) {
-		int64_t cycles = busy(&result->process[i]), before = last < 0 ? INT64_MAX : busy(&result->process[last]);
-		bool later = cycles < before || (cycles == before && i > last);
-		if (later && (found < 0 || cycles > busy(&result->process[found])))
-			found = i;
-	}
-	return found;
+	const struct option_list *list = &session->options.depth;
+	int64_t *depth = ARENA_ARRAY(session->arena, int64_t, flow_channels(network) + 1);
+	for (int i = 0; i < flow_channels(network); i++)
+		depth[i] = flow_channel_depth(network, i);
+	for (size_t i = 0; i < list->count; i++)
+		if (!set_depth(session, network, list->data[i], depth))
+			return NULL;
+	return depth;
 }
 
-static void print_text(struct session *session, const char *name, const struct flow_result *result)
+static struct flow_options flow_options(struct session *session)
 {
-	struct text *out = &session->out;
-	int full = 0;
-	text_add(out, "%s on %s\n\n", name, session->platform->name);
-	if (result->deadlock)
-		text_add(out, "one launch      does not end: %s\n", result->deadlock);
-	else
-		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", (long long)result->cycles, session->platform->clock_mhz,
-			 milliseconds(session, result->cycles), session->platform->launch_us);
-	if (result->first_output >= 0)
-		text_add(out, "first output    in cycle %lld\n", (long long)result->first_output);
-	text_add(out, "simulated       %d processes, %d channels, %lld iterations\n", result->processes, result->channels, (long long)result->events);
-	text_add(out, "\nbusiest processes, in cycles\n  %-32s %12s %12s %12s %12s %12s\n", "", "busy", "no input", "no room", "memory", "end");
-	for (int i = next_busiest(result, -1), listed = 0; i >= 0 && listed < LISTED; i = next_busiest(result, i), listed++) {
-		const struct flow_process_result *process = &result->process[i];
-		text_add(out, "  %-32s %12lld %12lld %12lld %12lld %12lld\n", process->name, (long long)busy(process), (long long)process->input, (long long)process->output,
-			 (long long)process->memory, (long long)process->end);
-	}
-	text_add(out, "\nchannels that were full\n  %-32s %12s %12s\n", "", "depth", "words");
-	for (int i = 0; i < result->channels; i++) {
-		const struct flow_channel_result *channel = &result->channel[i];
-		if (channel->most < channel->depth || full++ >= LISTED)
-			continue;
-		text_add(out, "  %-32s %12lld %12lld%s\n", channel->name, (long long)channel->depth, (long long)channel->words, channel->blocks ? "  blocks" : "");
-	}
-	if (full > LISTED)
-		text_add(out, "  and %d more; --json lists all\n", full - LISTED);
+	const struct options *options = &session->options;
+	int64_t samples = options->trace && options->samples < TRACE_POINTS ? TRACE_POINTS : options->samples;
+	return (struct flow_options){.arena = session->arena, .budget = options->events ? options->events : EVENTS_MOST, .launches = options->launches ? options->launches : 1,
+				     .overlap = options->overlap, .samples = (int)samples, .path = true, .remedy = true, .progress = tell, .user = session, .stop = &session->stop};
+}
+
+static bool print(struct session *session, const struct simulated *simulated)
+{
+	const struct flow_result *flow = simulated->flow;
+	(session->options.json ? simulated_json : simulated_text)(session, simulated);
+	if (session->options.trace && !simulated_trace(session, simulated, session->options.trace))
+		return false;
+	if (flow->deadlock)
+		return diag_error(&session->diag, NOWHERE, "deadlock: %s", flow->deadlock);
+	return !simulated->stopped || diag_error(&session->diag, NOWHERE, "interrupted after %lld of %lld iterations", (long long)flow->events, (long long)simulated->total);
 }
 
 bool command_simulate(struct session *session)
 {
 	const char *name = session->options.file;
-	int64_t budget = session->options.events ? session->options.events : EVENTS_MOST;
+	if (!check_options(session) || !open_module(session) || !session_stage(session, "simulate"))
+		return false;
+	struct flow_options options = flow_options(session);
+	struct flow_network *network = flow_open(session->arena, session->platform, session->module);
 	struct flow_result result;
-	if (!open_module(session) || !session_stage(session, "simulate"))
+	if (!network || !(options.depth = depths(session, network)))
 		return false;
-	enum flow_outcome outcome = flow_simulate(session->arena, session->platform, session->module, budget, &result);
-	if (outcome == FLOW_REFUSED)
-		return false;
-	if (outcome == FLOW_OVER_BUDGET) {
-		diag_error(&session->diag, NOWHERE, "%s takes %lld iterations, more than the %lld that are simulated", name, (long long)result.events, (long long)budget);
-		return diag_note(&session->diag, "--events COUNT raises the limit");
-	}
-	(session->options.json ? print_json : print_text)(session, name, &result);
-	return !result.deadlock || diag_error(&session->diag, NOWHERE, "deadlock: %s", result.deadlock);
+	enum flow_outcome outcome = flow_run(network, &options, &result);
+	struct simulated simulated = {.name = name, .flow = &result, .wanted = options.launches, .total = flow_events(network) * options.launches, .stopped = outcome == FLOW_STOPPED};
+	if (outcome != FLOW_OVER_BUDGET)
+		return print(session, &simulated);
+	diag_error(&session->diag, NOWHERE, "%s takes %lld iterations a launch, more than the %lld that are simulated of %lld", name, (long long)flow_events(network), (long long)options.budget,
+		   (long long)options.launches);
+	return diag_note(&session->diag, "--events COUNT raises the limit");
 }

@@ -20,11 +20,14 @@ struct options {
 	int64_t on_chip;          /* 0: what the platform has */
 	int64_t dsp;              /* 0: what the platform has */
 	int64_t events;           /* most iterations to simulate; 0: the default */
-	bool progress, help, version, json;
+	int64_t launches;         /* to simulate; 0: one */
+	int64_t samples;          /* points over time; 0: none */
+	const char *trace;        /* file for a simulation over time */
+	bool progress, help, version, json, overlap;
 	struct option_list {
 		const char **data;
 		size_t count, capacity;
-	} in, out;                /* NAME=FILE, in the order given */
+	} in, out, depth;         /* NAME=FILE, CHANNEL=COUNT, in the order given */
 	const char *device;       /* NULL: cpu */
 };
 

@@ -33,7 +33,8 @@ struct session {
 	struct text notices;      /* for standard error, beside the diagnostics */
 	char last_words[640];     /* why the guard was left; "" */
 	void (*on_stage)(void *user, const char *name);
-	void *on_stage_user;
+	void (*on_progress)(void *user, const char *what, int percent);   /* of a long stage; NULL: nobody wants to know */
+	void *on_stage_user;      /* of both */
 	VEC(struct stage) stages; /* in order; the last one may still run */
 	double stage_began;
 	volatile sig_atomic_t stop;

@@ -12,7 +12,8 @@ static void clean_channel(struct flow_network *network, struct flow_channel *cha
 		channel->waiting[side] = false;
 		channel->log[side].runs.count = 0;
 	}
-	flow_set_depth(network, channel, wanted > 0 ? wanted : UNBOUNDED);
+	channel->given = wanted > 0 ? wanted : 0;
+	flow_set_depth(network, channel, wanted > 0 && wanted <= flow_product(channel->words_most, network->options->launches) ? wanted : UNBOUNDED);
 }
 
 static void clean_process(struct flow_process *process)
@@ -85,7 +86,7 @@ static void collect_channel(struct flow_network *network, struct flow_channel *c
 	const struct flow_process *writer = channel->process[FLOW_WRITER], *reader = channel->process[FLOW_READER];
 	count_rest(network, channel);
 	*result = (struct flow_channel_result){
-		.name = channel->name, .blocks = channel->blocks, .depth = channel->depth == UNBOUNDED ? 0 : channel->depth, .most = channel->most, .words = channel->pushed,
+		.name = channel->name, .blocks = channel->blocks, .depth = channel->given, .most = channel->most, .words = channel->pushed,
 		.writer = writer ? writer->number : -1, .reader = reader ? reader->number : -1, .held = network->samples ? channel->held : NULL};
 }
 
@@ -139,7 +140,7 @@ static void collect(struct flow_network *network, struct flow_result *result)
 	for (size_t i = 0; i < network->ports.count; i++)
 		collect_port(network, network->ports.data[i], result);
 	result->first_output = network->first_output;
-	result->launches = network->options->overlap && network->ended == result->processes ? network->options->launches : network->launches_done;
+	result->launches = network->launches_done;
 	result->steady = result->launches > 1 ? (result->cycles - network->first_cycles) / (result->launches - 1) : result->cycles;
 	result->samples = network->samples;
 	result->sample_cycles = network->sample_cycles;
@@ -160,6 +161,16 @@ struct flow_network *flow_open(struct arena *arena, const struct platform *platf
 int flow_channels(const struct flow_network *network)
 {
 	return (int)network->channels.count;
+}
+
+const char *flow_channel_name(const struct flow_network *network, int channel)
+{
+	return network->channels.data[channel]->name;
+}
+
+int64_t flow_channel_depth(const struct flow_network *network, int channel)
+{
+	return network->channels.data[channel]->built;
 }
 
 int64_t flow_events(const struct flow_network *network)

@@ -101,6 +101,8 @@ enum flow_outcome { FLOW_DONE, FLOW_DEADLOCK, FLOW_OVER_BUDGET, FLOW_STOPPED, FL
 /* NULL: a diagnostic in module->diag says why.  Uses the scratch fields of the module's values. */
 struct flow_network *flow_open(struct arena *arena, const struct platform *platform, const struct module *module);
 int flow_channels(const struct flow_network *network);
+const char *flow_channel_name(const struct flow_network *network, int channel);
+int64_t flow_channel_depth(const struct flow_network *network, int channel);       /* as built */
 int64_t flow_events(const struct flow_network *network);           /* of one launch */
 /* Any number of times; each begins clean.  Over budget: nothing is simulated, only result->events is filled. */
 enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result);

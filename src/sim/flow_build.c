@@ -12,16 +12,30 @@ bool flow_is_port(const struct type *type)
 	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
 }
 
-static int64_t constant_of(const struct value *value)
+bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips)
 {
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
-	return attr ? attr->integer : 0;
+	const struct value *bound = loop->operand[1];
+	const struct attr *attr = bound->def && bound->def->code == OP_CONSTANT ? attr_get(bound->def, "value") : NULL;
+	*trips = attr ? attr->integer : 0;
+	if (attr && attr->kind == ATTR_INTEGER && *trips >= 0)
+		return true;
+	diag_error(network->module->diag, loop->location, attr ? "a loop of %lld iterations" : "the number of iterations of a loop is not known", (long long)*trips);
+	return diag_note(network->module->diag, "a constant that is not negative");
 }
 
-int64_t flow_trips(const struct op *loop)
+int64_t flow_product(int64_t left, int64_t right)
 {
-	int64_t trips = constant_of(loop->operand[1]);
-	return trips < 0 ? 0 : trips;
+	return right && left > COUNT_MOST / right ? COUNT_MOST : left * right;
+}
+
+int64_t flow_sum(int64_t left, int64_t right)
+{
+	return left > COUNT_MOST - right ? COUNT_MOST : left + right;
+}
+
+void flow_add_words(struct flow_channel *channel, int64_t words)
+{
+	channel->words_most = flow_sum(channel->words_most, words);
 }
 
 /* --- accesses */
@@ -104,11 +118,13 @@ static bool build_block(struct builder *b, const struct block *block, int64_t re
 
 static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
 {
-	int64_t trips = flow_trips(loop), *counter = ARENA_NEW(b->network->arena, int64_t);
+	int64_t trips, *counter = ARENA_NEW(b->network->arena, int64_t);
+	if (!flow_trips(b->network, loop, &trips))
+		return false;
 	loop->region[0]->argument[0]->data = counter;
 	size_t start = b->process->steps.count;
 	add_step(b, (struct flow_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});
-	if (!build_block(b, loop->region[0], repeats * trips))
+	if (!build_block(b, loop->region[0], flow_product(repeats, trips)))
 		return false;
 	add_step(b, (struct flow_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
 	b->process->steps.data[start].target = (int)b->process->steps.count;
@@ -124,7 +140,7 @@ static bool flattens(const struct op *loop)
 	return loop != NULL;
 }
 
-static bool build_access(struct builder *b, const struct op *op)
+static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
 {
 	struct flow_step step = {.kind = STEP_ACCESS, .access = flow_access_of(op)};
 	if (op->code == OP_TAKE || op->code == OP_PUSH) {
@@ -136,6 +152,8 @@ static bool build_access(struct builder *b, const struct op *op)
 	if (step.access.port)
 		step.access.stretch = flow_stretch_of(b->network, op, 0, NULL, NULL);
 	add_step(b, step);
+	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
+		flow_add_words(step.access.channel, repeats);
 	if (step.access.kind == ACCESS_STORE)
 		add_step(b, (struct flow_step){.kind = STEP_ARRIVAL, .access = step.access});
 	return true;
@@ -147,7 +165,7 @@ static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 		return flow_pipe_build(b->network, b->process, op, repeats);
 	if (op->code == OP_FOR)
 		return build_loop(b, op, repeats);
-	if (flow_is_access(op) && !build_access(b, op))
+	if (flow_is_access(op) && !build_access(b, op, repeats))
 		return false;
 	add_wait(b, operation_latency(b->network->platform, op));
 	return true;
@@ -220,6 +238,5 @@ bool flow_build(struct flow_network *network)
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL && !build_process(network, op))
 			return false;
-	flow_memory_build(network);
-	return true;
+	return flow_memory_build(network);
 }

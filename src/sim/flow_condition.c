@@ -186,7 +186,7 @@ void flow_condition_finish(struct arena *arena, struct flow_condition *condition
 		add_key(arena, condition, condition->when.data[i]);
 	if (!condition->inner.count)
 		condition->trips = 1;
-	condition->row = condition->when.count ? ARENA_ARRAY(arena, uint64_t, condition->trips) : NULL;
+	condition->arena = arena;
 	condition->row_key = ARENA_ARRAY(arena, int64_t, condition->key.count + 1);
 }
 
@@ -202,6 +202,8 @@ static bool same_key(struct flow_condition *condition)
 
 static void make_row(struct flow_condition *condition)
 {
+	if (!condition->row)
+		condition->row = ARENA_ARRAY(condition->arena, uint64_t, condition->trips);
 	for (int64_t i = 0; i < condition->trips; i++) {
 		if (condition->innermost)
 			*condition->innermost = i;
@@ -218,7 +220,7 @@ static void make_row(struct flow_condition *condition)
 /* innermost 0 begins a row: the other counters may have changed. */
 uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost)
 {
-	if (!condition->row)
+	if (!condition->when.count)
 		return 0;
 	if (!innermost) {
 		for (size_t i = 0; i < condition->outer.count; i++)

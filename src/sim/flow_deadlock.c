@@ -44,7 +44,7 @@ static struct flow_process *waits_on(const struct flow_process *process)
 	return channel ? channel->process[flow_side_of(access->kind) == FLOW_READER ? FLOW_WRITER : FLOW_READER] : NULL;
 }
 
-/* The process in which the chain of waits closes, or the last one that still waits. */
+/* The first process of the cycle in which the chain of waits closes, or the last one that still waits. */
 static struct flow_process *find_cycle(const struct flow_network *network, struct flow_process *process)
 {
 	for (size_t i = 0; i < network->processes.count; i++) {
@@ -53,7 +53,10 @@ static struct flow_process *find_cycle(const struct flow_network *network, struc
 			return process;
 		process = next;
 	}
-	return process;
+	struct flow_process *first = process;
+	for (struct flow_process *other = waits_on(process); other != process; other = waits_on(other))
+		first = other->number < first->number ? other : first;
+	return first;
 }
 
 static void add_wait(const struct flow_process *process, struct flow_result *result)
@@ -61,14 +64,13 @@ static void add_wait(const struct flow_process *process, struct flow_result *res
 	const struct flow_access *access = process->waits_for;
 	const struct flow_channel *channel = access->channel;
 	result->wait[result->waits++] = (struct flow_wait){
-		.process = process->number, .channel = channel->number, .room = flow_side_of(access->kind) == FLOW_WRITER, .since = process->time, .depth = channel->depth};
+		.process = process->number, .channel = channel->number, .room = flow_side_of(access->kind) == FLOW_WRITER, .since = process->time, .depth = channel->given};
 }
 
 static void describe(const struct flow_result *result, const struct flow_wait *wait, struct text *text)
 {
 	const struct flow_channel_result *channel = &result->channel[wait->channel];
-	text_add(text, "%s waits from cycle %lld for %s %s (%s, depth %lld)", result->process[wait->process].name, (long long)wait->since,
-		 !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in", channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
+	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name, !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in", channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }
 
 static struct flow_process *first_stuck(const struct flow_network *network)

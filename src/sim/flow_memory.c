@@ -42,7 +42,7 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	for (int i = sum->levels - 1; i >= 0; i--) {
 		if (trips[i] > 1 && sum->factor[i] != run)
 			break;
-		run *= trips[i];
+		run = flow_product(run, trips[i]);
 	}
 	return run;
 }
@@ -56,7 +56,7 @@ struct flow_stretch flow_stretch_of(const struct flow_network *network, const st
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
-		words *= trips[i];
+		words = flow_product(words, trips[i]);
 	struct flow_stretch stretch = {.run = words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other};
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
@@ -83,14 +83,18 @@ struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port 
 	return port->twin;
 }
 
-static void build_port(struct flow_network *network, struct flow_port *port)
+static bool build_port(struct flow_network *network, struct flow_port *port)
 {
 	const struct platform *platform = network->platform;
 	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
 	const struct type *word = network->main->region[0]->argument[port->number]->type->element;
 	const struct attr *channel = function_argument_attr(network->main, port->number, "stream.channel"), *name = function_argument_attr(network->main, port->number, "stream.port");
 	port->name = name && name->text ? name->text : "";
-	port->channel = channel && channel->integer >= 0 && channel->integer < platform->channels ? (int)channel->integer : 0;
+	if (channel && (channel->kind != ATTR_INTEGER || channel->integer < 0 || channel->integer >= platform->channels)) {
+		diag_error(network->module->diag, network->main->location, "port %s is on memory channel %lld", port->name, (long long)channel->integer);
+		return diag_note(network->module->diag, "%s has the channels 0 to %d", platform->name, platform->channels - 1);
+	}
+	port->channel = channel ? (int)channel->integer : 0;
 	port->memory = &network->memory[port->channel];
 	port->bytes = (type_bits(word) + 7) / 8;
 	port->word = (int64_t)((double)port->bytes / rate * MEMORY_FRACTION + 0.5);
@@ -100,10 +104,11 @@ static void build_port(struct flow_network *network, struct flow_port *port)
 	port->request = ARENA_ARRAY(network->arena, int64_t, port->outstanding);
 	port->start = ARENA_ARRAY(network->arena, int64_t, port->outstanding);
 	VEC_PUSH(network->arena, &port->memory->ports, port);
+	return true;
 }
 
 /* Ports are put in the order of main's. */
-void flow_memory_build(struct flow_network *network)
+bool flow_memory_build(struct flow_network *network)
 {
 	struct arena *arena = network->arena;
 	for (size_t i = 1; i < network->ports.count; i++) {
@@ -114,12 +119,14 @@ void flow_memory_build(struct flow_network *network)
 		network->ports.data[j] = moved;
 	}
 	for (size_t i = 0; i < network->ports.count; i++)
-		build_port(network, network->ports.data[i]);
+		if (!build_port(network, network->ports.data[i]))
+			return false;
 	for (size_t i = 0; i < network->ports.count; i++) {
 		struct flow_port *port = network->ports.data[i];
 		if (port->memory->ports.count > 1)
 			VEC_PUSH(arena, &port->process->ports, port);
 	}
+	return true;
 }
 
 /* --- requests */
@@ -313,6 +320,7 @@ bool flow_port_end(struct flow_network *network, struct flow_process *process, c
 	if (arrived <= process->time)
 		return true;
 	flow_waited(network, process, access, process->time, arrived);
+	flow_held_up(network, access, process->time, arrived);
 	process->time = arrived;
 	return true;
 }

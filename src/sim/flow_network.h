@@ -8,6 +8,7 @@
 
 #define MEMORY_FRACTION 65536 /* parts of a cycle in which bandwidth is counted */
 #define UNBOUNDED (INT64_MAX / 4)
+#define COUNT_MOST (INT64_MAX / 16)
 
 enum flow_side { FLOW_READER, FLOW_WRITER, FLOW_SIDES };
 enum access_kind { ACCESS_TAKE, ACCESS_PUSH, ACCESS_ACQUIRE_READ, ACCESS_ACQUIRE_WRITE, ACCESS_RELEASE_READ, ACCESS_RELEASE_WRITE, ACCESS_LOAD, ACCESS_STORE };
@@ -26,7 +27,9 @@ struct flow_channel {
 	const char *name;
 	bool blocks;
 	int number;
-	int64_t built, depth;     /* as the module says; of this run */
+	int64_t built, given;     /* depth as the module says, and of this run; 0: unbounded */
+	int64_t depth;            /* the same, or UNBOUNDED where no launch has as many words */
+	int64_t words_most;       /* of a launch */
 	int64_t pushed, popped;
 	int64_t limit;            /* words that fit: the depth, or of an unbounded one what there is room for in full_at */
 	int64_t mask;             /* slots - 1: word k is in slot k & mask */
@@ -83,7 +86,8 @@ struct flow_condition {       /* one bit per conditional access of a loop or of 
 	VEC(const int64_t *) key;          /* what a row depends on beside the innermost counter */
 	int64_t *innermost;       /* counter; NULL: of no loop */
 	int64_t trips;            /* of the innermost loop */
-	uint64_t *row;            /* [trips] bits for each value of the innermost counter */
+	struct arena *arena;
+	uint64_t *row;            /* [trips] bits for each value of the innermost counter; NULL: not made yet */
 	int64_t *row_key;         /* [key.count] for which `row` was made */
 	bool made;
 };
@@ -196,7 +200,10 @@ struct flow_network {
 /* flow_build.c */
 bool flow_build(struct flow_network *network);     /* false: a diagnostic */
 bool flow_is_port(const struct type *type);
-int64_t flow_trips(const struct op *loop);
+bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips);       /* false: a diagnostic */
+int64_t flow_product(int64_t left, int64_t right);         /* of counts; never more than COUNT_MOST */
+int64_t flow_sum(int64_t left, int64_t right);
+void flow_add_words(struct flow_channel *channel, int64_t words);          /* that may be written in a launch */
 struct flow_access flow_access_of(const struct op *op);    /* value->data of the operand: its channel or port */
 bool flow_is_access(const struct op *op);
 /* flow_pipe_build.c */
@@ -211,7 +218,7 @@ uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost
 /* flow_memory.c */
 struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number);
 struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port);
-void flow_memory_build(struct flow_network *network);
+bool flow_memory_build(struct flow_network *network);
 struct flow_stretch flow_stretch_of(const struct flow_network *network, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
 void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time);       /* an iteration has come to where it reads */
@@ -226,7 +233,7 @@ void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from,
 void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held);      /* `held` up to `time` */
 void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time);
 void flow_waited(struct flow_network *network, struct flow_process *process, const struct flow_access *why, int64_t from, int64_t to);
-void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to);      /* as flow_waited, but the process has not waited */
+void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to);      /* for the critical path: an access had to wait */
 /* flow_path.c, flow_deadlock.c */
 void flow_path(const struct flow_network *network, struct arena *arena, struct flow_result *result);
 void flow_deadlock(struct flow_network *network, struct flow_result *result);

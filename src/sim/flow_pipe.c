@@ -23,7 +23,7 @@ static void begin(struct flow_network *network, struct flow_process *process, st
 static void issue(struct flow_pipe *pipe)
 {
 	int64_t slot = pipe->issued++ & (pipe->ring - 1);
-	if (!pipe->condition.row)
+	if (!pipe->condition.when.count)
 		return;
 	pipe->bits[slot] = flow_condition_bits(&pipe->condition, pipe->inner);
 	if (++pipe->inner < pipe->trips[pipe->levels - 1])
@@ -70,8 +70,10 @@ static bool run_cycle(struct flow_network *network, struct flow_process *process
 			else if (!flow_access_time(network, process, access, iteration, &time, &why))
 				return false;
 		}
-	if (time > begins)
+	if (time > begins) {
 		flow_waited(network, process, why, begins, time);
+		flow_held_up(network, why, begins, time);
+	}
 	process->time = time;
 	pipe->cycle = cycle;
 	return true;
@@ -144,7 +146,7 @@ static bool pass_group(struct flow_network *network, struct flow_process *proces
 	group->done++;
 	if (!number && time > begins)
 		flow_waited(network, process, why, begins, time);
-	else if (number && time > arrives)
+	if (time > arrives)
 		flow_held_up(network, why, arrives, time);
 	return true;
 }

@@ -112,8 +112,9 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	for (int i = 0; i < pipe->levels; i++) {
 		loop = i ? timing_only_loop(loop->region[0]) : loop;
 		loop->region[0]->argument[0]->data = pipe->counter[i] = ARENA_NEW(arena, int64_t);
-		pipe->trips[i] = flow_trips(loop);
-		pipe->iterations *= pipe->trips[i];
+		if (!flow_trips(network, loop, &pipe->trips[i]))
+			return false;
+		pipe->iterations = flow_product(pipe->iterations, pipe->trips[i]);
 	}
 	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
 	pipe->flushes = process->flushes;
@@ -127,7 +128,10 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->iterations - 1 + pipe->lag[i] > pipe->last_window)
 			pipe->last_window = pipe->iterations - 1 + pipe->lag[i];
-	network->events += pipe->iterations * repeats;
+	for (int i = 0; i < pipe->accesses; i++)
+		if (pipe->access[i].kind == ACCESS_PUSH)
+			flow_add_words(pipe->access[i].channel, flow_product(pipe->iterations, repeats));
+	network->events = flow_sum(network->events, flow_product(pipe->iterations, repeats));
 	VEC_PUSH(arena, &process->steps, ((struct flow_step){.kind = STEP_PIPE, .pipe = pipe}));
 	return true;
 }

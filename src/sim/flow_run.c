@@ -103,8 +103,10 @@ static bool run_access(struct flow_network *network, struct flow_process *proces
 	}
 	if (!flow_access_time(network, process, &step->access, 0, &process->time, &why))
 		return false;
-	if (process->time > begins)
+	if (process->time > begins) {
 		flow_waited(network, process, why, begins, process->time);
+		flow_held_up(network, why, begins, process->time);
+	}
 	flow_access_make(network, &step->access, process->time);
 	return true;
 }
@@ -162,9 +164,13 @@ static void begin_launch(struct flow_network *network, struct flow_process *proc
 /* All processes have ended the launch at hand. */
 static void end_launch(struct flow_network *network, int64_t time)
 {
-	network->first_cycles = network->launches_done++ ? network->first_cycles : time;
 	network->ended = 0;
-	if (network->launches_done == network->options->launches || network->options->overlap)
+	if (network->options->overlap) {
+		network->launches_done = network->options->launches;
+		return;
+	}
+	network->first_cycles = network->launches_done++ ? network->first_cycles : time;
+	if (network->launches_done == network->options->launches)
 		return;
 	network->launch_began = time + network->options->gap;
 	for (size_t i = 0; i < network->processes.count; i++)

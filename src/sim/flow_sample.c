@@ -93,15 +93,10 @@ static void add_log(struct flow_network *network, struct flow_log *log, int64_t 
 	network->logged++;
 }
 
-static void log_wait(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to)
-{
-	add_log(network, why->channel ? &why->channel->log[flow_side_of(why->kind)] : &why->port->log, to, to - from);
-}
-
 void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to)
 {
-	if (network->options->path && why)
-		log_wait(network, why, from, to);
+	if (network->options->path)
+		add_log(network, why->channel ? &why->channel->log[flow_side_of(why->kind)] : &why->port->log, to, to - from);
 }
 
 void flow_waited(struct flow_network *network, struct flow_process *process, const struct flow_access *why, int64_t from, int64_t to)
@@ -110,5 +105,4 @@ void flow_waited(struct flow_network *network, struct flow_process *process, con
 	process->waited[cause] += to - from;
 	if (network->samples)
 		flow_sample_span(network, process->sampled[cause], from, to);
-	flow_held_up(network, why, from, to);
 }
