@@ -82,10 +82,12 @@ struct simulated {
 
 static void simulate(struct simulated *s, const char *text, int64_t budget)
 {
+	struct flow_network *network;
 	case_start(&s->c, text);
 	s->platform = platform_load(s->c.arena, &s->c.diag, "u55c");
 	assert_non_null(s->platform);
-	s->outcome = flow_simulate(s->c.arena, s->platform, s->c.module, budget, &s->flow);
+	assert_non_null(network = flow_open(s->c.arena, s->platform, s->c.module));
+	s->outcome = flow_run(network, &(struct flow_options){.arena = s->c.arena, .budget = budget, .path = true, .remedy = true}, &s->flow);
 	assert_string_equal(case_messages(&s->c), "");
 }
 
@@ -110,6 +112,23 @@ static const struct flow_channel_result *channel_of(const struct simulated *s, c
 static int64_t multiply_latency(const struct simulated *s)
 {
 	return s->platform->cost[OP_MULF].latency;
+}
+
+/* The path covers the launch, and `name` has at least so many of its cycles. */
+static void check_path(const struct simulated *s, const char *name, int64_t cycles)
+{
+	const struct flow_result *flow = &s->flow;
+	int64_t at = 0, sum = 0;
+	for (int i = 0; i < flow->segments; i++) {
+		assert_int_equal(flow->segment[i].begin, at);
+		at = flow->segment[i].end;
+	}
+	assert_int_equal(at, flow->cycles);
+	for (int i = 0; i < flow->processes; i++) {
+		sum += flow->on_path[i];
+		assert_true(strcmp(flow->process[i].name, name) || flow->on_path[i] >= cycles);
+	}
+	assert_true(sum <= flow->cycles && sum >= flow->cycles - 2 * flow->processes);
 }
 
 /* Word i is loaded in 1 + i and pushed L later, taken in 2 + L + i, squared (1 + M) and pushed, taken in 4 + L + M + i, stored in the next cycle; the last one is requested
@@ -144,6 +163,7 @@ static void slow_reader(void **state)
 	assert_int_equal(process_of(&s, "load")->output, 235);
 	assert_int_equal(channel_of(&s, "s_a")->most, 16);
 	assert_int_equal(channel_of(&s, "s_b")->most, 1);
+	check_path(&s, "square", 4 * 99);
 	case_finish(&s.c);
 }
 
@@ -192,6 +212,11 @@ static void deadlock(void **state)
 	assert_string_equal(s.flow.deadlock, "writer waits for room in s_a (full, depth 16); reader waits for a word of s_b (empty, depth 16)");
 	assert_int_equal(channel_of(&s, "s_a")->most, 16);
 	assert_false(process_of(&s, "writer")->ended);
+	assert_int_equal(s.flow.waits, 2);
+	assert_int_equal(s.flow.cycle, 2);
+	assert_true(s.flow.wait[0].room && s.flow.wait[0].depth == 16 && s.flow.wait[0].since == 16);
+	assert_int_equal(s.flow.wait[0].needed, 100);
+	assert_int_equal(s.flow.wait[1].needed, 0);
 	case_finish(&s.c);
 }
 
