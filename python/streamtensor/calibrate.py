@@ -41,10 +41,11 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
         raise Error("gptq needs calibration prompts", "method rtn needs none")
     found: dict[str, Weight] = {}
     bits = {name: quantise.bits_of(module, layer, scheme) for name, layer in quantise.contractions(module).items()}
+    layers = quantise.contractions(module)
+    paths = {layer: path for path, layer in module.named_modules()}
     blocks = _blocks(module, [name for name, b in bits.items() if b])
     for i, names in enumerate(blocks):
-        moments = _moments(quantise.applied(module, scheme, found), names, prompts)
-        layers = quantise.contractions(module)
+        moments = _moments(quantise.applied(module, scheme, found), {paths[layers[name]]: name for name in names}, prompts)
         for name in names:
             found[name] = gptq(quantise.matrix(layers[name]), moments[name], bits[name], scheme.group)
         progress((i + 1) / len(blocks))
@@ -62,9 +63,9 @@ def _blocks(module: nn.Module, names: list[str]) -> list[list[str]]:
     return [part for part in (*parts, rest) if part]
 
 
-def _moments(module: nn.Module, names: list[str], prompts) -> dict[str, torch.Tensor]:
-    """The sum of x x^T over all inputs x of each layer."""
-    layers = {layer: name for name, layer in quantise.contractions(module).items() if name in names}
+def _moments(module: nn.Module, names: dict[str, str], prompts) -> dict[str, torch.Tensor]:
+    """The sum of x x^T over all inputs x of each layer; names: by the layer's path in the module."""
+    layers = {module.get_submodule(path): name for path, name in names.items()}
     extents = {name: quantise.matrix(layer).shape[1] for layer, name in layers.items()}
     found = {name: torch.zeros(extent, extent) for name, extent in extents.items()}
     missing = set()
@@ -82,7 +83,7 @@ def _moments(module: nn.Module, names: list[str], prompts) -> dict[str, torch.Te
     try:
         with torch.no_grad():
             for prompt in prompts:
-                missing.update(names)
+                missing.update(names.values())
                 try:
                     module(prompt)
                 except _Reached:

@@ -66,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="streamtensor", description="PyTorch models as stream dataflow accelerators.")
     parser.add_argument("--version", action="version", version=f"streamtensor {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate), ("demo", _add_demo)):
+    for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate),
+                      ("evaluate", _add_evaluate), ("demo", _add_demo)):
         add(commands, name)
     return parser
 
@@ -140,6 +141,16 @@ def _add_generate(commands, name: str) -> None:
     _add_output(command, required=False, help="keep the design in this folder")
 
 
+def _add_evaluate(commands, name: str) -> None:
+    command = _command(commands, name, "Say what quantisation costs: perplexity on a text, and how often the next token stays.", _evaluate)
+    _add_model(command)
+    command.add_argument("--text", type=Path, required=True, metavar="FILE", help="its first windows calibrate, the others are evaluated")
+    command.add_argument("--quant", metavar="SCHEME", default="w4a8", help="as for compile (default w4a8)")
+    command.add_argument("--method", choices=("rtn", "gptq"), default="gptq", help="round to nearest, or GPTQ (default)")
+    command.add_argument("--context", type=int, metavar="N", help="tokens in a window (default 512, or the model's limit)")
+    command.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write the quantised weights, as `stc compile --weights` takes them")
+
+
 def _add_demo(commands, name: str) -> None:
     command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails unless its tokens are PyTorch's.", _demo)
     command.add_argument("--seed", type=int, default=0, help="of the weights (default 0)")
@@ -211,6 +222,38 @@ def _generate(options, progress: Progress) -> int:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
         chat.print_speed(folder, answer)
     return 0
+
+
+def _evaluate(options, progress: Progress) -> int:
+    from . import evaluation, quantise, weights
+    scheme = quantise.Scheme.parse(options.quant)
+    text = _text(options.text)
+    model = _load(options, progress)
+    tokenizer = model.tokenizer()
+    if tokenizer is None:
+        raise Error(f"{options.model} has no tokenizer here, so the text cannot be read", "accepted is a folder with tokenizer.json")
+    limit = getattr(model.config, "max_position_embeddings", None) or 512
+    context = options.context or min(512, limit)
+    if not 2 <= context <= limit:
+        raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit}")
+    calibration, pieces = evaluation.split(tokenizer(text)["input_ids"], context)
+    module = model.with_values()
+    progress.stage("evaluate")
+    cost, integers = evaluation.cost(module, scheme, options.method, calibration, pieces, progress.update)
+    print(f"fp32           perplexity {cost.exact:.4f} over {cost.tokens} tokens")
+    print(f"{options.quant:<14} perplexity {cost.quantised:.4f} ({100 * cost.rise():+.2f} %), method {options.method}")
+    print(f"next token     the same at {100 * cost.agreement:.2f} % of the positions")
+    if options.output:
+        found = quantise.stored(module, integers)
+        weights.write(options.output, found, found, found.__getitem__)
+    return 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Error(f"{path}: not UTF-8: byte {error.start}", "accepted is plain text") from None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,13 @@ _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._a
 def decompositions() -> dict:
     """torch-mlir's own table, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum}
+    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p}
+
+
+def _log1p(x):
+    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x) / x is log(u) / (u - 1)."""
+    u = x + 1
+    return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
 
 
 def _cumsum(x, dim, *, dtype=None):
@@ -35,13 +41,32 @@ def constants(program: torch.export.ExportedProgram) -> None:
             graph.erase_node(node)
         elif _can_fold(node, values):
             values[node] = _evaluate(node, values)
+    _slices(graph, values)
     for node, value in values.items():
         users = [user for user in node.users if user not in values and user.op == "call_function"]
         if node.op == "call_function" and users and isinstance(value, torch.Tensor):
-            fresh = _constant(graph, module, node, value)
-            for user in users:
-                user.replace_input_with(node, fresh)
+            for user in users:  # one node for each: the importer reads an attribute's node once
+                user.replace_input_with(node, _constant(graph, module, node, value))
     graph.eliminate_dead_code()
+
+
+def _slices(graph, values: dict) -> None:
+    """x[..., [known, evenly spaced numbers], ...] becomes a slice."""
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target != torch.ops.aten.index.Tensor or node in values:
+            continue
+        x, indices = node.args
+        found = [(dim, index) for dim, index in enumerate(indices) if index is not None]
+        if len(found) != 1 or found[0][1] not in values or values[found[0][1]].ndim != 1 or values[found[0][1]].dtype == torch.bool:
+            continue
+        dim, extent = found[0][0], x.meta["val"].shape[found[0][0]]
+        at = [number % extent for number in values[found[0][1]].tolist()]
+        step = at[1] - at[0] if len(at) > 1 else 1
+        if step > 0 and at == list(range(at[0], at[-1] + 1, step)):
+            with graph.inserting_after(node):
+                fresh = graph.call_function(torch.ops.aten.slice.Tensor, (x, dim, at[0], at[-1] + 1, step))
+            fresh.meta = dict(node.meta)
+            node.replace_all_uses_with(fresh)
 
 
 def _lifted(program) -> dict:

@@ -48,6 +48,16 @@ class Model:
         tensors = self.tensors()
         weights.write(path, names, tensors, self.tensor, progress)
 
+    def with_values(self) -> torch.nn.Module:
+        """The module with its parameters read or made; tied ones stay tied."""
+        values = {id(value): torch.nn.Parameter(weights.checked(name, self.source.tensor(name), value), requires_grad=False)
+                  for name, value in self.module.named_parameters()}
+        for module in self.module.modules():
+            for name, value in list(module._parameters.items()):
+                if value is not None and value.is_meta:
+                    module._parameters[name] = values[id(value)]
+        return self.module
+
     def end_tokens(self) -> set[int]:
         """The ids that end an answer: the generation configuration's, else the model's."""
         end = getattr(self.config, "eos_token_id", None)

@@ -42,7 +42,8 @@ def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
         partial.unlink(missing_ok=True)
 
 
-def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
+def checked(name: str, value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The value in the type of `like`, or an error that says what is wrong with it."""
     if value.shape != like.shape:
         raise Error(f"the weight '{name}' has the shape {tuple(value.shape)}, but the model's is {tuple(like.shape)}")
     if like.is_floating_point() != (value.dtype in _FLOATS):
@@ -51,8 +52,11 @@ def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
     if value.is_floating_point() and not bool(torch.isfinite(value).all()):
         at = tuple(torch.nonzero(~torch.isfinite(value))[0].tolist())
         raise Error(f"the weight '{name}' has {float(value[at])} at {list(at)}", "accepted are finite numbers")
-    flat = value.detach().to(device="cpu", dtype=like.dtype).contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy())
+    return value.detach().to(device="cpu", dtype=like.dtype)
+
+
+def _bytes(name: str, value: torch.Tensor, like: torch.Tensor) -> memoryview:
+    return memoryview(checked(name, value, like).contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
 class Checkpoint:

@@ -1,0 +1,131 @@
+"""What quantisation costs a model that has learnt something: by our scheme, calibrated or not, and by an outside one."""
+import copy
+import os
+
+import pytest
+import torch
+import trained
+from safetensors.torch import load_file
+
+from streamtensor import cli, evaluation, models, quantise
+from streamtensor.errors import Error
+from streamtensor.quantise import Scheme
+
+CONTEXT = 64
+SIZES = {"short": dict(width=64, layers=2, steps=100), "long": dict(width=128, layers=3, steps=300)}
+MODE = "long" if os.environ.get("STC_TEST_MODE") == "long" else "short"
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory):
+    """learnt(family): a folder with a trained model, and the model."""
+    made = {}
+
+    def make(family):
+        if family not in made:
+            folder = tmp_path_factory.mktemp(family)
+            made[family] = folder, trained.train(folder, family, context=CONTEXT, **SIZES[MODE])
+        return made[family]
+
+    return make
+
+
+def pieces_of(folder):
+    ids = models.load(str(folder)).tokenizer()(trained.stories(2, 60 if MODE == "short" else 200))["input_ids"]
+    return evaluation.split(ids, CONTEXT)
+
+
+FAMILIES = ["gpt2", "llama"] if MODE == "long" else ["llama"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_w4a8_costs(learnt, family):
+    folder, model = learnt(family)
+    calibration, pieces = pieces_of(folder)
+    plain, gptq = (evaluation.cost(model, Scheme.parse("w4a8"), method, calibration, pieces)[0] for method in ("rtn", "gptq"))
+    words = len(models.load(str(folder)).tokenizer())
+    assert gptq.exact < words / 8  # it has learnt something
+    assert abs(gptq.rise()) <= 0.05 and gptq.agreement > 0.85, gptq
+    assert gptq.agreement >= plain.agreement - 0.01, (plain, gptq)
+    assert evaluation.cost(model, Scheme.parse("w4a8"), "rtn", [], pieces)[0] == plain  # the same twice
+
+
+def test_the_measure_sees_damage(learnt):
+    folder, model = learnt(FAMILIES[0])
+    _, pieces = pieces_of(folder)
+    weights = quantise.rounded(model, Scheme.parse("w4a8"))
+    first = next(iter(weights))
+    weights[first] = quantise.Weight(-weights[first].q, weights[first].scale, weights[first].group)
+    worse = evaluation.compare(model, quantise.applied(model, Scheme.parse("w4a8"), weights), pieces)
+    assert worse.rise() > 0.05, worse
+
+
+class OutsideLinear(torch.nn.Module):
+    """torchao's Int8DynamicActivationInt4WeightConfig, by its documentation: activations int8 with a scale and a zero point
+    for each token, weights int4 (-8 to 7) symmetric in groups, the sums in f32. Embedding, cache and head's kind as it does:
+    every nn.Linear is quantised, nothing else."""
+
+    def __init__(self, layer, group: int):
+        super().__init__()
+        parts = quantise.groups(layer.weight.detach(), group)
+        scale = (parts.abs().amax(-1, keepdim=True) / 7.5).clamp(min=torch.finfo(torch.float32).eps)
+        value = (parts / scale).round().clamp(-8, 7) * scale
+        self.value, self.bias = value.flatten(1)[:, :layer.weight.shape[1]], layer.bias
+
+    def forward(self, x):
+        low, high = x.amin(-1, keepdim=True).clamp(max=0), x.amax(-1, keepdim=True).clamp(min=0)
+        scale = ((high - low) / 255).clamp(min=torch.finfo(torch.float32).eps)
+        zero = (-128 - (low / scale).round()).clamp(-128, 127)
+        q = ((x / scale).round() + zero).clamp(-128, 127)
+        return torch.nn.functional.linear((q - zero) * scale, self.value, self.bias)
+
+
+def outside(model, group: int):
+    made = copy.deepcopy(model)
+    for parent in list(made.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is torch.nn.Linear:
+                setattr(parent, name, OutsideLinear(child, group))
+    return made
+
+
+def test_no_worse_than_the_outside_scheme(learnt):
+    """With calibration; ours also has an int8 cache and embedding, which the outside one leaves in f32."""
+    folder, model = learnt("llama")
+    calibration, pieces = pieces_of(folder)
+    ours, _ = evaluation.cost(model, Scheme.parse("w4a8"), "gptq", calibration, pieces)
+    theirs = evaluation.compare(model, outside(model, 128 if MODE == "long" else 64), pieces)
+    assert ours.quantised <= theirs.quantised * 1.005, (ours, theirs)
+
+
+def test_the_command(learnt, tmp_path, capsys):
+    folder, _ = learnt(FAMILIES[0])
+    (tmp_path / "text").write_text(trained.stories(3, 20))
+    status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), "--quant", "w8a8", "-o", str(tmp_path / "w.safetensors")])
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 0 and [line.split()[0] for line in lines] == ["fp32", "w8a8", "next"]
+    written = load_file(tmp_path / "w.safetensors")
+    assert any(name.endswith(".q") for name in written) and all(f"{name[:-2]}.scale" in written for name in written if name.endswith(".q"))
+
+
+@pytest.mark.parametrize("text, options, message", [
+    (b"one day", [], "the text has 2 tokens"), (b"\xff\xfe", [], "not UTF-8"), (None, [], "No such file"),
+    (b"one day", ["--context", "999"], "--context 999"), (b"one day", ["--quant", "w1a1"], "no scheme 'w1a1'"),
+])
+def test_wrong_use_is_one_error(tmp_path, folder_of, capsys, text, options, message):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((folder_of("gpt2") / "config.json").read_bytes())
+    trained.tokenizer(folder)
+    if text is not None:
+        (tmp_path / "text").write_bytes(text)
+    status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), *options])
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
+    assert status == 1 and len(errors) == 1 and message in errors[0], errors
+
+
+def test_a_text_is_split_into_two_parts_that_do_not_meet():
+    calibration, pieces = evaluation.split(list(range(100)), 10)
+    assert [int(piece[0, 0]) for piece in (*calibration, *pieces)] == list(range(0, 100, 10)) and len(calibration) == 2
+    with pytest.raises(Error, match="has 19 tokens"):
+        evaluation.split(list(range(19)), 10)
