@@ -51,7 +51,7 @@ def constants(program: torch.export.ExportedProgram) -> None:
 
 
 def _slices(graph, values: dict) -> None:
-    """x[..., [known, evenly spaced numbers], ...] becomes a slice."""
+    """x[..., [known numbers], ...] becomes a slice where these are evenly spaced, else a selection along one dim."""
     for node in list(graph.nodes):
         if node.op != "call_function" or node.target != torch.ops.aten.index.Tensor or node in values:
             continue
@@ -62,11 +62,15 @@ def _slices(graph, values: dict) -> None:
         dim, extent = found[0][0], x.meta["val"].shape[found[0][0]]
         at = [number % extent for number in values[found[0][1]].tolist()]
         step = at[1] - at[0] if len(at) > 1 else 1
-        if step > 0 and at == list(range(at[0], at[-1] + 1, step)):
-            with graph.inserting_after(node):
-                fresh = graph.call_function(torch.ops.aten.slice.Tensor, (x, dim, at[0], at[-1] + 1, step))
-            fresh.meta = dict(node.meta)
-            node.replace_all_uses_with(fresh)
+        if at and step > 0 and at == list(range(at[0], at[-1] + 1, step)):
+            target, arguments = torch.ops.aten.slice.Tensor, (x, dim, at[0], at[-1] + 1, step)
+        else:
+            values[found[0][1]] = torch.tensor(at)
+            target, arguments = torch.ops.aten.index_select.default, (x, dim, found[0][1])
+        with graph.inserting_after(node):
+            fresh = graph.call_function(target, arguments)
+        fresh.meta = dict(node.meta)
+        node.replace_all_uses_with(fresh)
 
 
 def _lifted(program) -> dict:

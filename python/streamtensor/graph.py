@@ -132,7 +132,7 @@ def _check_types(program) -> None:
 def _locate(program) -> None:
     """Gives each node its op as the place that it comes from; the importer takes places from stack traces."""
     for node in program.graph.nodes:
-        if node.op == "call_function":
+        if node.op != "placeholder":
             node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
 
 
