@@ -11,10 +11,11 @@
 static void test_mutations(void **unused)
 {
 	(void)unused;
-	static char program[] = "fuzz_import", count[] = "40", seed[] = "3";
+	const char *mode = getenv("STC_TEST_MODE");
+	static char program[] = "fuzz_import", count_short[] = "40", count_long[] = "3000", seed[] = "3";
 	static char stream[] = STC_SOURCE_DIR "/tests/unit/import/stream.mlir", hardware[] = STC_SOURCE_DIR "/tests/unit/import/hardware.mlir";
 	static char named[] = STC_SOURCE_DIR "/tests/unit/import/named_ops.mlir", resources[] = STC_SOURCE_DIR "/tests/unit/import/resources.mlir";
-	char *argument[] = {program, count, seed, stream, hardware, named, resources, NULL};
+	char *argument[] = {program, mode && !strcmp(mode, "long") ? count_long : count_short, seed, stream, hardware, named, resources, NULL};
 	assert_int_equal(fuzz_main(7, argument), 0);
 }
 
