@@ -16,6 +16,7 @@ void verify_fail(struct verifier *verifier, const struct op *op, const char *for
 void verify_types(struct verifier *verifier, const struct op *op);                  /* of the results and the block arguments */
 void verify_op_types(struct verifier *verifier, const struct op *op);               /* operands against results */
 void verify_kernel(struct verifier *verifier, const struct op *op);
+void verify_ports(struct verifier *verifier, const struct op *op);                  /* of a valid kernel, at stream level */
 void verify_streams(struct verifier *verifier);                                     /* stream level */
 void verify_hardware(struct verifier *verifier);                                    /* hardware level */
 

@@ -243,7 +243,9 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	check_body(verifier, op, &kernel->update, "update");
 	if (kernel->post.count)
 		check_body(verifier, op, &kernel->post, "post");
-	if (!verifier->failed)
+	if (!verifier->failed) {
 		check_post(verifier, op);
+		verify_ports(verifier, op);
+	}
 	verifier->failed |= failed;
 }

@@ -40,13 +40,17 @@ static const char *messages(struct session *s)
 	return text.data;
 }
 
-/* Runs the text's main on inputs given in its arguments' order. */
-static bool run(struct session *s, const char *text, int inputs, const void *const *data)
+static void read_module(struct session *s, const char *text)
 {
-	struct tensor input[8];
 	s->module = import_mlir(s->arena, &s->guard, &s->diag, "test.mlir", text, strlen(text));
 	if (!s->module)
 		fail_msg("not read: %s", messages(s));
+}
+
+/* Runs main on inputs given in its arguments' order. */
+static bool evaluate(struct session *s, int inputs, const void *const *data)
+{
+	struct tensor input[8];
 	assert_int_equal(eval_inputs(s->module), inputs);
 	assert_true(eval_results(s->module) <= RESULTS_MOST);
 	struct op *main = module_main(s->module);
@@ -56,6 +60,12 @@ static bool run(struct session *s, const char *text, int inputs, const void *con
 		input[i] = (struct tensor){.type = type, .data = arena_copy(s->arena, data[i], tensor_bytes(type))};
 	}
 	return eval_module(s->module, s->arena, inputs, input, s->result);
+}
+
+static bool run(struct session *s, const char *text, int inputs, const void *const *data)
+{
+	read_module(s, text);
+	return evaluate(s, inputs, data);
 }
 
 static void expect_floats(struct session *s, int result, int count, const float *want)
@@ -436,12 +446,23 @@ static void streams(void **state)
 }
 
 /* The weights are sent once, but the kernel wants them once a row. */
+static void shorten_operand(struct op *op, void *module)
+{
+	static const int64_t trip = 4, step = 1, rows[] = {1, 0, 0, 0};
+	if (op->code == OP_KERNEL && op->operands == 2)
+		op->operand[1]->type = type_itensor(module, op->operand[1]->type->element, 1, &trip, &step, (struct affine_map){1, 2, rows});
+}
+
+/* The verifier refuses this text; the evaluator counts by itself. */
 static void stream_too_short(void **state)
 {
 	struct session s;
 	(void)state;
-	FAILS(&s, 1, INPUTS(FLOATS(1, 2, 3, 4, 5, 6, 7, 8)), STREAMS("!stream.itensor<vector<1x4xf32>, [4], [1], affine_map<(d0) -> (d0, 0)>>"),
-	      "kernel k: its loops move 8 words of 4 lanes through operand 1, whose type says 4 of 4");
+	start(&s);
+	read_module(&s, STREAMS(ROWS_OF_W));
+	ir_walk(module_body(s.module), shorten_operand, s.module);
+	assert_false(evaluate(&s, 1, INPUTS(FLOATS(1, 2, 3, 4, 5, 6, 7, 8))));
+	assert_non_null(strstr(messages(&s), "kernel k: its loops move 8 words of 4 lanes through operand 1, whose type says 4 of 4"));
 	finish(&s);
 }
 

@@ -1,0 +1,63 @@
+/* Streams of a scheduled kernel: each type says as many words, of the same width, as the schedule takes or sends (docs/ir.md, "Ports of a kernel"). */
+#include "ir/kernel.h"
+#include "ir/verify.h"
+#include <inttypes.h>
+
+struct port {
+	int64_t words, lanes;
+};
+
+/* Does loop l run at once: the lanes, or the rows beside them? */
+static bool at_once(const struct kernel *kernel, int l)
+{
+	return (kernel->lanes > 1 && l == kernel->loops - 1) || (kernel->rows > 1 && l == kernel->loops - 2);
+}
+
+static int64_t trips(const struct kernel *kernel, const struct access *access, int l)
+{
+	for (int g = 0; g < access->guards; g++)
+		if (access->guard[g].loop == l)
+			return access->guard[g].high - access->guard[g].low;
+	return kernel->loop[l].extent;
+}
+
+/* Words: the loops down to the innermost that the access uses; of the result and of what only post reads, the parallel ones. */
+static struct port port_of(const struct kernel *kernel, const struct access *access, bool parallel)
+{
+	struct port port = {1, 1};
+	int64_t words = 1;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (at_once(kernel, l)) {
+			port.lanes *= access->stride[l] ? kernel->loop[l].extent : 1;
+			continue;
+		}
+		if (parallel && kernel->loop[l].reduction)
+			continue;
+		if (__builtin_mul_overflow(words, trips(kernel, access, l), &words))
+			words = INT64_MAX;
+		if (access->stride[l] && trips(kernel, access, l) > 1)
+			port.words = words;
+	}
+	return port;
+}
+
+static void check_port(struct verifier *verifier, const struct op *op, const struct type *stream, struct port port, int operand)
+{
+	int64_t words = itensor_tiles(stream->itensor), lanes = stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
+	const char *which = operand < 0 ? "result" : "operand";
+	if (words != port.words || lanes != port.lanes)
+		verify_fail(verifier, op, "%s %d: the schedule has %" PRId64 " words of %" PRId64 ", and %s %" PRId64 " of %" PRId64, which, operand < 0 ? 0 : operand, port.words, port.lanes,
+			    stream->text, words, lanes);
+}
+
+void verify_ports(struct verifier *verifier, const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	if (!kernel || !kernel->scheduled)
+		return;
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j]->type->kind == TYPE_ITENSOR)
+			check_port(verifier, op, op->operand[j]->type, port_of(kernel, &kernel->operand[j], kernel_is_post_operand(kernel, j)), j);
+	if (op->result[0]->type->kind == TYPE_ITENSOR)
+		check_port(verifier, op, op->result[0]->type, port_of(kernel, &kernel->result, true), -1);
+}
