@@ -101,6 +101,8 @@ static void make_buffers(struct orders_graph *graph)
 {
 	for (int v = 0; v < graph->values; v++) {
 		struct orders_value *value = &graph->value[v];
+		if (value->writer >= 0)               /* what a layer hands to the next one has its maker's orders */
+			value->written = graph->value[graph->kernel[value->writer].value].written;
 		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, value->written.order.count * value->wanted.order.count + 1);
 	}
 }

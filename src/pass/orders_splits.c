@@ -110,6 +110,13 @@ static void cut_at(const struct cutter *c, int k, const struct access *access, c
 				add_split(c, k, l, bounds->at[b] / access->stride[l], DIGITS_MOST - 1);
 }
 
+/* What a layer hands to the next one is the same tensor as what its last kernel makes. */
+static struct bounds *bounds_on(const struct cutter *c, int value)
+{
+	int writer = c->graph->value[value].writer;
+	return &c->bounds[writer < 0 ? value : c->graph->kernel[writer].value];
+}
+
 static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 {
 	const struct orders_kernel *kernel = &c->graph->kernel[k];
@@ -119,9 +126,9 @@ static void for_ports(const struct cutter *c, int k, bool cut, bool lanes)
 		if (value < 0)
 			continue;
 		if (cut)
-			cut_at(c, k, access, &c->bounds[value]);
+			cut_at(c, k, access, bounds_on(c, value));
 		else
-			bounds_of(c, k, access, lanes, &c->bounds[value]);
+			bounds_of(c, k, access, lanes, bounds_on(c, value));
 	}
 }
 
