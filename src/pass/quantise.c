@@ -55,7 +55,7 @@ static void note_names(struct quantiser *q)
 bool quantise(struct pass_context *context, struct module *module)
 {
 	struct quantiser q = {.module = module, .main = module_main(module), .scheme = context->quant};
-	if (!q.scheme || !q.scheme->weight)
+	if (!q.scheme)
 		return true;
 	struct block *block = q.main->region[0];
 	if (!block_is_flat(block)) {
@@ -64,14 +64,16 @@ bool quantise(struct pass_context *context, struct module *module)
 	}
 	note_names(&q);
 	q.head = last_contraction(&q);
-	for (struct op *op = block->first, *next; op; op = next) {
+	if (q.scheme->half)
+		quantise_half(&q);
+	for (struct op *op = block->first, *next; op && q.scheme->weight; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)
 			quantise_op(&q, op);
 	}
 	if (!q.made) {
 		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantise", q.scheme->text);
-		return diag_note(module->diag, "sums of products with an f32 argument of main whose stream.role is \"weight\"");
+		return diag_note(module->diag, "matrices that are f32 arguments of main with the stream.role \"weight\" and stand in sums of products, or are gathered from");
 	}
 	finish_arguments(&q);
 	return true;

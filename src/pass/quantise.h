@@ -46,6 +46,7 @@ bool is_weight(const struct quantiser *q, const struct value *value);
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
 bool contraction_quantise(struct quantiser *q, struct contraction *c);
+void quantise_half(struct quantiser *q);
 bool gather_quantise(struct quantiser *q, struct op *op);
 /* Does the reduction fall into runs of c->group along its digits?  Then the outer digits count groups and the inner ones walk a group. */
 struct grouping {

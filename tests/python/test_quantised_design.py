@@ -84,6 +84,13 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
     assert stored < sum(buffer["bytes"] for buffer in manifest["buffers"]) < 2 * stored + 50 * 100 + 4096
 
 
+def test_bf16_weights_are_the_rounded_ones(core_built, tmp_path):
+    module, x = seeded(lambda: nn.Linear(96, 40)), random(3, 96)
+    found = run(compile_module(module, x, "bf16", tmp_path), x, tmp_path)
+    expected = quantise.applied(module_of(module), quantise.Scheme.parse("bf16"))(x)
+    assert not torch.equal(expected, module(x)) and torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_weights_that_were_rounded_elsewhere(core_built, tmp_path):
     module, x = seeded(lambda: nn.Linear(300, 24)), random(2, 300)
     scheme = quantise.Scheme.parse("w4a8")
