@@ -24,7 +24,7 @@ static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text", COMPILE, OPTION_TEXT, output),
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
-	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=f32,activation=token (default fp32)", COMPILE, OPTION_TEXT, quant),
+	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", COMPILE, OPTION_TEXT, quant),
 	OPTION("on-chip", 0, "BYTES", "most memory for converters and FIFOs, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
 	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),

@@ -10,10 +10,10 @@ struct platform;
 struct quant_scheme {
 	const char *text;         /* as given */
 	int weight, head;         /* bits of contractions' weights; of the last one's */
-	int embedding, state;     /* bits of gathered rows; of states */
+	int embedding;            /* bits of gathered rows */
 	int64_t group;            /* numbers of a reduction that share a weight's scale; 0: all */
 	bool per_token;           /* activations: one scale for each token rather than each group */
-	bool half;                /* weights and states are kept as bf16 */
+	bool half;                /* matrices and tables are kept as bf16 */
 };
 
 struct pass_context {

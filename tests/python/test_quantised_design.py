@@ -1,4 +1,5 @@
 """Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantise.py): the same integers, and so the same sums."""
+import copy
 import json
 import subprocess
 from pathlib import Path
@@ -8,7 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from streamtensor import api, quantise
+from conftest import Case, TorchDesign
+
+from streamtensor import api, quantise, workflow
+from streamtensor.decoder import Step
+from streamtensor.generation import Decoder
+from streamtensor.progress import Progress
 from streamtensor.weights import write
 
 STC = Path(__file__).resolve().parents[2] / "build/stc"
@@ -115,3 +121,21 @@ def test_refusals(core_built, tmp_path):
     done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--weights", tmp_path / "weights.safetensors", "--quant", "w4a8", "-o", tmp_path / "design"],
                           capture_output=True, text=True)
     assert done.returncode == 1 and "infinite or not a number" in done.stderr and not (tmp_path / "design").exists()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma3"])
+def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, folder_of, tmp_path):
+    """Keys and values in f32: what the design keeps them in."""
+    case = Case.of(folder_of(family))
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8,kv=f32")
+    quantised = TorchDesign(case)
+    inner = copy.deepcopy(case.model.module).to_empty(device="cpu")
+    inner.tie_weights()
+    for name, value in [*inner.named_parameters(), *inner.named_buffers()]:
+        value.data = case.tensors[name].clone()
+    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse("w4a8,kv=f32"))), {}
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        found = [step.logits for step in Decoder(design, case.shape).steps(case.prompt(0), 1)]
+        expected = [step.logits for step in Decoder(quantised, case.shape).steps(case.prompt(0), 1)]
+    worst = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected))
+    assert worst <= 1e-3
