@@ -151,22 +151,19 @@ static void serve(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
-/* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one. */
-static bool is_wide(const struct op *op)
-{
-	const struct type *stream = op->result[0]->type;
-	int64_t bits = type_bits(type_scalar(stream)), most = PORT_BITS / bits, lanes = stream_lanes(stream);
-	if (bits >= 32 || lanes > most || itensor_tiles(stream->itensor) * lanes % most)
-		return false;
-	const struct itensor *order = stream->itensor;
-	return lanes == most || (order->dims && order->trip[order->dims - 1] % (most / lanes) == 0);
-}
-
-static const struct type *wide_type(struct design *design, const struct op *load)
+/* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one.  NULL: their order has no full words. */
+static const struct type *wide_type(struct module *module, const struct op *load)
 {
 	const struct type *stream = load->result[0]->type;
-	int64_t most = PORT_BITS / type_bits(type_scalar(stream));
-	return stream_lanes(stream) == most ? stream : type_regroup(design->module, stream, most);
+	int64_t bits = type_bits(type_scalar(stream)), most = PORT_BITS / bits, lanes = stream_lanes(stream);
+	if (bits >= 32 || lanes > most)
+		return NULL;
+	return lanes == most ? stream : type_regroup(module, stream, most);
+}
+
+static bool is_wide(const struct op *load)
+{
+	return attr_get(load, "wide");
 }
 
 /* Words of the whole port; a cast makes them as narrow as their reader wants. */
@@ -176,7 +173,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	struct design *design = p->design;
 	struct arena *arena = design->module->arena;
 	struct source source = source_of(design, load);
-	const struct type *type = wide_type(design, load);
+	const struct type *type = wide_type(design->module, load);
 	struct image image = image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, type)));
 	int64_t lanes = image.order.lanes, words = sequence_words(image.order);
 	for (int s = 0; s < source.count; s++) {
@@ -217,6 +214,7 @@ static void lower_shared(struct design *design, const struct block *body, const 
 }
 
 struct scalars {
+	struct module *module;
 	struct arena *arena;
 	VEC(const struct type *) list;
 	VEC(bool) narrow, wide;   /* whether there are loads of that kind */
@@ -224,11 +222,13 @@ struct scalars {
 
 static void collect_shared(struct scalars *scalars, const struct block *block)
 {
-	for (const struct op *op = block->first; op; op = op->next) {
+	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			collect_shared(scalars, op->region[0]);
 		if (op->code != OP_LOAD || attr_get(op, "ports"))
 			continue;
+		if (wide_type(scalars->module, op))
+			attr_set(scalars->module, op, "wide", attr_unit(scalars->module));
 		const struct type *scalar = type_scalar(op->result[0]->type);
 		size_t i = 0;
 		while (i < scalars->list.count && scalars->list.data[i] != scalar)
@@ -257,7 +257,7 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 
 bool lower_loads(struct design *design, struct block *body)
 {
-	struct scalars scalars = {.arena = design->module->arena};
+	struct scalars scalars = {.module = design->module, .arena = design->module->arena};
 	collect_shared(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
 		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.wide.data[i]);

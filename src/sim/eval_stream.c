@@ -206,6 +206,11 @@ static int64_t walk_port(struct arena *arena, const struct kernel *kernel, struc
 			elements *= access->stride[l] ? kernel->lanes : 1;
 			continue;
 		}
+		if (l == kernel->loops - 2 && kernel->rows > 1) {         /* rows lie in the word as well */
+			stride[l] = access->stride[l] ? elements : 0;
+			elements *= access->stride[l] ? kernel->rows : 1;
+			continue;
+		}
 		for (int g = 0; g < access->guards; g++)
 			if (access->guard[g].loop == l) {
 				low = access->guard[g].low;

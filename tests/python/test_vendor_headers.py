@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ["mlp", "layers"]
+MODULES = ["mlp", "layers", "narrow"]
 
 MLP = """func.func @main(%x: tensor<4x24xf32>, %w: tensor<24x32xf32>) -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
@@ -19,6 +19,31 @@ MLP = """func.func @main(%x: tensor<4x24xf32>, %w: tensor<24x32xf32>) -> tensor<
   %y = linalg.matmul ins(%x, %w : tensor<4x24xf32>, tensor<24x32xf32>) outs(%z : tensor<4x32xf32>) -> tensor<4x32xf32>
   %t = linalg.exp ins(%y : tensor<4x32xf32>) outs(%e : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %t : tensor<4x32xf32>
+}"""
+
+NARROW = """func.func @main(%x: tensor<2x128xi8>, %w: tensor<32x2x128xi4>, %s: tensor<32x2xf16>) -> tensor<32x2xf32> {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<32x2xi32>
+  %f = linalg.fill ins(%zero : i32) outs(%e : tensor<32x2xi32>) -> tensor<32x2xi32>
+  %d = linalg.generic {indexing_maps = [affine_map<(n, g, k) -> (g, k)>, affine_map<(n, g, k) -> (n, g, k)>, affine_map<(n, g, k) -> (n, g)>],
+      iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<2x128xi8>, tensor<32x2x128xi4>) outs(%f : tensor<32x2xi32>) {
+  ^bb0(%a: i8, %b: i4, %acc: i32):
+    %p = arith.extsi %a : i8 to i32
+    %q = arith.extsi %b : i4 to i32
+    %m = arith.muli %p, %q : i32
+    %r = arith.addi %acc, %m : i32
+    linalg.yield %r : i32
+  } -> tensor<32x2xi32>
+  %o = tensor.empty() : tensor<32x2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, g)>, affine_map<(n, g) -> (n, g)>],
+      iterator_types = ["parallel", "parallel"]} ins(%d, %s : tensor<32x2xi32>, tensor<32x2xf16>) outs(%o : tensor<32x2xf32>) {
+  ^bb0(%a: i32, %b: f16, %old: f32):
+    %p = arith.sitofp %a : i32 to f32
+    %q = arith.extf %b : f16 to f32
+    %m = arith.mulf %p, %q : f32
+    linalg.yield %m : f32
+  } -> tensor<32x2xf32>
+  return %y : tensor<32x2xf32>
 }"""
 
 
@@ -43,10 +68,10 @@ def layers():
 @pytest.mark.parametrize("name", MODULES)
 def test_compiles_with_vendor_headers(name, tmp_path):
     source = tmp_path / f"{name}.mlir"
-    source.write_text(MLP if name == "mlp" else layers())
+    source.write_text({"mlp": MLP, "narrow": NARROW}.get(name) or layers())
     subprocess.run([ROOT / "build/stc", "compile", source, "-o", tmp_path / "design"], check=True, capture_output=True)
     emitted, = (tmp_path / "design/hls").glob("*.cpp")
-    text, streams = re.subn(r"(hls::stream<[\w:]+), \d+>", r"\1>", emitted.read_text())
+    text, streams = re.subn(r"(hls::stream<[\w:<>]+), \d+>", r"\1>", emitted.read_text())
     assert streams > 0 and "ST_PROCESS(" in text
     text = text.replace("#ifndef ST_PROCESS", "#undef ST_PROCESS\n#undef ST_REGION_END\n#ifndef ST_PROCESS")
     (tmp_path / "vendor.cpp").write_text(text)
