@@ -62,7 +62,7 @@ void design_prefetch(struct design *design, struct value *fifo)
 static bool from_memory(const struct value *stream)
 {
 	const struct op *def = stream->def;
-	if (!def || (def->code != OP_CAST && def->code != OP_CONVERT && def->code != OP_FORK && def->code != OP_CHOOSE))
+	if (!def || def->code == OP_KERNEL || def->code == OP_FOR || def->code == OP_LOAD || def->code == OP_GATHER)
 		return def && (def->code == OP_LOAD || def->code == OP_GATHER);
 	for (int j = 0; j < def->operands; j++)
 		if (!from_memory(def->operand[j]))

@@ -18,6 +18,8 @@ static bool lower_block(struct design *design, const struct block *block)
 			lower_kernel(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
 			lower_cut(design, op, from_outside(op));
+		else if (op->code == OP_CONVERT && attr_get(op, "window"))
+			good = lower_window(design, op);
 		else if (op->code == OP_CONVERT)
 			good = lower_convert(design, op, from_outside(op));
 		else if (op->code == OP_BUFFER)

@@ -70,8 +70,10 @@ void process_close(struct process *p, int loops)
 
 void process_layers(struct process *p)
 {
-	if (p->design->layers)
-		p->layer = process_loop(p, p->design->layers);
+	if (!p->design->layers)
+		return;
+	p->layer = process_loop(p, p->design->layers);
+	attr_set(p->module, p->block->parent, "stream.layer", attr_unit(p->module));
 }
 
 int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)

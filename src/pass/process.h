@@ -79,6 +79,7 @@ const struct attr *signature_of(const struct design *design, bool output, int in
 bool lower_loads(struct design *design, struct block *body);
 void lower_kernel(struct design *design, const struct op *op);
 bool lower_convert(struct design *design, const struct op *op, bool crossing);
+bool lower_window(struct design *design, const struct op *op);
 bool lower_buffer(struct design *design, const struct op *op);
 void lower_chunk(struct design *design, const struct op *op);
 void lower_concat(struct design *design, const struct op *op);

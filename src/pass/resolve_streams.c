@@ -4,6 +4,8 @@
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
 #include "model/box.h"
+#include "model/window.h"
+#include "pass/buffer_readers.h"
 #include "pass/streams.h"
 
 struct readers {              /* of one stream */
@@ -60,11 +62,18 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		outside = outside->parent->parent;
 	struct value *words = cast_to(module, outside, from, tensor, in);
 	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
+	struct window window = window_between(module->arena, in, out);
 	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
 	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
 	attr_set(module, convert, "buffer", attr_integer(module, box.elements));
 	attr_set(module, convert, "shared", attr_integer(module, box.shared));
 	attr_set(module, convert, "halves", attr_integer(module, box.halves));
+	if (!crossing && !window.why && window.streams && window.words * stream_lanes(in) < box.elements * box.halves) {
+		attr_set(module, convert, "buffer", attr_integer(module, window.words * stream_lanes(in)));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+		attr_set(module, convert, "window", attr_unit(module));
+	}
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
 
@@ -142,15 +151,7 @@ static void satisfy_block(struct module *module, struct block *block)
 	}
 }
 
-/* Readers of each stream, in program order; then a fork where there are several. */
-struct use {
-	struct op *op;
-	int operand;
-};
-struct uses {
-	VEC(struct use) list;
-};
-
+/* Readers of each stream; then a fork where there are several, or a buffer. */
 static void collect_uses(struct module *module, struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
@@ -158,9 +159,9 @@ static void collect_uses(struct module *module, struct block *block)
 			struct value *value = op->operand[j];
 			if (value->type->kind != TYPE_ITENSOR)
 				continue;
-			struct uses *uses = value->data ? value->data : ARENA_NEW(module->arena, struct uses);
-			value->data = uses;
-			VEC_PUSH(module->arena, &uses->list, ((struct use){op, j}));
+			struct readers_of *readers = value->data ? value->data : ARENA_NEW(module->arena, struct readers_of);
+			value->data = readers;
+			VEC_PUSH(module->arena, &readers->list, ((struct reader){op, j}));
 		}
 		if (op->code == OP_FOR)
 			collect_uses(module, op->region[0]);
@@ -169,9 +170,11 @@ static void collect_uses(struct module *module, struct block *block)
 
 static void fork_value(struct module *module, struct value *value, struct op *before)
 {
-	struct uses *uses = value->data;
+	struct readers_of *uses = value->data;
+	if (uses && uses->late)
+		buffer_readers(module, value, before);
 	value->data = NULL;
-	if (!uses || uses->list.count < 2)
+	if (!uses || uses->late || uses->list.count < 2)
 		return;
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
 	for (size_t i = 0; i < uses->list.count; i++)
@@ -190,7 +193,7 @@ static void fork_block(struct module *module, struct block *block)
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			fork_block(module, op->region[0]);
-		for (int r = 0; op->code != OP_FORK && r < op->results; r++)
+		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results; r++)
 			fork_value(module, op->result[r], op->next);
 	}
 }
@@ -203,6 +206,7 @@ bool resolve_streams(struct streams *streams, struct block *block)
 	rename_operands(block);
 	remove_wishes(block);
 	collect_uses(module, block);
+	plan_buffers(module, block);
 	fork_block(module, block);
 	return true;
 }

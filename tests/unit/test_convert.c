@@ -136,6 +136,40 @@ static void test_random_pairs(void **state)
 	assert_true(shared > (int)count / 10 && whole_words > (int)count / 20 && parts > (int)count / 20);
 }
 
+/* Overlapping tiles: k - 1 rows and k words of each channel are held, not the tensor. */
+static void test_windows(void **state)
+{
+	(void)state;
+	int streams = 0, exact = 0;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct fixture *f = begin(seed);
+		int64_t k = convert_number(&f->random, 1, 4), stride = convert_number(&f->random, 1, k), channels = convert_number(&f->random, 1, 3), times = convert_number(&f->random, 1, 3);
+		struct convert_pair pair = convert_window(&f->random, f->module, k, stride, channels, times);
+		if (pair.box.why) {                   /* a word is read before the iterations of its position could take it */
+			assert_string_equal(pair.box.why, "it does not stream");
+			end(f);
+			continue;
+		}
+		int64_t most = ((k - 1) * pair.tensor->shape[1] + k) * pair.tensor->shape[2];
+		assert_true(pair.box.elements <= most);
+		exact += pair.box.elements == most;
+		struct text text = text_new(f->arena);
+		convert_module(f->module, 1, &pair, &text);
+		struct module *module = read_module(f, &text);
+		struct tensor input = counted(f, pair.tensor), before, after;
+		assert_true(eval_module(module, f->arena, 1, &input, &before));
+		if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, &after))
+			fail_msg("seed %d: %s", (int)seed, messages(f));
+		expect_words(f, pair.tensor, pair.to, before.data, seed);
+		if (memcmp(before.data, after.data, tensor_bytes(after.type)))
+			fail_msg("seed %d: %s to %s", (int)seed, pair.from->text, pair.to->text);
+		streams++;
+		end(f);
+	}
+	print_message("%d of 300 windows in a ring, %d of them of k - 1 rows and k words, the others smaller\n", streams, exact);
+	assert_true(streams > 200 && exact > 50);
+}
+
 /* A block no larger than both sides need: a rectangle of a matrix, not a range of addresses. */
 static void test_rectangle(void **state)
 {
@@ -218,6 +252,64 @@ static void test_routes(void **state)
 	end(f);
 }
 
+/* A vector that is summed up, divided by the sum, multiplied by a matrix, and added to the result: three readers, each after the one before it. */
+static const char residual[] =
+	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n"
+	"func.func @main(%x: tensor<1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %one = arith.constant 1.0 : f32\n  %e = tensor.empty() : tensor<1024xf32>\n  %s = tensor.empty() : tensor<f32>\n"
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>\n"
+	"  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x : tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%h : tensor<1024xf32>) outs(%fs : tensor<f32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+	"  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} ins(%h, %sum : tensor<1024xf32>, tensor<f32>) outs(%e : tensor<1024xf32>) {\n"
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %c = arith.addf %b, %one : f32\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %n : tensor<1024x1024xf32>, tensor<1024xf32>) outs(%fe : tensor<1024xf32>) {\n"
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.mulf %a, %b : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+	"  %z = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} ins(%y, %h : tensor<1024xf32>, tensor<1024xf32>) outs(%e : tensor<1024xf32>) {\n"
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
+	"  return %z : tensor<1024xf32>\n}\n";
+
+static void test_buffer_is_chosen(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text source = text_new(f->arena);
+	text_add(&source, "%s", residual);
+	struct module *module = read_module(f, &source);
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	struct tensor input[2], before, after;
+	int buffers = 0, p = 0;
+	for (; module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(&context, module));
+	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_BUFFER) {
+			assert_memory_equal(attr_get(op, "phases")->integers, ((int64_t[]){0, 1, 2}), 3 * sizeof(int64_t));
+			buffers++;
+		}
+	assert_int_equal(buffers, 1);
+	const struct attr *list = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; i < 2; i++) {
+		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
+		for (int64_t e = 0; e < type_elements(input[i].type); e++)
+			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
+	}
+	assert_true(eval_module(module, f->arena, 2, input, &before));
+	for (; p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(&context, module));
+	int64_t behind = 0;
+	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_FIFO && !strncmp(attr_text_or(op, "name", ""), "s_buffer", 8)) {
+			assert_true(op->result[0]->type->depth <= 32);      /* the vector is held once */
+			behind++;
+		}
+	assert_int_equal(behind, 3);
+	if (!eval_module(module, f->arena, 2, input, &after))
+		fail_msg("%s", messages(f));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	end(f);
+}
+
 static void test_wrong_buffers(void **state)
 {
 	(void)state;
@@ -247,6 +339,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_routes), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

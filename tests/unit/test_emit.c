@@ -255,7 +255,7 @@ static void test_refusals(void **state)
 	arena_free(scratch.arena);
 }
 
-/* Many random converters in one design; a buffer with several readers. */
+/* Many random converters and windows in one design; a buffer with several readers. */
 static void test_converters(void **state)
 {
 	(void)state;
@@ -267,7 +267,7 @@ static void test_converters(void **state)
 	struct convert_pair pair[TENSORS_MOST];
 	struct text text = text_new(scratch.arena);
 	for (int j = 0; j < TENSORS_MOST; j++)
-		pair[j] = convert_random(&random, module);
+		pair[j] = j % 4 ? convert_random(&random, module) : convert_window(&random, module, 3, 1 + j / 8, 2, 1 + j / 8);
 	convert_module(module, TENSORS_MOST, pair, &text);
 	check(text.data);
 	struct convert_writer writer = convert_random_writer(&random, module);

@@ -1,0 +1,18 @@
+/* Where a stream's readers come at different times: one buffer instead of a fork and long FIFOs. */
+#ifndef STC_BUFFER_READERS_H
+#define STC_BUFFER_READERS_H
+#include "pass/pass.h"
+
+struct reader {
+	struct op *op;
+	int operand;
+};
+struct readers_of {           /* a stream, in program order; value->data while forks are placed */
+	VEC(struct reader) list;
+	int64_t *phase;           /* [readers] when a buffer serves each */
+	struct readers_of *late;  /* NULL: a fork is better.  Else the readers of a buffer, those of casts in their place */
+};
+
+void plan_buffers(struct module *module, const struct block *block);              /* decides for all streams of the block and below */
+void buffer_readers(struct module *module, struct value *value, struct op *before);
+#endif
