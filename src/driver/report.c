@@ -80,7 +80,7 @@ void report_simulate(struct session *session, struct report *report)
 	int told = session->diag.count;
 	struct flow_result flow = {.first_output = -1};
 	struct flow_network *network = flow_open(session->arena, session->platform, session->module);
-	struct flow_options options = {.arena = session->arena, .budget = budget, .samples = SAMPLES, .path = true, .stop = &session->stop};
+	struct flow_options options = {.arena = session->arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
 	enum flow_outcome outcome = network ? flow_run(network, &options, &flow) : FLOW_REFUSED;
 	report->simulated = outcome == FLOW_DONE || outcome == FLOW_DEADLOCK;
 	session->diag.count = told;        /* what cannot be simulated is compiled all the same */

@@ -8,7 +8,7 @@ struct busiest {
 	int process;
 	int64_t cycles;           /* works or waits for memory */
 	double share;             /* of the launch */
-	bool memory;              /* a loader, or one that mostly waits for memory */
+	bool memory;              /* it has a memory port */
 };
 
 static bool ends(const struct report *report)
@@ -24,15 +24,15 @@ static int64_t active(const struct report *report, int process)
 	return result->active - result->input - result->output;
 }
 
-static struct busiest find_busiest(const struct report *report, bool loaders)
+static struct busiest find_busiest(const struct report *report, bool all)      /* or only those with arithmetic */
 {
 	struct busiest found = {0};
 	for (int i = 0; i < report->cost.processes; i++)
-		if (active(report, i) > found.cycles && (loaders || !report->time.process[i].source))
+		if (active(report, i) > found.cycles && (all || report->cost.process[i].resources.dsp > 0))
 			found = (struct busiest){.process = i, .cycles = active(report, i)};
 	int64_t whole = ends(report) ? report->cycles : report->time.most;
 	found.share = whole ? (double)found.cycles / (double)whole : 0;
-	found.memory = report->cost.processes && report->time.process[found.process].source;
+	found.memory = report->cost.processes && report->time.process[found.process].memory_bytes > 0;
 	return found;
 }
 
@@ -66,32 +66,46 @@ static void add(struct report_answer *answer, const char *advice)
 		answer->advice[answer->count++] = advice;
 }
 
+/* Bits of the first memory port; 0: none. */
+static int64_t port_bits(const struct report *report, int process)
+{
+	const struct block *entry = report->cost.process[process].function->region[0];
+	for (int i = 0; i < entry->arguments; i++) {
+		const struct type *type = entry->argument[i]->type;
+		if (type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0)
+			return type_bits(type->element);
+	}
+	return 0;
+}
+
 /* Small tensors share a port that is one element wide. */
+static bool is_narrow(const struct report *report, int process)
+{
+	int64_t bits = port_bits(report, process);
+	return bits > 0 && bits < report->platform->port_bits / 4;
+}
+
 static void advise_narrow(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
 {
-	const struct block *entry = report->cost.process[busiest.process].function->region[0];
-	for (int i = 0; i < entry->arguments && busiest.memory; i++) {
-		const struct type *type = entry->argument[i]->type;
-		bool port = type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
-		if (port && type_bits(type->element) < report->platform->port_bits / 4)
-			add(answer, text_format(arena, "%s reads %lld of the %d bits of a port a cycle, for all tensors too small for a port of their own", report->cost.process[busiest.process].name,
-						(long long)type_bits(type->element), report->platform->port_bits));
-	}
+	if (is_narrow(report, busiest.process))
+		add(answer, text_format(arena, "%s moves %lld of the %d bits of a port a cycle, for all tensors too small for a port of their own", name_of(report, busiest.process),
+					(long long)port_bits(report, busiest.process), report->platform->port_bits));
 }
 
 static void advise_busiest(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
 {
 	const struct process_cost *process = &report->cost.process[busiest.process];
 	const struct platform *platform = report->platform;
-	if (busiest.memory && report->cost.ports < platform->ports)
-		add(answer, text_format(arena, "%s reads through one port of %d that could be used; %d are: a kernel with more lanes gets more ports", process->name, platform->ports, report->cost.ports));
-	if (busiest.memory && report->cost.ports >= platform->ports - 1)
+	bool wide = busiest.memory && !is_narrow(report, busiest.process);
+	if (wide && report->cost.ports < platform->ports)
+		add(answer, text_format(arena, "%s has one port, and %d of %d are used: a kernel with more lanes gets more ports", process->name, report->cost.ports, platform->ports));
+	if (wide && report->cost.ports >= platform->ports - 1)
 		add(answer, text_format(arena, "%d of %d memory ports are used, so %s gets no more bandwidth: what helps is fewer bytes, or a platform with faster memory", report->cost.ports,
 					platform->ports, process->name));
 	if (!busiest.memory && process->interval > 1)
 		add(answer, text_format(arena, "%s begins an iteration every %lld cycles: an interval of 1 would divide its time", process->name, (long long)process->interval));
 	if (!busiest.memory)
-		add(answer, text_format(arena, "%s has %lld lanes: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes,
+		add(answer, text_format(arena, "%s has %lld lane%s: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
 					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
 }
 
@@ -100,10 +114,13 @@ static void advise_chain(struct arena *arena, const struct report *report, struc
 	const struct busiest kernel = find_busiest(report, false);
 	const struct process_cost *process = &report->cost.process[kernel.process];
 	if (report->memory_ms > 0.02 * report->latency_ms && report->memory_ms < 0.5 * report->latency_ms)
-		add(answer, text_format(arena, "weights and states could be read in %s of the %s: memory rests while kernels wait for one another; prefetching more, or kernels that share a unit, would use it",
+		add(answer, text_format(arena, "weights and states could be read in %s of the %s: each kernel reads through ports of its own, which rest while the others work; kernels that share ports or a unit, or reading ahead, would use them",
 					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
-	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) : text_format(arena, "has %lld lanes", (long long)process->lanes);
-	add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
+	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) :
+				  process->lanes > 1 ? text_format(arena, "has %lld lanes", (long long)process->lanes) : "has one lane";
+	bool told = ends(report) && report->flow.segments;        /* by the critical path */
+	if (kernel.cycles && (!told || process->interval > 1))
+		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
 }
 
 /* Only what is on the critical path makes the launch longer. */
@@ -149,11 +166,23 @@ static void advise_dies(struct arena *arena, const struct report *report, struct
 		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: wires will be tight there; a smaller --dsp relieves it", full, most, empty, least));
 }
 
+/* A deadlock: what would let it go on. */
+static void advise_depths(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	for (int i = 0; i < report->flow.cycle; i++) {
+		const struct flow_wait *wait = &report->flow.wait[i];
+		if (wait->room && wait->needed)
+			add(answer, text_format(arena, "%s would have to hold %lld words instead of %lld", report->flow.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
+	}
+}
+
 struct report_answer report_answer(struct arena *arena, const struct report *report)
 {
 	struct busiest busiest = find_busiest(report, true);
 	struct report_answer answer = {.limit = limit(arena, report, busiest), .advice = ARENA_ARRAY(arena, const char *, ADVICE_MOST)};
 	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
+	if (report->deadlock)
+		advise_depths(arena, report, &answer);
 	if (report->deadlock || !report->cost.processes)
 		return answer;
 	if (launch > 0.2)

@@ -93,7 +93,7 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 {
 	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
-		if (op->code == OP_MULF)
+		if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
 	walk->time.multiplies += lanes * trips;
 	walk->time.multipliers += (lanes + interval - 1) / interval;

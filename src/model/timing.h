@@ -9,8 +9,8 @@
 
 struct process_time {
 	int64_t busy;             /* cycles of one launch without waiting */
-	int64_t multiplies;       /* real products made in one launch */
-	int64_t multipliers;      /* real products it can make in a cycle, rounded up */
+	int64_t multiplies;       /* products made in one launch, of numbers and not of addresses */
+	int64_t multipliers;      /* products it can make in a cycle, rounded up */
 	double memory_bytes;      /* over its ports */
 	bool source;              /* reads memory, and no other process sends it words */
 };

@@ -157,6 +157,64 @@ static void text_answers_first(void **state)
 	assert_non_null(strstr(text.data, "memory ports    2 of 32"));
 }
 
+static struct report_answer answer_of(struct session *session, const char *text, double launch_us)
+{
+	const struct platform *whole = session->platform;
+	struct platform *platform = ARENA_NEW(session->arena, struct platform);
+	*platform = *whole;
+	platform->launch_us = launch_us;
+	session->platform = platform;
+	struct report report = report_of(session, text);
+	report_simulate(session, &report);
+	assert_true(report.simulated);
+	session->platform = whole;
+	return report_answer(session->arena, &report);
+}
+
+static bool advises(const struct report_answer *answer, const char *part)
+{
+	for (int i = 0; i < answer->count; i++)
+		if (strstr(answer->advice[i], part))
+			return true;
+	return false;
+}
+
+static void answers_name_the_limit(void **state)
+{
+	struct report_answer answer = answer_of(*state, DESIGN(PLAIN), 45);
+	assert_non_null(strstr(answer.limit, "the host: launching takes 45 us"));
+	assert_true(advises(&answer, "more work"));
+	answer = answer_of(*state, DESIGN(PLAIN), 0);
+	assert_non_null(strstr(answer.limit, "memory: "));
+	assert_true(advises(&answer, "moves 32 of the 512 bits"));
+	answer = answer_of(*state, DESIGN(SLOW), 0);
+	assert_non_null(strstr(answer.limit, "one process: square is busy"));
+	assert_true(advises(&answer, "begins an iteration every 4 cycles"));
+}
+
+static void page_holds_the_figures(void **state)
+{
+	struct session *session = *state;
+	struct report report = report_of(session, DESIGN(PLAIN));
+	report.name = "a</script>";
+	report_simulate(session, &report);
+	struct text page = text_new(session->arena);
+	assert_true(report_page(&report, &session->diag, &page));
+	const char *mark = "id=\"report\">", *begin = strstr(page.data, mark);
+	assert_non_null(begin);
+	const char *json_text = begin + strlen(mark), *end = strstr(json_text, "</script>");
+	cJSON *json = cJSON_ParseWithLength(json_text, (size_t)(end - json_text));
+	assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "report"), "name")->valuestring, "a</script>");
+	cJSON *graph = cJSON_GetObjectItem(json, "graph"), *channel = cJSON_GetArrayItem(cJSON_GetObjectItem(graph, "channels"), 0);
+	static const char *const kinds[] = {"load", "store", "kernel"};
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(graph, "processes"), i), "kind")->valuestring, kinds[i]);
+	assert_true(number(channel, "from") == 0 && number(channel, "to") == 2 && number(channel, "bits") == 32 && number(channel, "words") == 100);
+	cJSON *port = cJSON_GetArrayItem(cJSON_GetObjectItem(graph, "ports"), 0);
+	assert_true(number(port, "bytes") == 400 && number(port, "process") == 0);
+	cJSON_Delete(json);
+}
+
 static void too_large_is_refused(void **state)
 {
 	struct session *session = *state;
@@ -180,7 +238,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
 	const struct CMUnitTest tests[] = {
-		TEST(loops_take_their_cycles), TEST(words_pass_from_process_to_process), TEST(resources_are_counted), TEST(json_has_the_stable_keys), TEST(text_answers_first), TEST(too_large_is_refused),
+		TEST(loops_take_their_cycles), TEST(words_pass_from_process_to_process), TEST(resources_are_counted), TEST(json_has_the_stable_keys), TEST(text_answers_first), TEST(answers_name_the_limit), TEST(page_holds_the_figures), TEST(too_large_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
