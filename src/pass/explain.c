@@ -15,7 +15,7 @@ int64_t converter_bytes(const struct op *convert)
 
 static bool passes_on(const struct op *op)
 {
-	return op->code == OP_CAST || op->code == OP_FORK;
+	return op->code == OP_CAST || op->code == OP_FORK || op->code == OP_CHUNK || op->code == OP_REASSOCIATE;
 }
 
 static const char *op_name(const struct op *op)

@@ -130,11 +130,32 @@ static int64_t product(const struct order *order, int first, int end)
 	return trips;
 }
 
+/* Does `to` walk a part of what `from` walks, in the same order?  Loop by loop: what it leaves out is dropped on the way. */
+static bool is_part(const struct order *from, const struct order *to)
+{
+	int64_t rest = to->offset - from->offset;
+	int w = 0;
+	for (int l = 0; rest >= 0 && l < from->loops; l++) {
+		int64_t stride = from->loop[l].stride, above = stride * from->loop[l].trip;
+		for (; stride > 0 && w < to->loops && to->loop[w].stride >= stride && to->loop[w].stride < above && to->loop[w].stride % stride == 0; w++) {
+			int64_t step = to->loop[w].stride;
+			if (above % step || rest / step + to->loop[w].trip > above / step)
+				return false;
+			rest %= step;
+			above = step;
+		}
+		if (stride <= 0 || rest / stride >= above / stride)
+			return false;
+		rest %= stride;
+	}
+	return w == to->loops && !rest;
+}
+
 struct order_buffer order_buffer(const struct order *from, const struct order *to, int64_t whole)
 {
 	struct order left = *from, right = *to;
 	struct order_buffer best = {whole, 1};
-	if (order_same(from, to))
+	if (order_same(from, to) || is_part(from, to))
 		return (struct order_buffer){0, 1};
 	if (from->offset != to->offset || from->loops == ORDER_LOOPS || to->loops == ORDER_LOOPS)
 		return best;

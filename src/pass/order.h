@@ -18,7 +18,7 @@ struct order {
 
 /* A re-ordering buffer between two orders, by the rule of walk_reorder (model/itensor.h). */
 struct order_buffer {
-	int64_t elements;         /* of all halves; 0: the orders are the same */
+	int64_t elements;         /* of all halves; 0: the orders are the same, or one is a part of the other */
 	int64_t blocks;           /* how often it is filled in one pass over the tensor */
 };
 

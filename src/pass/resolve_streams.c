@@ -1,6 +1,7 @@
 /* The last step of make_streams: each wish (a stream wanted in some type) becomes
  *     nothing      where the types denote the same words,
  *     a cast       where the elements come in the same order in words of another width,
+ *     a chunk      where it is part of the stream in the stream's order,
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
 #include "model/box.h"
@@ -96,7 +97,8 @@ static struct value *satisfy(struct module *module, struct value *from, struct o
 	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
 	if (!crossing && sequence_same(have, want))
 		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, wish, from, tensor, type);
-	return convert_to(module, wish, from, tensor, type, crossing);
+	struct value *part = crossing ? NULL : chunk_to(module, wish, from, tensor, type);
+	return part ? part : convert_to(module, wish, from, tensor, type, crossing);
 }
 
 static void rename_operands(struct block *block)

@@ -49,6 +49,8 @@ enum reach *reach_of(struct arena *arena, const struct op *kernel);
 bool only_stored(const struct op *kernel);
 /* Every use of a stream wanted in some type becomes a fifo, a cast or a converter; forks make single readers. */
 bool resolve_streams(struct streams *streams, struct block *block);
+/* `from` without the words that `type` leaves out; NULL: they are no part of it in its own order. */
+struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool emit_kernel(struct streams *streams, const struct op *old, const struct width *width, const struct plan *plan);
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */

@@ -1,0 +1,96 @@
+/* A wish for part of a stream in the stream's own order: the words outside the part are dropped on the way (stream.chunk), and nothing is held.
+ * The stream's loops are split into digits; a wanted loop walks a range of one digit, and a digit without a wanted loop stays where the offset says. */
+#include "pass/streams.h"
+
+#define DIGITS_MOST 16
+
+struct chunk {
+	int digits;
+	struct digit {
+		int loop;         /* of the stream */
+		int64_t trip, stride, low, high;
+	} digit[DIGITS_MOST];
+};
+
+static bool add_digit(struct chunk *chunk, int loop, int64_t trip, int64_t stride, int64_t wanted, int64_t *rest)
+{
+	int64_t low = *rest / stride;
+	*rest %= stride;
+	if (chunk->digits == DIGITS_MOST || low + wanted > trip)
+		return false;
+	chunk->digit[chunk->digits++] = (struct digit){loop, trip, stride, low, low + wanted};
+	return true;
+}
+
+/* false: `want` is no part of `have` in its order. */
+static bool find_chunk(struct sequence have, struct sequence want, struct chunk *chunk)
+{
+	int64_t rest = want.offset - have.offset;
+	int w = 0;
+	chunk->digits = 0;
+	if (have.conditions || want.conditions || have.lanes != want.lanes || have.lane_stride != want.lane_stride || rest < 0)
+		return false;
+	for (int l = 0; l < have.dims; l++) {
+		int64_t stride = have.stride[l], above = stride * have.trip[l];
+		if (stride <= 0)
+			return false;
+		for (; w < want.dims && want.stride[w] >= stride && want.stride[w] < above && want.stride[w] % stride == 0; w++) {
+			if (above % want.stride[w] || !add_digit(chunk, l, above / want.stride[w], want.stride[w], want.trip[w], &rest))
+				return false;
+			above = want.stride[w];
+		}
+		if (above > stride && !add_digit(chunk, l, above / stride, stride, 1, &rest))
+			return false;
+	}
+	return w == want.dims && !rest;
+}
+
+/* The same words, counted by the chunk's digits. */
+static const struct type *split_type(struct module *module, const struct type *stream, struct sequence have, const struct chunk *chunk)
+{
+	const struct itensor *order = stream->itensor;
+	int results = order->map.results, dims = chunk->digits;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
+	for (int i = 0; i < dims; i++) {
+		const struct digit *digit = &chunk->digit[i];
+		trip[i] = digit->trip;
+		step[i] = order->step[digit->loop] * (digit->stride / have.stride[digit->loop]);
+		for (int r = 0; r < results; r++)
+			rows[r * (dims + 1) + i] = affine_at(order->map, r, digit->loop);
+	}
+	for (int r = 0; r < results; r++)
+		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
+	return type_itensor(module, stream->element, dims, trip, step, (struct affine_map){.dims = dims, .results = results, .coefficient = rows});
+}
+
+static struct value *insert(struct module *module, struct op *before, enum op_code code, struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
+	set_stream_tensor(module, op, tensor);
+	op_insert_before(before, op);
+	return op->result[0];
+}
+
+struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+{
+	int64_t lanes = stream_lanes(type);
+	const struct type *words = stream_lanes(from->type) == lanes ? from->type : type_regroup(module, from->type, lanes);
+	struct chunk chunk;
+	if (!words)
+		return NULL;
+	struct sequence have = sequence_of_type(module->arena, tensor, words), want = sequence_of_type(module->arena, tensor, type);
+	if (!find_chunk(have, want, &chunk))
+		return NULL;
+	int64_t low[DIGITS_MOST], high[DIGITS_MOST];
+	for (int i = 0; i < chunk.digits; i++) {
+		low[i] = chunk.digit[i].low;
+		high[i] = chunk.digit[i].high;
+	}
+	const struct type *split = split_type(module, words, have, &chunk);
+	struct value *value = words == from->type ? from : insert(module, before, OP_CAST, from, tensor, words);
+	value = split == words ? value : insert(module, before, OP_REASSOCIATE, value, tensor, split);
+	value = insert(module, before, OP_CHUNK, value, tensor, type);
+	attr_set(module, value->def, "low", attr_integers(module, chunk.digits, low));
+	attr_set(module, value->def, "high", attr_integers(module, chunk.digits, high));
+	return value;
+}
