@@ -207,43 +207,59 @@ static void random_graph(struct fixture *f)
 	orders_prepare(&f->graph, f->platform, f->first);
 }
 
-/* The published greedy.  Returns the cost without the converters of cut edges. */
+/* Converters of a value for the readers that `kept` says; their number. */
+static int64_t kept_converters(const struct fixture *f, const int *choice, int v, const bool *kept, int *count)
+{
+	struct orders_value value = f->graph.value[v];
+	struct orders_reader *reader = ARENA_ARRAY(f->arena, struct orders_reader, value.reader.count + 1);
+	int64_t before = 0;
+	size_t readers = value.reader.count;
+	value.reader.count = 0;
+	for (size_t i = 0; i < readers; i++) {
+		if (!kept[i])
+			continue;
+		reader[value.reader.count++] = value.reader.data[i];
+		struct orders_value part = value;
+		part.reader.data = reader;
+		int64_t now = orders_converters(&f->graph, choice, &part);
+		*count += now > before;
+		before = now;
+	}
+	return before;
+}
+
+/* The published greedy, by groups of kernels.  Returns the cost without the converters of edges between groups. */
 static int64_t greedy(const struct fixture *f, int64_t budget, int *cuts)
 {
-	int choice[KERNELS_MOST] = {0}, group[KERNELS_MOST] = {0};
-	int64_t cost = orders_cost(&f->graph, choice).all, used = 0;
-	*cuts = 0;
-	for (int k = 0, current = 0; k < f->graph.kernels; k++) {
+	int choice[KERNELS_MOST] = {0}, group[KERNELS_MOST] = {0}, current = 0, all = 0, left = 0;
+	struct orders_cost cost = orders_cost(&f->graph, choice);
+	int64_t used = 0, converters = 0;
+	for (int k = 0; k < f->graph.kernels; k++) {
 		const struct orders_kernel *kernel = &f->graph.kernel[k];
-		int64_t inner = 0, outer = 0;
-		int edges = 0;
+		int64_t own = 0;
 		for (int j = 0; j < kernel->operands; j++) {
-			struct orders_value value = kernel->source[j] < 0 ? (struct orders_value){0} : f->graph.value[kernel->source[j]];
 			struct orders_reader reader = {k, j};
-			if (kernel->source[j] < 0)
-				continue;
+			struct orders_value value = kernel->source[j] < 0 ? (struct orders_value){0} : f->graph.value[kernel->source[j]];
 			value.reader.data = &reader;
-			value.reader.count = 1;
-			int64_t bytes = orders_converters(&f->graph, choice, &value);
-			bool same = value.writer < 0 || group[value.writer] == current;
-			inner += same ? bytes : 0;
-			outer += same ? 0 : bytes;
-			edges += !same && bytes;
+			value.reader.count = kernel->source[j] >= 0 && (value.writer < 0 || group[value.writer] == current);
+			own += orders_converters(&f->graph, choice, &value);
 		}
-		if (used + inner > budget) {
-			current++;
-			used = 0;
-			for (int j = 0; j < kernel->operands; j++)
-				edges += kernel->source[j] >= 0;
-			outer += inner;
-			inner = 0;
-		}
-		used += inner;
+		current += used + own > budget;
+		used = used + own > budget ? 0 : used + own;
 		group[k] = current;
-		cost -= outer;
-		*cuts += edges;
 	}
-	return cost;
+	for (int v = 0; v < f->graph.values; v++) {
+		const struct orders_value *value = &f->graph.value[v];
+		bool *every = ARENA_ARRAY(f->arena, bool, value->reader.count + 1), *kept = ARENA_ARRAY(f->arena, bool, value->reader.count + 1);
+		for (size_t i = 0; i < value->reader.count; i++) {
+			every[i] = true;
+			kept[i] = group[value->reader.data[i].kernel] == (value->writer < 0 ? 0 : group[value->writer]);
+		}
+		kept_converters(f, choice, v, every, &all);
+		converters += kept_converters(f, choice, v, kept, &left);
+	}
+	*cuts = all - left;
+	return converters + cost.accumulators + cost.fifos;
 }
 
 struct exact {
