@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from conftest import Case, TorchDesign
+from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
 from streamtensor.decoder import Step
@@ -116,8 +117,7 @@ def test_refusals(core_built, tmp_path):
         assert done.returncode == 1 and told in done.stderr and "w4a8, w8a8, bf16 or fp32" in done.stderr
     with torch.no_grad():
         module.weight[3, 5] = float("inf")
-    tensors = api.export(module, (x,)).weights
-    write(tmp_path / "weights.safetensors", tensors, tensors, lambda name: tensors[name].detach().contiguous())
+    save_file({name: value.detach().contiguous() for name, value in exported.weights.items()}, tmp_path / "weights.safetensors")
     done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--weights", tmp_path / "weights.safetensors", "--quant", "w4a8", "-o", tmp_path / "design"],
                           capture_output=True, text=True)
     assert done.returncode == 1 and "infinite or not a number" in done.stderr and not (tmp_path / "design").exists()
