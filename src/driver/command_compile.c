@@ -38,6 +38,32 @@ static bool choose_passes(struct session *session, struct range *range)
 	return true;
 }
 
+static bool choose_fifos(struct session *session)
+{
+	const char *name = session->options.fifo;
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; name && i < FIFO_STRATEGIES; i++) {
+		nearest_consider(&nearest, fifo_strategy_name[i]);
+		if (text_same(name, fifo_strategy_name[i])) {
+			session->fifo = (enum fifo_strategy)i;
+			return true;
+		}
+	}
+	if (!name)
+		return true;
+	diag_error(&session->diag, NOWHERE, "--fifo names '%s', which is no strategy", name);
+	return diag_note(&session->diag, "the nearest is %s; `stc compile --help` lists all", nearest.found);
+}
+
+static bool write_program(struct session *session)
+{
+	const char *path = session->options.lp;
+	if (!path || session->lp.size)
+		return !path || file_write_whole(session->arena, &session->diag, path, session->lp.data, session->lp.size);
+	diag_error(&session->diag, NOWHERE, "--lp: no linear program was made");
+	return diag_note(&session->diag, "one is made for a whole design, and not with --fifo safe");
+}
+
 static bool write_text(struct session *session)
 {
 	struct text text = text_new(session->arena);
@@ -105,9 +131,11 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
-	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !choose_fifos(session))
 		return false;
-	if (!run_passes(session, range.first, range.last))
+	if (!load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+		return false;
+	if (!run_passes(session, range.first, range.last) || !write_program(session))
 		return false;
 	return whole ? build_design(session) : write_text(session);
 }

@@ -19,6 +19,8 @@ struct options {
 	const char *to;           /* level */
 	int64_t on_chip;          /* 0: what the platform has */
 	int64_t dsp;              /* 0: what the platform has */
+	const char *fifo;         /* strategy; NULL: trim */
+	const char *lp;           /* file for the linear program of FIFO depths */
 	int64_t events;           /* most iterations to simulate; 0: the default */
 	int64_t launches;         /* to simulate; 0: one */
 	int64_t samples;          /* points over time; 0: none */

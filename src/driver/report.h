@@ -9,6 +9,7 @@
 struct memories {             /* channels of one kind */
 	int count;
 	int64_t bytes, most_depth;
+	int64_t needed;           /* bytes of the depths that were asked for; memories are a little deeper */
 };
 
 struct report {
@@ -18,6 +19,7 @@ struct report {
 	struct design_cost cost;
 	struct design_time time;
 	struct memories fifos, converters;
+	bool least;               /* the depths needed are the least that were found */
 	struct intermediates unfused, fused;      /* of a layer; kernels 0: unknown */
 	struct on_chip on_chip;
 	bool decodes;             /* it has states: one launch makes one token */

@@ -97,7 +97,10 @@ void report_json(const struct report *report, struct text *out)
 	add_dies(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
-	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"max_depth\": %lld},\n", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.most_depth);
+	text_add(out, "  \"fifos\": {\"count\": %d, \"bytes\": %lld, \"needed_bytes\": %lld, ", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.needed);
+	if (report->least)
+		text_add(out, "\"least_bytes\": %lld, ", (long long)report->fifos.needed);
+	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
 	add_kernels(out, report);
 	text_add(out, "}\n");
 }

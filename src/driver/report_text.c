@@ -87,7 +87,8 @@ void report_text(const struct report *report, struct text *out)
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
 		table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
 	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes, cost->ports, report->platform->ports);
-	text_add(out, "FIFOs           %d, %lld bytes, deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes, (long long)report->fifos.most_depth);
+	text_add(out, "FIFOs           %d, %lld bytes (%lld needed; memories come in steps), deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes,
+		 (long long)report->fifos.needed, (long long)report->fifos.most_depth);
 	text_add(out, "converters      %d, %lld bytes\n", report->converters.count, (long long)report->converters.bytes);
 	report_layer_text(report, out);
 	add_busiest(report, out);

@@ -42,7 +42,9 @@ static void verify(struct session *session, const struct pass *pass)
 
 static bool run_pass(struct session *session, const struct pass *pass)
 {
-	struct pass_context context = {session->platform, session->options.on_chip, session->options.dsp, session->quant};
+	const struct options *options = &session->options;
+	struct pass_context context = {.platform = session->platform, .on_chip_bytes = options->on_chip, .dsp_budget = options->dsp, .quant = session->quant, .fifo = session->fifo,
+				       .fifo_events = options->events, .lp = options->lp ? &session->lp : NULL};
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;
 	if (!session_stage(session, pass->name) || !pass->run(&context, session->module))
 		return false;

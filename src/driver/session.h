@@ -5,6 +5,7 @@
 #include "driver/passes.h"
 #include "emit/emit.h"
 #include "model/platform.h"
+#include "pass/pass.h"
 #include "streamtensor.h"
 #include <signal.h>
 
@@ -28,6 +29,8 @@ struct session {
 	const struct quant_scheme *quant; /* NULL: none */
 	struct module *module;
 	struct weights *weights;  /* NULL: none were given */
+	enum fifo_strategy fifo;
+	struct text lp;           /* the linear program of FIFO depths, where options.lp wants it */
 	struct output *output;    /* being written; NULL before and after */
 	struct text out;          /* for standard output */
 	struct text notices;      /* for standard error, beside the diagnostics */

@@ -102,7 +102,7 @@ static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 {
 	const struct op *op = channel->op;
 	int64_t *kind = op->code == OP_BLOCKS ? &sum->converters : attr_get(op, "stream.ring") ? &sum->ring : attr_get(op, "stream.prefetch") ? &sum->prefetch : &sum->fifos;
-	*kind += channel->bytes;
+	*kind += channel->needed;
 }
 
 /* A process' arrays: "acc" holds a kernel's sums; "parts", the word that a cast puts together, is registers; any other is a buffer. */

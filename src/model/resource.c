@@ -172,7 +172,7 @@ static void add_channel(const struct platform *platform, struct design_cost *des
 {
 	int die = die_of_channel(design, op->result[0]);
 	struct resources cost = memory_cost(platform, op);
-	design->channel[design->channels++] = (struct channel_cost){op, die, cost, op->result[0]->type->depth, memory_bytes(op)};
+	design->channel[design->channels++] = (struct channel_cost){op, die, cost, op->result[0]->type->depth, memory_bytes(op), needed_bytes(op)};
 	design->die[die] = resources_add(design->die[die], cost);
 }
 

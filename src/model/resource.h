@@ -17,6 +17,7 @@ struct memory {               /* an array, or the blocks of a channel: equal ban
 struct memory memory_of(const struct platform *platform, const struct op *op);         /* memref.alloca, stream.fifo, stream.blocks */
 struct resources memory_cost(const struct platform *platform, const struct op *op);
 int64_t memory_bytes(const struct op *op);         /* payload */
+int64_t needed_bytes(const struct op *op);         /* of a channel: of the depth that was asked for */
 
 struct process_cost {
 	const char *name;
@@ -31,6 +32,7 @@ struct channel_cost {
 	int die;                  /* of its reader */
 	struct resources resources;
 	int64_t depth, bytes;
+	int64_t needed;           /* bytes of the depth that was asked for; the memory may be deeper */
 };
 
 struct design_cost {

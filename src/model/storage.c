@@ -107,3 +107,9 @@ int64_t memory_bytes(const struct op *op)
 	int64_t bits = op->code == OP_BLOCKS ? type_elements(item) * type_bits(item->element) : type_bits(item);
 	return bits * type->depth / 8;
 }
+
+int64_t needed_bytes(const struct op *op)
+{
+	int64_t depth = op->result[0]->type->depth;
+	return depth ? memory_bytes(op) * attr_integer_or(op, "stream.needed", depth) / depth : 0;
+}

@@ -157,10 +157,20 @@ struct stretch {
 	int64_t first, all;       /* by how much the first window, and the last one, are late */
 };
 
+static int64_t lag_of(const struct run *run, const struct token_access *access)
+{
+	return run->options->in_order ? 0 : access->lag;
+}
+
+static int64_t windows_of(const struct run *run, const struct token_pipe *pipe)
+{
+	return run->options->in_order ? pipe->iterations : pipe->windows;
+}
+
 /* Accesses in the windows before `window`. */
 static int64_t made_before(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t window)
 {
-	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
+	int64_t iteration = (run->back ? windows_of(run, pipe) - window : window) - lag_of(run, access);
 	iteration = iteration < 0 ? 0 : iteration > pipe->iterations ? pipe->iterations : iteration;
 	int64_t count = access->pattern.accesses ? token_before(&access->pattern, iteration) : 0;
 	return run->back ? access->pattern.accesses - count : count;
@@ -168,8 +178,8 @@ static int64_t made_before(const struct run *run, const struct token_pipe *pipe,
 
 static int64_t window_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t number)
 {
-	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + access->lag;
-	return run->back ? pipe->windows - 1 - window : window;
+	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + lag_of(run, access);
+	return run->back ? windows_of(run, pipe) - 1 - window : window;
 }
 
 static int64_t offset_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
@@ -303,10 +313,11 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 {
 	if (!process->running)
 		begin_pipe(run, process, pipe);
-	while (process->window < pipe->windows) {
+	int64_t windows = windows_of(run, pipe);
+	while (process->window < windows) {
 		const struct token_access *stops = NULL;
 		int64_t line = (process->window / pipe->grid + 1) * pipe->grid;
-		int64_t to = possible(run, process, pipe, line < pipe->windows ? line : pipe->windows, &stops);
+		int64_t to = possible(run, process, pipe, line < windows ? line : windows, &stops);
 		if (to <= process->window)
 			return blocked(run, stops->channel, side_of(run, stops));
 		struct stretch s = {run, process, pipe, process->window, to, process->time, 0, 0};
@@ -371,7 +382,7 @@ static void start(struct run *run)
 	run->channel = ARENA_ARRAY(run->arena, struct channel_state, network->channels.count + 1);
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct token_channel *channel = &network->channels.data[i];
-		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, stretch = channel->words / TOKEN_STRETCHES;
+		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, stretch = channel->words / network->stretches;
 		run->channel[i].depth = depth && run->options->coarse && !channel->blocks && stretch > depth ? stretch : depth;
 	}
 	for (int i = 0; run->back && i < processes; i++)
@@ -459,7 +470,7 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 int64_t token_cycles(const struct platform *platform, const struct module *module)
 {
 	struct arena *arena = arena_new(module->guard);
-	const struct token_network *network = token_network_new(arena, platform, module);
+	const struct token_network *network = token_network_new(arena, platform, module, TOKEN_STRETCHES);
 	struct token_options options = {.mode = TOKEN_EARLIEST, .coarse = true, .budget = TOKEN_WORK};
 	int64_t cycles = 0;
 	if (network) {

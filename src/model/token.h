@@ -61,12 +61,13 @@ struct token_channel {
 struct token_network {
 	VEC(struct token_process *) processes;    /* in the order of calls */
 	VEC(struct token_channel) channels;       /* in the order of main */
+	int64_t stretches;
 };
 
 /* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */
-struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module);
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches);
 
-#define TOKEN_STRETCHES 512   /* of a pipelined loop, about */
+#define TOKEN_STRETCHES 512   /* of a pipelined loop, about: enough for predictions */
 
 enum token_mode { TOKEN_ALONE, TOKEN_EARLIEST, TOKEN_LATEST };
 
@@ -96,6 +97,7 @@ struct token_options {
 	enum token_mode mode;
 	const int64_t *depth;     /* [channels] of FIFOs: words, 0 without limit; NULL: none has a limit.  Block channels are as built */
 	const int64_t *end;       /* latest: when processes that feed nobody end; from an earliest run */
+	bool in_order;            /* pipelines hold nothing: an iteration is over before the next one begins; says what ends, not when */
 	bool coarse;              /* a FIFO holds at least a stretch of the words that pass: a little less exact, much quicker; says nothing about deadlocks */
 	int64_t budget;           /* of work; 0: none */
 };

@@ -225,7 +225,7 @@ static void set_windows(const struct builder *b, struct token_pipe *pipe)
 /* Whole inner loops if there are enough of them. */
 static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 {
-	int64_t least = (iterations + TOKEN_STRETCHES - 1) / TOKEN_STRETCHES, whole = 1;
+	int64_t least = (iterations + b->network->stretches - 1) / b->network->stretches, whole = 1;
 	for (int l = b->loops - 1; l > first && whole * b->loop[l].trips <= least; l--)
 		whole *= b->loop[l].trips ? b->loop[l].trips : 1;
 	return (least + whole - 1) / whole * whole;
@@ -356,10 +356,11 @@ static void add_channel(struct builder *b, const struct op *op)
 	VEC_PUSH(b->arena, &b->network->channels, channel);
 }
 
-struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module)
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches)
 {
 	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network)};
 	const struct op *function = module_main(module);
+	b.network->stretches = stretches;
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			add_channel(&b, op);

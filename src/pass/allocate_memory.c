@@ -1,6 +1,7 @@
 /* Chooses what every FIFO, block channel and array is made of.
  * Needs: final depths.  Guarantees: stream.storage on each of them, and block RAMs and URAMs that the platform has.  Exact.
- * Largest first, each takes the kind of memory of which it uses the smallest share of what is left; so a kind that runs short is left to those that gain most by it. */
+ * Largest first, each takes the kind of memory of which it uses the smallest share of what is left; so a kind that runs short is left to those that gain most by it.
+ * Arrays of one process lie on one die, so of each kind they take no more than the largest die has, as long as another kind is left. */
 #include "model/resource.h"
 #include "pass/pass.h"
 #include <stdlib.h>
@@ -18,11 +19,17 @@ struct item {
 	int order;
 };
 
+struct held {                 /* by the arrays of a process */
+	const struct op *process;
+	struct resources memory;
+};
+
 struct allocation {
 	struct pass_context *context;
 	struct module *module;
 	struct resources left;
 	VEC(struct item) items;
+	VEC(struct held) held;
 };
 
 static struct resources subtract(struct resources left, struct resources right)
@@ -93,17 +100,51 @@ static double price(const struct platform *platform, struct resources need, stru
 	       share(need.bram18, left.bram18, whole.bram18) + share(need.uram, left.uram, whole.uram);
 }
 
+static const struct op *process_of(const struct op *op)
+{
+	while (op && op->code != OP_FUNC)
+		op = op->parent ? op->parent->parent : NULL;
+	return op;
+}
+
+static struct resources *held_by(struct allocation *a, const struct op *process)
+{
+	for (size_t i = 0; i < a->held.count; i++)
+		if (a->held.data[i].process == process)
+			return &a->held.data[i].memory;
+	VEC_PUSH(a->module->arena, &a->held, ((struct held){.process = process}));
+	return &a->held.data[a->held.count - 1].memory;
+}
+
+/* What is left for it: of the platform, and on the die of its process. */
+static struct resources left_for(struct allocation *a, const struct op *op)
+{
+	const struct platform *platform = a->context->platform;
+	struct resources left = a->left, most = {0};
+	if (op->code != OP_ALLOCA)
+		return left;
+	for (int i = 0; i < platform->dies; i++) {
+		most.bram18 = platform->die[i].bram18 > most.bram18 ? platform->die[i].bram18 : most.bram18;
+		most.uram = platform->die[i].uram > most.uram ? platform->die[i].uram : most.uram;
+	}
+	most = subtract(most, *held_by(a, process_of(op)));
+	left.bram18 = most.bram18 < left.bram18 ? most.bram18 : left.bram18;
+	left.uram = most.uram < left.uram ? most.uram : left.uram;
+	return left;
+}
+
 static void choose(struct allocation *a, struct op *op)
 {
 	const struct platform *platform = a->context->platform;
 	struct memory memory = memory_of(platform, op);
+	struct resources left = left_for(a, op);
 	enum storage best = STORAGE_AUTO;
 	double lowest = 0;
 	for (enum storage storage = STORAGE_REGISTERS; storage <= STORAGE_URAM; storage++) {
 		if (!accepts(op, memory.depth, storage))
 			continue;
 		attr_set(a->module, op, "stream.storage", name_of(a, storage));
-		double now = price(platform, memory_cost(platform, op), a->left, storage == STORAGE_LUTRAM);
+		double now = price(platform, memory_cost(platform, op), left, storage == STORAGE_LUTRAM);
 		if (best == STORAGE_AUTO || now < lowest) {
 			best = storage;
 			lowest = now;
@@ -121,7 +162,12 @@ static void allocate(struct allocation *a, struct op *op)
 		attr_set(a->module, op, "stream.storage", name_of(a, STORAGE_REGISTERS));
 	else
 		choose(a, op);
-	a->left = subtract(a->left, memory_cost(a->context->platform, op));
+	struct resources cost = memory_cost(a->context->platform, op);
+	a->left = subtract(a->left, cost);
+	if (op->code == OP_ALLOCA) {
+		struct resources *held = held_by(a, process_of(op));
+		*held = resources_add(*held, cost);
+	}
 }
 
 /* What operators and memory ports leave of the platform. */

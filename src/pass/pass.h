@@ -16,11 +16,17 @@ struct quant_scheme {
 	bool half;                /* matrices and tables are kept as bf16 */
 };
 
+enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_LEAST, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
+extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
+
 struct pass_context {
 	const struct platform *platform;
 	int64_t on_chip_bytes;    /* C_max: budget of converters and FIFOs; 0: the platform's memory */
 	int64_t dsp_budget;       /* DSPs that kernels may use; 0: the platform's */
 	const struct quant_scheme *quant;         /* NULL: none */
+	enum fifo_strategy fifo;
+	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
+	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 };
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */

@@ -1,217 +1,191 @@
-/* Shortens the FIFOs that need not hold a whole layer, without giving up the proof that nothing deadlocks.
- *
- * Draw an arc from each process (each stage of it, see below) to those that it may wait for within one layer: a reader waits for the writer of an empty FIFO; the writer of a *short* FIFO
- * (one that holds less than a layer) also waits for its reader.  A FIFO that holds a whole layer makes its writer wait only for what the reader does
- * in an earlier layer, and so does the ring.  Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within one layer, other than the
- * pair of one FIFO, which is never empty and full at once.  Therefore: shorten a FIFO only if no other path leads from its reader back to its writer.
- * Needs: every FIFO holds a layer (make_processes).  Guarantees: no cycle of waits.  Largest first, because each choice may exclude others.  Exact. */
-#include "pass/pass.h"
-#include <stdlib.h>
+/* Gives every FIFO its depth.
+ * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks.
+ * By strategy (--fifo):
+ *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
+ *   lp, normal, conservative    by linear programming (fifo_lp.c)
+ *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
+ *   least                       the best of five such searches, whatever they take
+ * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does not let be short hold all words.
+ * Each FIFO is then as deep as the memory that it needs anyway is; stream.needed keeps the depth that was asked for.  Exact. */
+#include "model/resource.h"
+#include "pass/fifo.h"
+#include "sim/flow.h"
+#include <string.h>
 
-#define SHORT_DEPTH 32        /* what a shift register gives for one LUT a bit */
+#define BUDGET 6000000        /* iterations, or stretches of the token model: about half a second */
+#define BUDGET_LEAST 400000000
+#define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
+#define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
+#define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
+#define BRAM18_BYTES 2304
+#define URAM_BYTES 36864
 
-struct edge {
-	struct value *channel;
-	int writer, reader;       /* stages */
-	int64_t bytes;
-	int number;               /* order of creation, for ties */
-	bool both;                /* writer waits for reader too */
-	bool back;                /* of a ring: what it carries is for the next layer */
-};
+const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "least", "lp", "normal", "conservative", "safe"};
 
-/* A process does its nests one after the other, in every layer anew: each is a stage, which waits for the one before it.  A process is one stage if a channel is
- * used in two of its nests, or outside of them. */
-struct stage {
-	struct op *call;
-	bool later;               /* it waits for the stage before it in this table */
-	VEC(int) edge;            /* that begin or end there */
-};
-
-struct network {
-	struct module *module;
-	struct op *main;
-	int stages, edges;
-	struct stage *stage;
-	struct edge *edge;
-	int *seen;                /* [stages], scratch of the search */
-};
-
-/* Does the process write into its argument (1), read from it (0), or neither (-1)? */
-static int direction(const struct block *block, const struct value *argument)
+static const struct type *type_of(const struct fifo *fifo)
 {
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_TAKE && op->operand[1] == argument)
-			return 0;
-		if (op->code == OP_PUSH && op->operand[2] == argument)
-			return 1;
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return text_same(attr_text_or(op, "side", ""), "write");
-		int below = op->region[0] ? direction(op->region[0], argument) : -1;
-		if (below >= 0)
-			return below;
+	return fifo->channel->type;
+}
+
+static void set_depth(struct module *module, struct fifo *fifo, int64_t needed)
+{
+	int64_t built = fifo_free_depth(type_bits(type_of(fifo)->element), needed);
+	built = built < fifo->whole ? built : fifo->whole;
+	attr_set(module, fifo->channel->def, "stream.needed", attr_integer(module, needed));
+	fifo->channel->type = type_channel(module, TYPE_FIFO, type_of(fifo)->element, built);
+}
+
+/* The process's arguments are of the types that main's channels have now. */
+static void set_arguments(struct module *module, const struct op *call)
+{
+	struct op *process = module_find(module, attr_text_or(call, "callee", ""));
+	const struct block *body = process->region[0];
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments);
+	for (int a = 0; a < body->arguments; a++)
+		types[a] = body->argument[a]->type = call->operand[a]->type;
+	attr_set(module, process, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+}
+
+/* --- limits */
+
+static int64_t on_chip(const struct pass_context *context)
+{
+	struct resources total = platform_total(context->platform);
+	return context->on_chip_bytes ? context->on_chip_bytes : total.bram18 * BRAM18_BYTES + total.uram * URAM_BYTES;
+}
+
+/* What no depth exceeds: all words; or, of what loaders send ahead, a short FIFO where all words would take too much memory. */
+static int64_t *limits(struct fifo_network *n)
+{
+	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0;
+	for (int i = 0; i < n->count; i++)
+		prefetch += n->fifo[i].prefetch ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
+	bool whole = prefetch <= on_chip(n->context) / PREFETCH_SHARE;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : fifo->whole;
 	}
-	return -1;
+	return limit;
 }
 
-static struct op *process_of(const struct network *n, const struct op *call)
+/* --- strategies */
+
+static void make_safe(const struct fifo_network *n, int64_t *depth)
 {
-	return module_find(n->module, attr_text_or(call, "callee", ""));
+	for (int i = 0; i < n->count; i++)
+		if (!n->fifo[i].alone && n->fifo[i].safe == n->fifo[i].whole)
+			depth[i] = n->fifo[i].whole;
 }
 
-/* The block whose loops are the stages: inside the layer loop, where everything is. */
-static const struct block *stages_of(const struct block *body)
+static void take_safe(const struct fifo_network *n, int64_t *depth)
 {
-	const struct op *layers = NULL;
-	int loops = 0;
-	for (const struct op *op = body->first; op; op = op->next) {
-		loops += op->code == OP_FOR;
-		layers = attr_get(op, "stream.layer") && op->code == OP_FOR ? op : layers;
-	}
-	return !layers ? body : loops == 1 ? layers->region[0] : NULL;
+	for (int i = 0; i < n->count; i++)
+		depth[i] = n->fifo[i].safe;
 }
 
-/* The only loop of the block in which the channel is used: its number, or -1. */
-static int stage_of(const struct block *stages, const struct value *argument)
+static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
 {
-	int number = -1, loops = 0;
-	for (const struct op *op = stages ? stages->first : NULL; op; op = op->next) {
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return -1;
-		if (op->code != OP_FOR)
-			continue;
-		if (direction(op->region[0], argument) >= 0 && number >= 0)
-			return -1;
-		number = direction(op->region[0], argument) >= 0 ? loops : number;
-		loops++;
-	}
-	return number;
-}
-
-static void add_edge(struct network *n, struct value *channel, const struct block *body, const struct value *argument, int stage)
-{
-	*(direction(body, argument) ? &n->edge[channel->id].writer : &n->edge[channel->id].reader) = stage;
-	VEC_PUSH(n->module->arena, &n->stage[stage].edge, channel->id);
-}
-
-static void add_process(struct network *n, struct op *call)
-{
-	const struct block *body = process_of(n, call)->region[0], *stages = stages_of(body);
-	int first = n->stages, last = 0;
-	for (int a = 0; a < call->operands; a++) {
-		int stage = call->operand[a]->def ? stage_of(stages, body->argument[a]) : 0;
-		stages = stage < 0 ? NULL : stages;
-		last = stage > last ? stage : last;
-	}
-	n->stages += stages ? last + 1 : 1;
-	for (int i = first; i < n->stages; i++)
-		n->stage[i] = (struct stage){.call = call, .later = i > first};
-	for (int a = 0; a < call->operands; a++)
-		if (call->operand[a]->def)
-			add_edge(n, call->operand[a], body, body->argument[a], first + (stages ? stage_of(stages, body->argument[a]) : 0));
-}
-
-static int loops_of(const struct block *block)
-{
-	int loops = 0;
-	for (const struct op *op = block->first; op; op = op->next)
-		loops += op->code == OP_FOR ? 1 + loops_of(op->region[0]) : 0;
-	return loops;
-}
-
-static void collect(struct network *n)
-{
-	struct arena *arena = n->module->arena;
-	int ops = 0, stages = 0;
-	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
-		ops++;
-		stages += op->code == OP_CALL ? 1 + loops_of(process_of(n, op)->region[0]) : 0;
-	}
-	n->stage = ARENA_ARRAY(arena, struct stage, stages + 1);
-	n->edge = ARENA_ARRAY(arena, struct edge, ops + 1);
-	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
-		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
-			continue;
-		op->result[0]->id = n->edges;
-		n->edge[n->edges] = (struct edge){.channel = op->result[0], .number = n->edges, .writer = -1, .reader = -1};
-		n->edge[n->edges].back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
-		n->edges++;
-	}
-	for (struct op *op = n->main->region[0]->first; op; op = op->next)
-		if (op->code == OP_CALL)
-			add_process(n, op);
-	n->seen = ARENA_ARRAY(arena, int, n->stages + 1);
-	for (int e = 0; e < n->edges; e++) {
-		const struct type *type = n->edge[e].channel->type;
-		n->edge[e].bytes = type->kind == TYPE_FIFO ? (type_bits(type->element) + 7) / 8 * type->depth : 0;
-		n->edge[e].both = type->kind == TYPE_BLOCKS && type->depth > 1;      /* ping-pong: several blocks a layer */
-	}
-}
-
-/* Is there a path of waits from one stage to another that does not use `except`? */
-static bool waits(struct network *n, int from, int to, int except, int mark)
-{
-	if (from == to)
-		return true;
-	if (n->seen[from] == mark)
+	enum fifo_equalise how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
+	if (!fifo_lp(n, how, n->context->lp, depth))
 		return false;
-	n->seen[from] = mark;
-	if (n->stage[from].later && waits(n, from - 1, to, except, mark))
+	if (!fifo_repair(n, depth))
+		make_safe(n, depth);
+	return true;
+}
+
+/* Searches begin at the depths of the linear program, or at the limits. */
+static bool by_search(struct fifo_network *n, int order, const int64_t *limit, int64_t *depth)
+{
+	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
+	struct text *program = n->context->lp && !n->context->lp->size ? n->context->lp : NULL;
+	if (order % 2 == 0)
+		fifo_lp(n, FIFO_CURVES, program, depth);
+	if (fifo_trim(n, limit, order, depth))
 		return true;
-	for (size_t i = 0; i < n->stage[from].edge.count; i++) {
-		const struct edge *edge = &n->edge[n->stage[from].edge.data[i]];
-		if (edge->number == except || edge->back)
-			continue;
-		if (edge->reader == from && waits(n, edge->writer, to, except, mark))
-			return true;
-		if (edge->both && edge->writer == from && waits(n, edge->reader, to, except, mark))
-			return true;
+	make_safe(n, depth);
+	return n->tokens != NULL;
+}
+
+static void add_bytes(struct op *op, void *sum)
+{
+	*(int64_t *)sum += op->code == OP_BLOCKS || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
+}
+
+/* Is there no room for these depths, while there is for smaller ones that are safe? */
+static bool too_large(struct fifo_network *n, const int64_t *depth)
+{
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), others = 0, whole = on_chip(n->context);
+	take_safe(n, safe);
+	ir_walk(module_body(n->module), add_bytes, &others);
+	return fifo_bytes(n, depth) > fifo_bytes(n, safe) && fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
+}
+
+/* The best of several searches, each with `budget`; no new one begins when `enough` of it is spent. */
+static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget, int64_t enough, int64_t *depth)
+{
+	int64_t *found = ARENA_ARRAY(n->arena, int64_t, n->count + 1), spent = 0;
+	bool any = false;
+	for (int order = 0; order < FIFO_ORDERS && spent <= enough; order++) {
+		n->budget = budget;
+		bool better = by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
+		spent += budget - n->budget;
+		if (better)
+			memcpy(depth, found, sizeof *depth * (size_t)n->count);
+		any |= better;
+	}
+	return any;
+}
+
+/* Where memory is short, depths are sought that take as long as the safe ones. */
+static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
+{
+	int64_t budget = n->budget;
+	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
+	if (!found || !too_large(n, depth))
+		return found;
+	take_safe(n, limit);
+	return search(n, limit, budget, 0, depth);
+}
+
+static void open_simulator(struct fifo_network *n)
+{
+	int told = n->module->diag->count;
+	n->simulated = flow_open(n->arena, n->context->platform, n->module);
+	n->module->diag->count = told;    /* what cannot be simulated is sized all the same */
+}
+
+static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
+{
+	enum fifo_strategy strategy = n->context->fifo;
+	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
+	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
+		open_simulator(n);
+	switch (strategy) {
+	case FIFO_STRATEGIES:
+	case FIFO_STRATEGY_SAFE: return false;
+	case FIFO_STRATEGY_LEAST: return search(n, limit, n->budget / FIFO_ORDERS, n->budget, depth);
+	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
+	case FIFO_STRATEGY_LP:
+	case FIFO_STRATEGY_NORMAL:
+	case FIFO_STRATEGY_CONSERVATIVE: return by_program(n, strategy, depth);
 	}
 	return false;
 }
 
-static void set_depth(struct network *n, const struct edge *edge, int64_t depth)
-{
-	struct module *module = n->module;
-	const struct type *type = type_channel(module, TYPE_FIFO, edge->channel->type->element, depth);
-	edge->channel->type = type;
-	const struct op *ends[2] = {n->stage[edge->writer].call, n->stage[edge->reader].call};
-	for (int i = 0; i < 2; i++) {
-		struct op *process = process_of(n, ends[i]);
-		const struct block *body = process->region[0];
-		const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments);
-		for (int a = 0; a < body->arguments; a++) {
-			if (ends[i]->operand[a] == edge->channel)
-				body->argument[a]->type = type;
-			types[a] = body->argument[a]->type;
-		}
-		attr_set(module, process, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
-	}
-}
-
-static int larger_first(const void *left, const void *right)
-{
-	const struct edge *l = *(const struct edge *const *)left, *r = *(const struct edge *const *)right;
-	if (l->bytes != r->bytes)
-		return l->bytes < r->bytes ? 1 : -1;
-	return l->number - r->number;
-}
-
 bool size_fifos(struct pass_context *context, struct module *module)
 {
-	(void)context;
-	struct network n = {.module = module, .main = module_main(module)};
-	collect(&n);
-	struct edge **order = ARENA_ARRAY(module->arena, struct edge *, n.edges + 1);
-	for (int e = 0; e < n.edges; e++)
-		order[e] = &n.edge[e];
-	qsort(order, (size_t)n.edges, sizeof *order, larger_first);
-	for (int i = 0; i < n.edges; i++) {
-		struct edge *edge = order[i];
-		INVARIANT(module->guard, edge->writer >= 0 && edge->reader >= 0, "channel %s has no writer or no reader", attr_text_or(edge->channel->def, "name", "?"));
-		if (edge->channel->type->kind != TYPE_FIFO || edge->channel->type->depth <= SHORT_DEPTH || edge->back || waits(&n, edge->reader, edge->writer, edge->number, i + 1))
-			continue;
-		edge->both = true;
-		set_depth(&n, edge, SHORT_DEPTH);
-	}
+	struct arena *arena = arena_new(module->guard);
+	struct fifo_network *n = fifo_collect(arena, context, module);
+	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
+	n->budget = context->fifo_events ? context->fifo_events : context->fifo == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
+	fifo_prove(n);
+	if (!choose(n, limits(n), depth))
+		take_safe(n, depth);
+	for (int i = 0; i < n->count; i++)
+		if (n->fifo[i].sized)
+			set_depth(module, &n->fifo[i], depth[i]);
+	for (int i = 0; i < n->processes; i++)
+		set_arguments(module, n->call[i]);
+	arena_free(arena);
 	return true;
 }

@@ -71,6 +71,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 	if (start)
 		Cbc_setMIPStartI(model, (int)columns, number, start);
 	set_parameters(model, limit);
+	Cbc_setLogLevel(model, 0);        /* of a program without integers, too */
 	Cbc_solve(model);
 	solution.status = status_of(model);
 	if (solution.status == ILP_OPTIMAL || solution.status == ILP_FEASIBLE) {

@@ -615,7 +615,7 @@ static void test_no_cycle_of_waits(void **state)
 			if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 				n->channel[n->channels++].whole = op->result[0]->type->depth;
 		n->channels = 0;
-		struct pass_context context = {0};
+		struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .fifo = FIFO_STRATEGY_SAFE};
 		assert_true(size_fifos(&context, f->module));
 		read_network(f, n);
 		for (int c = 0; c < n->channels; c++) {

@@ -1,0 +1,54 @@
+/* Sizing FIFOs: what the strategies share.  A depth vector has one entry per channel of main, in its order; entries of block channels are not looked at. */
+#ifndef STC_FIFO_H
+#define STC_FIFO_H
+#include "model/token.h"
+#include "pass/pass.h"
+
+#define FIFO_LEAST 2          /* words: one comes while another goes */
+#define FIFO_STRETCHES 128    /* of the token model, while depths are searched for */
+#define FIFO_SHORT 32         /* what a shift register gives for one LUT a bit */
+
+struct fifo {
+	struct value *channel;
+	int writer, reader;       /* calls of main */
+	bool sized;               /* a FIFO, not a block channel */
+	bool back;                /* of a ring: what it carries is for the next layer */
+	bool alone;               /* no other way leads from its writer to its reader, in whatever direction: it takes part in no cycle of waits */
+	bool prefetch;            /* what a loader sends that nothing else holds up */
+	int64_t word_bytes;
+	int64_t whole;            /* words of a launch, or of a layer: deeper is never needed */
+	int64_t safe;             /* depth for which the graph of waits proves that nothing deadlocks, if all others are safe */
+};
+
+struct fifo_network {
+	struct arena *arena;
+	struct pass_context *context;
+	struct module *module;
+	struct op *main;
+	int processes, count;     /* count: channels */
+	struct op **call;
+	struct fifo *fifo;
+	const struct token_network *tokens;       /* NULL: the design is not in the token model */
+	struct flow_network *simulated;           /* NULL: it cannot be simulated, or need not be */
+	int64_t budget;           /* work of the token model that is left */
+};
+
+struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *context, struct module *module);
+int64_t fifo_bytes(const struct fifo_network *network, const int64_t *depth);
+/* Fills fifo->safe and fifo->alone. */
+void fifo_prove(struct fifo_network *network);
+void fifo_prove_safe(struct fifo_network *network);        /* fifo->safe */
+
+/* Start times by linear programming, and the depths that follow. */
+enum fifo_equalise { FIFO_CURVES, FIFO_NORMAL, FIFO_CONSERVATIVE };
+/* depth: at most what is given.  program: NULL, or where its text goes. */
+bool fifo_lp(struct fifo_network *network, enum fifo_equalise how, struct text *program, int64_t *depth);
+
+/* Depths no smaller that end for certain: raises those at which the token model finds a deadlock.  false: over budget. */
+bool fifo_repair(struct fifo_network *network, int64_t *depth);
+/* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
+bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
+#define FIFO_ORDERS 5
+/* The deepest FIFO that takes no more memory than this one. */
+int64_t fifo_free_depth(int64_t bits, int64_t depth);
+#endif

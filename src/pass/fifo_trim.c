@@ -1,0 +1,253 @@
+/* Trimming: the depths that a launch needs, found by running it.
+ *
+ * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each more place removes one of them), so depths that suffice form a set that is closed
+ * upwards: one pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one can be lowered.
+ * The words that a FIFO held in a run that suffices suffice as well: with these depths the same run is possible.  So every run lowers all depths at once; and the *latest*
+ * schedule of a launch, in which producers wait until their words are needed, is where the search begins.
+ *
+ * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
+ * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
+ * how a design runs on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which counts words exactly. */
+#include "pass/fifo.h"
+#include "sim/flow.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLERANCE 200         /* cycles may grow by one part in so many … */
+#define TOLERANCE_PREDICTED 800       /* … and predicted ones by less, because they are not exact */
+#define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
+#define PROOF_SHARE 2         /* one part in so many of the budget is for the proof that a prediction ends */
+#define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
+#define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
+#define LEAST_PREDICTED 16    /* the model does not see what fewer words cost, and a shift register gives as many */
+
+struct trimming {
+	struct fifo_network *network;
+	struct flow_network *flow;        /* NULL: the token model */
+	int64_t allowed;          /* cycles */
+	int64_t reserve;          /* of the budget, for the proof */
+	int64_t *trial, *most;    /* [channels] */
+};
+
+static void spend(struct fifo_network *n, int64_t work)
+{
+	n->budget -= work;
+}
+
+/* Cycles of a launch with these depths, -1 if it does not end; fills t->most. */
+static int64_t simulate(struct trimming *t, const int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	struct flow_result flow;
+	enum flow_outcome outcome = flow_run(t->flow, &(struct flow_options){.depth = depth}, &flow);
+	spend(n, flow_events(t->flow));
+	for (int i = 0; i < n->count && outcome == FLOW_DONE; i++)
+		t->most[i] = flow.channel[i].most;
+	return outcome == FLOW_DONE ? flow.cycles : -1;
+}
+
+static int64_t predict(struct trimming *t, const int64_t *depth, enum token_mode mode, const int64_t *end, int64_t *ends)
+{
+	struct fifo_network *n = t->network;
+	struct arena *arena = arena_new(n->module->guard);
+	struct token_result result = token_run(arena, n->tokens, &(struct token_options){.mode = mode, .depth = depth, .end = end, .coarse = true});
+	spend(n, result.work);
+	int64_t cycles = result.ended ? result.cycles : -1;
+	for (int i = 0; i < n->count; i++)
+		t->most[i] = result.flow[i].most;
+	for (int i = 0; ends && i < n->processes; i++)
+		ends[i] = result.end[i];
+	arena_free(arena);
+	return cycles;
+}
+
+static int64_t cycles_of(struct trimming *t, const int64_t *depth)
+{
+	return t->flow ? simulate(t, depth) : predict(t, depth, TOKEN_EARLIEST, NULL, NULL);
+}
+
+/* FIFOs on no cycle hold as much as it takes: they take part in no cycle of waits. */
+static int64_t *proof_depths(const struct fifo_network *n, struct arena *arena, const int64_t *depth)
+{
+	int64_t *proof = ARENA_ARRAY(arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		proof[i] = n->fifo[i].alone ? 0 : depth[i];
+	return proof;
+}
+
+static struct token_result prove(struct fifo_network *n, struct arena *arena, const int64_t *depth, bool in_order)
+{
+	struct token_options options = {.mode = TOKEN_EARLIEST, .depth = proof_depths(n, arena, depth), .budget = n->budget, .in_order = in_order};
+	struct token_result result = token_run(arena, n->tokens, &options);
+	spend(n, result.work);
+	return result;
+}
+
+/* Does it end where pipelines hold nothing?  Of predictions this is asked once, at the end. */
+static bool ends_in_order(struct trimming *t, const int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	if (!t->flow || !n->tokens)
+		return true;
+	struct arena *arena = arena_new(n->module->guard);
+	bool ended = prove(n, arena, depth, true).ended;
+	arena_free(arena);
+	return ended;
+}
+
+static bool suffices(struct trimming *t, const int64_t *depth)
+{
+	int64_t cycles = cycles_of(t, depth);
+	return cycles >= 0 && cycles <= t->allowed && ends_in_order(t, depth);
+}
+
+static bool may_shrink(const struct fifo *fifo)
+{
+	return fifo->sized && !fifo->back;
+}
+
+static int64_t least_of(const struct trimming *t, int number)
+{
+	const struct fifo_network *n = t->network;
+	if (t->flow)
+		return FIFO_LEAST;
+	int64_t steps = n->tokens->channels.data[number].words / PROOF_STEPS;
+	return steps > LEAST_PREDICTED ? steps : LEAST_PREDICTED;
+}
+
+/* No more than was held. */
+static void lower(const struct trimming *t, int64_t *depth)
+{
+	for (int i = 0; i < t->network->count; i++) {
+		int64_t least = least_of(t, i), most = t->most[i] > least ? t->most[i] : least;
+		if (may_shrink(&t->network->fifo[i]) && most < depth[i])
+			depth[i] = most;
+	}
+}
+
+static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
+{
+	memcpy(to, from, sizeof *to * (size_t)t->network->count);
+}
+
+/* What suffices is taken; no more of it than was held, if that ends in order too. */
+static void take(struct trimming *t, int64_t *depth)
+{
+	copy(t, depth, t->trial);
+	lower(t, t->trial);
+	if (ends_in_order(t, t->trial))
+		copy(t, depth, t->trial);
+}
+
+static bool worth(const struct trimming *t, int number, const int64_t *depth)
+{
+	int64_t gain = (depth[number] - least_of(t, number)) * t->network->fifo[number].word_bytes;
+	return t->flow || gain > fifo_bytes(t->network, depth) / WORTH;
+}
+
+/* The depth of one FIFO, as low as it goes. */
+static void shrink(struct trimming *t, int number, int64_t *depth)
+{
+	int64_t least = least_of(t, number), low = least - 1;         /* does not suffice */
+	while (low + 1 < depth[number] && t->network->budget > t->reserve) {
+		int64_t middle = low < least ? least : low + (depth[number] - low) / 2;
+		copy(t, t->trial, depth);
+		t->trial[number] = middle;
+		if (suffices(t, t->trial))
+			take(t, depth);
+		else
+			low = middle;
+	}
+}
+
+/* --- the order of the search */
+
+struct place {
+	int number;
+	int64_t key;
+};
+
+static int by_key(const void *left, const void *right)
+{
+	const struct place *l = left, *r = right;
+	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
+}
+
+static struct place *search_order(const struct trimming *t, const int64_t *depth, int order)
+{
+	struct fifo_network *n = t->network;
+	struct place *place = ARENA_ARRAY(n->arena, struct place, n->count + 1);
+	for (int i = 0; i < n->count; i++) {
+		int64_t bytes = depth[i] * n->fifo[i].word_bytes;
+		const int64_t key[FIFO_ORDERS] = {-bytes, bytes, i, -i, (int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20)};
+		place[i] = (struct place){i, key[order % FIFO_ORDERS]};
+	}
+	qsort(place, (size_t)n->count, sizeof *place, by_key);
+	return place;
+}
+
+/* --- what is not simulated: that it ends */
+
+bool fifo_repair(struct fifo_network *n, int64_t *depth)
+{
+	if (!n->tokens)
+		return false;
+	for (bool in_order = true; n->budget > 0;) {
+		struct arena *arena = arena_new(n->module->guard);
+		struct token_result result = prove(n, arena, depth, in_order);
+		bool raised = false;
+		for (int i = 0; i < n->count && !result.ended && !result.over_budget; i++)
+			if (result.flow[i].full && n->fifo[i].sized && depth[i] < n->fifo[i].whole) {
+				depth[i] = 2 * depth[i] < n->fifo[i].whole ? 2 * depth[i] : n->fifo[i].whole;
+				raised = true;
+			}
+		bool ended = result.ended;
+		arena_free(arena);
+		if (!ended && !raised)
+			return false;
+		if (ended && !in_order)
+			return true;
+		in_order &= !ended;       /* deeper ones still end in order */
+	}
+	return false;
+}
+
+/* --- trimming */
+
+/* The words held in the latest schedule that takes as long as the one with these depths. */
+static void begin_late(struct trimming *t, int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	int64_t *ends = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
+	if (!n->tokens || predict(t, depth, TOKEN_EARLIEST, NULL, ends) < 0)
+		return;
+	copy(t, t->trial, depth);
+	if (predict(t, depth, TOKEN_LATEST, ends, NULL) < 0)
+		return;
+	lower(t, t->trial);
+	if (suffices(t, t->trial))
+		take(t, depth);
+}
+
+bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t *depth)
+{
+	struct trimming t = {.network = n, .trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .most = ARENA_ARRAY(n->arena, int64_t, n->count + 1)};
+	struct flow_network *flow = n->simulated;
+	bool quick = flow && flow_events(flow) <= n->budget / RUNS_EXPECTED;
+	if (!quick && !n->tokens)
+		return false;
+	t.flow = quick ? flow : NULL;
+	t.reserve = quick ? 0 : n->budget / PROOF_SHARE;
+	int64_t reference = cycles_of(&t, limit);
+	if (reference < 0)
+		return false;
+	t.allowed = reference + reference / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
+	if (!suffices(&t, depth))
+		copy(&t, depth, limit);
+	begin_late(&t, depth);
+	struct place *place = search_order(&t, depth, order);
+	for (int i = 0; i < n->count; i++)
+		if (may_shrink(&n->fifo[place[i].number]) && worth(&t, place[i].number, depth))
+			shrink(&t, place[i].number, depth);
+	return quick && n->tokens ? true : fifo_repair(n, depth);
+}

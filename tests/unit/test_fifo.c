@@ -1,0 +1,190 @@
+/* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles of FIFOs without limits; nothing below least does. */
+#include "design_case.h"
+#include "model/token.h"
+#include "random_model.h"
+#include "sim/flow.h"
+#include <math.h>
+
+#define DESIGNS 16
+#define DESIGNS_LONG 1000
+#define TOLERANCE 0.005       /* of the cycles without limits */
+#define MEAN_MOST 1.05        /* trimmed bytes by least bytes */
+#define WORST_MOST 1.25
+
+struct sized {
+	int64_t *depth;           /* [channels] */
+	int64_t bytes, cycles;    /* cycles -1: deadlock */
+};
+
+struct design {
+	struct arena *arena;
+	struct guard guard;
+	struct diag diag;
+	const struct platform *platform;
+	struct module *module;    /* before size_fifos */
+	int channels;
+	struct flow_network *flow;
+	struct token_network *tokens;
+	int64_t unbounded;        /* cycles */
+	struct sized sized[FIFO_STRATEGIES];
+};
+
+struct study {
+	int designs, refused, slower, kept, above;
+	double sum, worst;
+	uint64_t worst_seed;
+	double conservative_cycles;
+};
+
+static int number_of_designs(void)
+{
+	const char *mode = getenv("STC_TEST_MODE"), *count = getenv("STC_FIFO_DESIGNS");
+	return count ? atoi(count) : mode && !strcmp(mode, "long") ? DESIGNS_LONG : DESIGNS;
+}
+
+static struct design *start(uint64_t seed)
+{
+	struct design *d = calloc(1, sizeof *d);
+	d->arena = arena_new(&d->guard);
+	d->diag.arena = d->arena;
+	if (setjmp(d->guard.leave))
+		fail_msg("seed %d: %s", (int)seed, d->guard.message);
+	struct text text = text_new(d->arena);
+	(seed % 2 ? random_graph : random_model)(seed, 2 + (int)(seed % 9), &text);
+	d->platform = platform_load(d->arena, &d->diag, "u55c");
+	d->module = import_mlir(d->arena, &d->guard, &d->diag, "random.mlir", text.data, text.size);
+	struct pass_context context = {.platform = d->platform};
+	for (int i = 0; d->module && i < pass_find("size_fifos"); i++)
+		if (!passes[i].run(&context, d->module))
+			d->module = NULL;
+	return d;
+}
+
+static void finish(struct design *d)
+{
+	arena_free(d->arena);
+	free(d);
+}
+
+static int64_t simulate(struct design *d, const int64_t *depth)
+{
+	struct flow_result result;
+	return flow_run(d->flow, &(struct flow_options){.depth = depth}, &result) == FLOW_DONE ? result.cycles : -1;
+}
+
+/* As on the CPU: pipelines hold nothing. */
+static bool ends_in_order(struct design *d, const int64_t *depth)
+{
+	return token_run(d->arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .in_order = true}).ended;
+}
+
+/* The depths that were asked for, not the memory's. */
+static void size(struct design *d, enum fifo_strategy strategy)
+{
+	struct sized *sized = &d->sized[strategy];
+	struct module *module = module_clone(d->module, d->arena);
+	struct pass_context context = {.platform = d->platform, .fifo = strategy};
+	assert_true(size_fifos(&context, module));
+	assert_true(ir_verify(module));
+	sized->depth = ARENA_ARRAY(d->arena, int64_t, d->channels + 1);
+	int number = 0;
+	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
+		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+			continue;
+		int64_t built = op->result[0]->type->depth, needed = attr_integer_or(op, "stream.needed", built);
+		assert_true(needed <= built);
+		sized->depth[number++] = needed;
+		sized->bytes += op->code == OP_FIFO ? (type_bits(op->result[0]->type->element) + 7) / 8 * needed : 0;
+	}
+	sized->cycles = simulate(d, sized->depth);
+}
+
+/* No single depth can be less. */
+static void check_least(struct design *d, uint64_t seed, int64_t allowed)
+{
+	const struct sized *least = &d->sized[FIFO_STRATEGY_LEAST];
+	int number = 0;
+	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next) {
+		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+			continue;
+		int64_t *depth = arena_copy(d->arena, least->depth, sizeof *depth * (size_t)d->channels);
+		bool sized = op->code == OP_FIFO && !text_same(attr_text_or(op, "stream.ring", NULL), "back") && depth[number] > 2;
+		depth[number++]--;
+		int64_t cycles = sized ? simulate(d, depth) : -1;
+		if (cycles >= 0 && cycles <= allowed && ends_in_order(d, depth))
+			fail_msg("seed %d: FIFO %s needs no %d words: %d cycles of %d", (int)seed, attr_text_or(op, "name", "?"), (int)depth[number - 1] + 1, (int)cycles, (int)allowed);
+	}
+}
+
+static int64_t whole_cycles(struct design *d)
+{
+	int64_t *depth = ARENA_ARRAY(d->arena, int64_t, d->channels + 1);
+	int number = 0;
+	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			depth[number++] = op->result[0]->type->depth;
+	return simulate(d, depth);
+}
+
+static void study(struct study *all, uint64_t seed)
+{
+	struct design *d = start(seed);
+	if (!d->module) {
+		all->refused++;
+		finish(d);
+		return;
+	}
+	d->flow = flow_open(d->arena, d->platform, d->module);
+	d->channels = flow_channels(d->flow);
+	d->tokens = token_network_new(d->arena, d->platform, d->module, TOKEN_STRETCHES);
+	d->unbounded = simulate(d, ARENA_ARRAY(d->arena, int64_t, d->channels + 1));
+	for (int s = 0; s < FIFO_STRATEGIES; s++) {
+		size(d, (enum fifo_strategy)s);
+		if (d->sized[s].cycles < 0 || !ends_in_order(d, d->sized[s].depth))
+			fail_msg("seed %d: deadlock with --fifo %s", (int)seed, fifo_strategy_name[s]);
+	}
+	const struct sized *trim = &d->sized[FIFO_STRATEGY_TRIM], *least = &d->sized[FIFO_STRATEGY_LEAST], *conservative = &d->sized[FIFO_STRATEGY_CONSERVATIVE];
+	int64_t whole = whole_cycles(d), allowed = whole + whole / 200;
+	bool slower = (double)trim->cycles > (1 + TOLERANCE) * (double)d->unbounded + 1;
+	double ratio = least->bytes ? (double)trim->bytes / (double)least->bytes : 1;
+	assert_true(trim->cycles <= allowed && least->cycles <= allowed);
+	check_least(d, seed, allowed);
+	all->designs++;
+	all->slower += slower;
+	all->sum += ratio;
+	bool keeps = conservative->cycles <= allowed;
+	all->kept += keeps;
+	all->above += keeps && trim->bytes > conservative->bytes;
+	all->conservative_cycles += (double)conservative->cycles / (double)d->unbounded;
+	if (getenv("STC_FIFO_LIST") && (slower || ratio > MEAN_MOST || (keeps && trim->bytes > conservative->bytes)))
+		printf("seed %d: %d cycles, %d without limits; bytes trim %d, least %d, conservative %d\n", (int)seed, (int)trim->cycles, (int)d->unbounded, (int)trim->bytes, (int)least->bytes,
+		       (int)conservative->bytes);
+	if (getenv("STC_FIFO_CSV"))
+		for (int s = 0; s < FIFO_STRATEGIES; s++)
+			printf("csv,%d,%s,%lld,%lld,%lld\n", (int)seed, fifo_strategy_name[s], (long long)d->sized[s].bytes, (long long)d->sized[s].cycles, (long long)d->unbounded);
+	if (ratio > all->worst) {
+		all->worst = ratio;
+		all->worst_seed = seed;
+	}
+	finish(d);
+}
+
+static void strategies(void **state)
+{
+	struct study all = {0};
+	(void)state;
+	for (int seed = 1; seed <= number_of_designs(); seed++)
+		study(&all, (uint64_t)seed);
+	printf("%d designs (%d do not fit): trimmed %.3f of least in the mean, %.3f at worst (seed %d); %d slower than without limits by more than %g %%;\n"
+	       "conservative keeps the cycles of %d, of which %d have trimmed ones above it; it takes %.2f %% longer in the mean\n",
+	       all.designs, all.refused, all.sum / all.designs, all.worst, (int)all.worst_seed, all.slower, 100 * TOLERANCE, all.kept, all.above, 100 * (all.conservative_cycles / all.designs - 1));
+	assert_int_equal(all.slower, 0);
+	assert_true(all.sum / all.designs <= MEAN_MOST);
+	assert_true(all.worst <= WORST_MOST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(strategies)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
