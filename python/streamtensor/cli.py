@@ -162,7 +162,7 @@ def _load(options, progress: Progress):
     from . import models
     progress.stage("load the model")
     model = models.load(options.model, options.seed)
-    if model.notice:
+    if model.notice and not getattr(options, "no_weights", False):
         progress.note(model.notice)
     return model
 
