@@ -189,6 +189,10 @@ irdl.dialect @stream {
     irdl.operands(variadic %a0)
     irdl.results(%r0)
   }
+  irdl.operation @extent {
+    %a0 = irdl.any
+    irdl.operands(%a0)
+  }
   irdl.operation @fork {
     %a0 = irdl.any
     %r0 = irdl.any

@@ -1,9 +1,11 @@
 """One forward step of a Hugging Face causal language model as a pure function, with an explicit KV cache.
 
-Decode, P = context - 1 past rows:
-    (ids 1x1, positions 1x1, mask 1x1x1x(P+1), k.0.., v.0.. each 1xHxPxD) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
-The design writes row k.i into state k.i along axis 2 at index `positions`. The mask is additive; its last slot is the
-new token itself. Prefill is the same without a past:
+Decode, at most P = context - 1 past rows:
+    (ids 1x1, positions 1x1, k.0.., v.0.. each 1xHxPxD) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
+The design writes row k.i into state k.i along axis 2 at index `positions`, which is also how many past rows there are:
+the states' axis 2 is a run-time extent of that name, and no row beyond it is read. So that such an extent comes last,
+the new keys and values stand before the past ones; attention does not depend on their order.
+A masked step has, behind positions, an additive mask 1x1x1x(P+1) (slot 0: the new token). Prefill has no past:
     (ids 1xN, positions 1xN, mask 1x1xNxN) -> (logits 1xNxV, k.i.., v.i.. 1xHxNxD)
 Where some layers see the last W tokens only and the context is longer, these have a mask of their own, `mask.window`,
 after `mask`; where all layers do, `mask` is that one.
@@ -30,7 +32,7 @@ class ExplicitCache:
         self.new_k[layer], self.new_v[layer] = key, value
         if not self.k:
             return key, value
-        return torch.cat([self.k[layer], key], 2), torch.cat([self.v[layer], value], 2)
+        return torch.cat([key, self.k[layer]], 2), torch.cat([value, self.v[layer]], 2)
 
     def get_seq_length(self, *_):
         return self.k[0].shape[2] if self.k else 0
@@ -50,14 +52,19 @@ class ExplicitCache:
 
 
 class Step(torch.nn.Module):
-    """forward(ids, positions, mask, k, v) -> (logits, *new k, *new v)."""
+    """forward(ids, positions, [mask,] k, v) -> (logits, *new k, *new v)."""
 
-    def __init__(self, model: torch.nn.Module):
+    def __init__(self, model: torch.nn.Module, masked: bool = True):
         super().__init__()
-        self.model = model
+        self.model, self.masked = model, masked
 
-    def forward(self, ids, positions, mask, k=(), v=()):
+    def forward(self, ids, positions, *rest):
+        return self.run(ids, positions, *rest) if self.masked else self.run(ids, positions, None, *rest)
+
+    def run(self, ids, positions, mask, k=(), v=()):
         config = self.model.config
+        if mask is None:  # all rows that there are
+            mask = torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
         if isinstance(mask, (list, tuple)) or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
             full, window = mask if isinstance(mask, (list, tuple)) else (mask, mask)
@@ -78,6 +85,7 @@ class Shape:
     past: int     # rows of the cache: context - 1 for decode, 0 for prefill
     window: int | None = None  # text tokens that a sliding layer sees, where that is less than the context
     mixed: bool = False        # other layers see all of them
+    masked: bool = True        # masks are inputs; else every row of the past is seen
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -96,7 +104,8 @@ class Shape:
         if window is None or wanted <= window:
             window, mixed = None, False
         if phase == "decode":
-            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1, window, mixed)
+            masked = window is not None
+            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1, window, mixed, masked)
         return cls(phase, config.num_hidden_layers, heads, width, tokens, 0, window, mixed)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
@@ -105,18 +114,19 @@ class Shape:
     def inputs(self, device: str = "meta") -> list:
         """Arguments for Step.forward, all zero."""
         ids = torch.zeros(1, self.tokens, dtype=torch.long, device=device)
+        inputs = [ids, ids.clone()]
         masks = [torch.zeros(1, 1, self.tokens, self.past + self.tokens, device=device) for _ in self.mask_names()]
-        mask = masks if self.mixed else masks[0]
+        if masks:
+            inputs.append(masks if self.mixed else masks[0])
         if self.phase == "prefill":
-            return [ids, ids.clone(), mask]
-        past = [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
-        return [ids, ids.clone(), mask, *past]
+            return inputs
+        return inputs + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
 
     def input_ports(self) -> list[Port]:
         ports = [Port(name, "input") for name in ("ids", "positions", *self.mask_names())]
         if self.phase == "prefill":
             return ports
-        return ports + [Port(name, "state") for name in self.cache_names()]
+        return ports + [Port(name, "state", dims=("", "", "positions", "")) for name in self.cache_names()]
 
     def result_ports(self) -> list[Port]:
         if self.phase == "prefill":
@@ -125,7 +135,7 @@ class Shape:
         return [Port("logits", "output"), *rows]
 
     def mask_names(self) -> list[str]:
-        return ["mask", "mask.window"] if self.mixed else ["mask"]
+        return ["mask", "mask.window"] if self.mixed else ["mask"] if self.masked else []
 
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]

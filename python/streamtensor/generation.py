@@ -94,10 +94,10 @@ class Decoder:
 
 
 def mask(past: int, position: int, window: int | None = None) -> torch.Tensor:
-    """Additive: the rows before `position`, or the last window - 1 of them, and the new token's own slot, the last, are seen."""
+    """Additive: the new token's own slot, the first, and the rows before `position`, or the last window - 1 of them, are seen."""
     value = torch.full((1, 1, 1, past + 1), float("-inf"))
-    value[..., max(0, position - window + 1) if window else 0:position] = 0
-    value[..., past] = 0
+    value[..., 0] = 0
+    value[..., 1 + (max(0, position - window + 1) if window else 0):position + 1] = 0
     return value
 
 

@@ -26,6 +26,7 @@ class Port:
     role: str                # argument: input, state or weight; result: output or state
     axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
     at: str | None = None    # ... at the index which the input of this name holds
+    dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,8 @@ def _annotate(function, arguments: Sequence[Port], results: Sequence[Port]) -> N
 def _dictionary(port: Port):
     from torch_mlir import ir
     values = {"stream.name": ir.StringAttr.get(port.name), "stream.role": ir.StringAttr.get(port.role)}
+    if port.dims:
+        values["stream.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in port.dims])
     if port.axis is not None:
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:

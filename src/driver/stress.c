@@ -79,6 +79,20 @@ static int64_t input_elements(const struct op *function)
 	return total;
 }
 
+/* Run-time extents at their most: before bind_extents nothing is beyond them. */
+static void fill_extents(const struct op *function, struct stress *stress)
+{
+	for (int i = 0; i < stress->inputs; i++) {
+		const struct attr *dims = function_argument_attr(function, i, "stream.dims");
+		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count && d < stress->input[i].type->rank; d++)
+			for (int j = 0; j < stress->inputs; j++) {
+				const struct attr *name = function_argument_attr(function, j, "stream.name"), *wanted = dims->items[d].value;
+				if (name && wanted->kind == ATTR_STRING && text_same(name->text, wanted->text) && type_scalar(stress->input[j].type)->kind == TYPE_INTEGER)
+					store_integer(type_scalar(stress->input[j].type), stress->input[j].data, 0, stress->input[i].type->shape[d]);
+			}
+	}
+}
+
 static void make_inputs(struct session *session, struct stress *stress)
 {
 	struct block *body = module_main(session->module)->region[0];
@@ -90,6 +104,7 @@ static void make_inputs(struct session *session, struct stress *stress)
 		stress->input[i].data = arena_alloc(stress->arena, tensor_bytes(body->argument[i]->type));
 		fill(&stress->input[i], &state);
 	}
+	fill_extents(module_main(session->module), stress);
 }
 
 /* Main's arguments below tensor level: those of the source function, then constants, whose numbers the module has. */

@@ -419,6 +419,9 @@ static void emit_for(struct emitter *e, struct op *op)
 	const char *lower = hls_spelling(e, op->operand[0])->text, *upper = hls_spelling(e, op->operand[1])->text;
 	const char *advance = step && step->integer == 1 ? text_format(e->arena, "%s++", name) : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
 	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
+	const struct attr *run_time = attr_get(op, "stream.run_time"), *most = run_time ? attr_item(run_time, "most") : NULL, *times = run_time ? attr_item(run_time, "times") : NULL;
+	if (most && times)
+		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n", (long long)(most->integer * times->integer));
 	if (interval)
 		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval, text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
 	e->indent++;

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #define LOOPS_MOST 64
+#define EXTENT_MOST (INT64_C(1) << 40)
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "interval",
+	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -34,6 +35,26 @@ static bool read_loops(struct reader *reader, const struct op *op, struct kernel
 		kernel->loop[i] = (struct loop){.extent = loops->integers[i], .reduction = reduction->integers[i] != 0};
 		if (loops->integers[i] < 1)
 			return refuse(reader, "loops", "extents of at least 1");
+	}
+	return true;
+}
+
+/* Rows {loop, symbol, plus, tile}; the most that a count can be is the loop's extent. */
+static bool read_run_time(struct reader *reader, const struct op *op, struct kernel *kernel)
+{
+	static const char wanted[] = "rows {loop = LOOP, symbol = \"INPUT\", plus = N, tile = N}";
+	const struct attr *rows = attr_get(op, "run_time");
+	if (rows && rows->kind != ATTR_ARRAY)
+		return refuse(reader, "run_time", wanted);
+	for (int i = 0; rows && i < rows->count; i++) {
+		const struct attr *row = rows->items[i].value, *loop = attr_item(row, "loop"), *symbol = attr_item(row, "symbol"), *plus = attr_item(row, "plus"), *tile = attr_item(row, "tile");
+		bool good = loop && loop->kind == ATTR_INTEGER && symbol && symbol->kind == ATTR_STRING && plus && plus->kind == ATTR_INTEGER && tile && tile->kind == ATTR_INTEGER &&
+		            loop->integer >= 0 && loop->integer < kernel->loops && tile->integer >= 1 && tile->integer <= EXTENT_MOST && plus->integer >= -EXTENT_MOST && plus->integer <= EXTENT_MOST;
+		if (!good)
+			return refuse(reader, "run_time", wanted);
+		struct run_time_trip *trip = ARENA_NEW(reader->arena, struct run_time_trip);
+		*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, kernel->loop[loop->integer].extent};
+		kernel->loop[loop->integer].run_time = trip;
 	}
 	return true;
 }
@@ -311,7 +332,7 @@ bool read_kernel(struct reader *reader, struct op *op)
 	struct kernel *kernel = op->kernel = ARENA_NEW(reader->arena, struct kernel);
 	kernel->name = name->text;
 	kernel->type = type_scalar(op->result[0]->type);
-	bool good = read_loops(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_gathers(reader, op, kernel) &&
+	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_gathers(reader, op, kernel) &&
 	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, "update", &kernel->update) &&
 	            (!attr_get(op, "post") || read_body(reader, op, "post", &kernel->post));
 	for (size_t i = 0; i < sizeof payload / sizeof *payload; i++)

@@ -16,6 +16,7 @@
 struct loop {
 	int64_t extent;
 	bool reduction;
+	const struct run_time_trip *run_time;      /* NULL: always `extent` points; else points beyond the count do not exist */
 };
 
 struct guard_range {

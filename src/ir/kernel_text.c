@@ -26,6 +26,21 @@ static const struct attr *loop_reductions(struct module *module, const struct ke
 	return attr_integers(module, kernel->loops, reduction);
 }
 
+/* NULL if all extents are those of compile time. */
+static const struct attr *run_time_trips(struct module *module, const struct kernel *kernel)
+{
+	VEC(const struct attr *) list = {0};
+	for (int i = 0; i < kernel->loops; i++) {
+		const struct run_time_trip *trip = kernel->loop[i].run_time;
+		if (!trip)
+			continue;
+		struct named items[] = {{"loop", attr_integer(module, i)}, {"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)},
+					{"tile", attr_integer(module, trip->tile)}};
+		VEC_PUSH(module->arena, &list, attr_dictionary(module, 4, items));
+	}
+	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
+}
+
 static const struct attr *accesses(struct module *module, const struct kernel *kernel, int operands)
 {
 	const struct attr **map = ARENA_ARRAY(module->arena, const struct attr *, operands);
@@ -107,6 +122,7 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, "name", attr_string(module, kernel->name));
 	add(&list, "loops", loop_extents(module, kernel));
 	add(&list, "reduction", loop_reductions(module, kernel));
+	add(&list, "run_time", run_time_trips(module, kernel));
 	add(&list, "access", accesses(module, kernel, op->operands));
 	add(&list, "result", access_map(module, kernel, &kernel->result));
 	add(&list, "guards", guards(module, kernel, op->operands));

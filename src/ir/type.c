@@ -194,6 +194,21 @@ static int64_t product(int count, const int64_t *extent)
 	return result;
 }
 
+bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right)
+{
+	if (!left || !right)
+		return left == right;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most;
+}
+
+int64_t run_time_count(const struct run_time_trip *trip, int64_t value)
+{
+	int64_t from = value < 0 ? 0 : value;
+	if (from >= trip->most * trip->tile - trip->plus)
+		return trip->most;
+	return from + trip->plus <= 0 ? 0 : (from + trip->plus + trip->tile - 1) / trip->tile;
+}
+
 int64_t type_elements(const struct type *type)
 {
 	return product(type->rank, type->shape);

@@ -24,7 +24,7 @@ enum type_kind {
 
 #define ITENSOR_EXTENT_MOST (INT64_C(1) << 48)   /* elements of the box around all tiles */
 
-/* A trip count that is known at run time only: ceil((symbol + plus) / tile), from 1 to `most`. */
+/* A trip count that is known at run time only: ceil((symbol + plus) / tile), from 0 to `most`.  The symbol is the name of an input of one integer; below 0 it counts as 0. */
 struct run_time_trip {
 	const char *symbol;
 	int64_t plus, tile, most;
@@ -63,6 +63,8 @@ const struct type *type_itensor(struct module *module, const struct type *tile, 
 const struct type *type_itensor_run_time(struct module *module, const struct type *tile, const struct itensor *order);   /* any trip counts; copied */
 const struct type *type_channel(struct module *module, enum type_kind kind, const struct type *element, int64_t depth);   /* fifo, blocks */
 
+bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right);   /* NULL: fixed */
+int64_t run_time_count(const struct run_time_trip *trip, int64_t value);                   /* of the symbol */
 int64_t type_elements(const struct type *type);           /* of a shaped type; 1 for a scalar */
 const struct type *type_scalar(const struct type *type);  /* the innermost element: f32 of vector<4xf32>, of an itensor of such tiles, … */
 int64_t type_bits(const struct type *type);               /* scalar width x elements; index counts 64 */

@@ -185,6 +185,22 @@ static void check_functions(struct verifier *verifier)
 	verifier->failed = true;
 }
 
+/* Arguments of main at tensor level, entries of stream.inputs below. */
+bool verify_symbol(const struct verifier *verifier, const char *name)
+{
+	const struct op *main = module_main(verifier->module);
+	const struct attr *inputs = main ? attr_get(main, "stream.inputs") : NULL;
+	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;
+	for (int i = 0; i < count; i++) {
+		const struct attr *own = inputs ? attr_item(inputs->items[i].value, "name") : function_argument_attr(main, i, "stream.name");
+		const struct attr *held = inputs ? attr_item(inputs->items[i].value, "type") : NULL;
+		const struct type *type = held ? held->type : inputs ? NULL : main->region[0]->argument[i]->type;
+		if (own && own->kind == ATTR_STRING && text_same(own->text, name))
+			return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER;
+	}
+	return false;
+}
+
 /* Later checks rely on earlier ones, so each stage runs only if the one before found nothing. */
 bool ir_verify(struct module *module)
 {

@@ -32,6 +32,11 @@ static void check_loops(struct verifier *verifier, const struct op *op)
 	for (int i = 0; i < kernel->loops; i++) {
 		if (kernel->loop[i].extent < 1)
 			verify_fail(verifier, op, "loop %d has extent %" PRId64, i, kernel->loop[i].extent);
+		const struct run_time_trip *trip = kernel->loop[i].run_time;
+		if (trip && trip->most != kernel->loop[i].extent)
+			verify_fail(verifier, op, "loop %d runs up to %" PRId64 " times, but has extent %" PRId64, i, trip->most, kernel->loop[i].extent);
+		if (trip && !verify_symbol(verifier, trip->symbol))
+			verify_fail(verifier, op, "loop %d runs up to \"%s\", which is no input of one integer", i, trip->symbol);
 		if (kernel->loop[i].reduction && kernel->result.stride[i])
 			verify_fail(verifier, op, "the result's address depends on the reduction loop %d", i);
 	}

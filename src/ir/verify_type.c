@@ -14,13 +14,14 @@ static bool is_word(const struct type *type)
 }
 
 /* NULL: nothing is wrong. */
-static const char *itensor_error(struct arena *arena, const struct type *type)
+static const char *itensor_error(const struct verifier *verifier, const struct type *type)
 {
+	struct arena *arena = verifier->module->arena;
 	const struct itensor *order = type->itensor;
 	const char *fault = itensor_fault(arena, type);
 	for (int i = 0; !fault && order->run_time && i < order->dims; i++)
-		if (order->run_time[i])
-			return text_format(arena, "trip count %d is known at run time only, and a module's streams have fixed ones", i);
+		if (order->run_time[i] && !verify_symbol(verifier, order->run_time[i]->symbol))
+			return text_format(arena, "trip count %d runs up to \"%s\", which is no input of one integer", i, order->run_time[i]->symbol);
 	return fault;
 }
 
@@ -34,10 +35,10 @@ static const char *channel_error(const struct type *type)
 	return block ? NULL : "the block is not a memref of known extents";
 }
 
-static const char *type_error(struct arena *arena, const struct type *type)
+static const char *type_error(const struct verifier *verifier, const struct type *type)
 {
 	if (type->kind == TYPE_ITENSOR)
-		return itensor_error(arena, type);
+		return itensor_error(verifier, type);
 	if (type->kind == TYPE_FIFO || type->kind == TYPE_BLOCKS)
 		return channel_error(type);
 	if (type->element && type_bits(type) == INT64_MAX)
@@ -47,7 +48,7 @@ static const char *type_error(struct arena *arena, const struct type *type)
 
 static void check_type(struct verifier *verifier, const struct op *op, const struct value *value)
 {
-	const char *error = type_error(verifier->module->arena, value->type);
+	const char *error = type_error(verifier, value->type);
 	if (error)
 		verify_fail(verifier, op, "%s: %s", value->type->text, error);
 }

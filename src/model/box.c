@@ -2,6 +2,7 @@
  * or, where one type counts along the tensor's dims and the other along its linear addresses, the one dim of addresses. */
 #include "model/box.h"
 #include "model/coverage.h"
+#include "model/walk.h"
 
 struct view {                 /* a type's walk, and where the lanes of a tile lie */
 	struct walk walk;
@@ -86,6 +87,9 @@ static void add_dim(struct box_side *side, const struct view *view, const struct
 static struct box_side side_new(struct arena *arena, const struct view *view)
 {
 	struct box_side side = {.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes};
+	side.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, side.loops + 1);
+	for (int l = 0; l < side.loops; l++)
+		side.run_time[l] = walk_run_time(view->walk, l);
 	side.step = ARENA_ARRAY(arena, int64_t, side.loops + 1);
 	side.lane = ARENA_ARRAY(arena, int64_t, side.lanes);
 	return side;
@@ -97,12 +101,15 @@ static void merge_inner(struct arena *arena, struct box_side *side, int shared)
 	struct box_side merged = *side;
 	merged.trip = ARENA_ARRAY(arena, int64_t, side->loops + 1);
 	merged.step = ARENA_ARRAY(arena, int64_t, side->loops + 1);
+	merged.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, side->loops + 1);
 	merged.loops = 0;
 	for (int l = 0; l < side->loops; l++) {
 		int last = merged.loops - 1;
-		bool joins = l > shared && merged.step[last] == side->step[l] * side->trip[l];
+		bool joins = l > shared && !side->run_time[l] && merged.step[last] == side->step[l] * side->trip[l];
 		merged.trip[joins ? last : merged.loops] = side->trip[l] * (joins ? merged.trip[last] : 1);
 		merged.step[joins ? last : merged.loops] = side->step[l];
+		if (!joins)
+			merged.run_time[merged.loops] = side->run_time[l];
 		merged.loops += !joins;
 	}
 	*side = merged;

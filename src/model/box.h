@@ -8,6 +8,7 @@
 struct box_side {           /* loops strip-mined: the first `shared` are the other side's; inside a box they stand still */
 	int loops;
 	int64_t *trip;            /* [loops], outermost first */
+	const struct run_time_trip **run_time;     /* [loops] NULL: fixed; else the trip is a multiple of this one */
 	int64_t *step;            /* [loops] elements of the block; 0 for shared loops */
 	int64_t first;            /* element of the block where the first tile begins */
 	int64_t lanes;            /* elements of a tile */

@@ -52,13 +52,6 @@ const struct run_time_trip *walk_run_time(struct walk walk, int loop)
 	return walk.run_time ? walk.run_time[loop] : NULL;
 }
 
-bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right)
-{
-	if (!left || !right)
-		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most;
-}
-
 bool walk_same_pace(int rank, const int64_t *left, int64_t times, const int64_t *right, int64_t trip)
 {
 	for (int r = 0; r < rank; r++)

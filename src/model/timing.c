@@ -62,8 +62,24 @@ static int64_t constant_of(const struct value *value)
 	return attr ? attr->integer : 0;
 }
 
+bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times)
+{
+	const struct attr *attr = attr_get(op, "stream.run_time");
+	const struct attr *symbol = attr ? attr_item(attr, "symbol") : NULL, *plus = attr ? attr_item(attr, "plus") : NULL;
+	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
+	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
+		return false;
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer};
+	*times = over->integer;
+	return true;
+}
+
 static int64_t trips_of(const struct op *loop)
 {
+	struct run_time_trip run_time;
+	int64_t times;
+	if (timing_run_time(loop, &run_time, &times))
+		return run_time.most * times;
 	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]);
 	return step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
@@ -108,7 +124,7 @@ const struct op *timing_only_loop(const struct block *block)
 			return NULL;
 		loop = op->code == OP_FOR ? op : loop;
 	}
-	return loop;
+	return loop && attr_get(loop, "stream.run_time") ? NULL : loop;
 }
 
 static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats);

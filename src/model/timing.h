@@ -27,7 +27,10 @@ struct design_time {
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost);
 /* Cycles along the longest chain of processes; fills process->source. */
 int64_t longest_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct process_time *process);
-/* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work. */
+/* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work, or if the
+ * inner trip count is known at run time only. */
 const struct op *timing_only_loop(const struct block *block);
+/* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count, `times` over; false: it has none. */
+bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
 int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
 #endif

@@ -20,6 +20,11 @@ const struct type *stream_tensor(const struct value *stream)
 
 const struct type *natural_order(struct module *module, const struct type *tensor)
 {
+	return natural_order_to(module, tensor, NULL);
+}
+
+const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims)
+{
 	int rank = tensor->rank;
 	const struct type *scalar = type_scalar(tensor);
 	int64_t lanes = 1, last = rank ? tensor->shape[rank - 1] : 1, most = 512 / type_bits(scalar);
@@ -28,14 +33,19 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 	int results = rank ? rank : 1;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, results), *step = ARENA_ARRAY(module->arena, int64_t, results);
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, results), *rows = affine_rows(module->arena, rank, results);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, results);
 	for (int d = 0; d < rank; d++) {
 		trip[d] = d == rank - 1 ? last / lanes : tensor->shape[d];
 		step[d] = d == rank - 1 ? lanes : 1;
 		shape[d] = d == rank - 1 ? lanes : 1;
 		rows[d * (rank + 1) + d] = 1;
+		if (dims && *dims->items[d].value->text && trip[d] == tensor->shape[d]) {
+			const struct run_time_trip extent = {.symbol = dims->items[d].value->text, .tile = 1, .most = trip[d]};
+			run_time[d] = arena_copy(module->arena, &extent, sizeof extent);
+		}
 	}
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, rank, trip, step, results, rows);
+	return type_canonical_to(module, tile, rank, trip, run_time, step, results, rows);
 }
 
 enum reach *reach_of(struct arena *arena, const struct op *kernel)
@@ -105,7 +115,7 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 		return wish(s, flow->stream, flow->tensor, type);
 	INVARIANT(s->module->guard, flow->kind == FLOW_MEMORY, "a tensor that nothing makes");
 	if (flow->ordered)
-		return wish(s, emit_load(s, flow, natural_order(s->module, flow->tensor), 1), flow->tensor, type);
+		return wish(s, emit_load(s, flow, natural_order_to(s->module, flow->tensor, flow->dims), 1), flow->tensor, type);
 	int64_t most = 512 / type_bits(type_scalar(type)), lanes = stream_lanes(type);
 	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, type, most * (ports ? ports : 1)) : type;
 	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);

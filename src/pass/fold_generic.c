@@ -76,7 +76,7 @@ static enum op_code combine_of(struct module *module, const struct nest *nest)
 {
 	struct kernel kernel = {.loops = nest->loops, .loop = ARENA_ARRAY(module->arena, struct loop, nest->loops), .update = nest->update};
 	for (int l = 0; l < nest->loops; l++)
-		kernel.loop[l] = (struct loop){nest->extent[l], nest->reduction[l]};
+		kernel.loop[l] = (struct loop){.extent = nest->extent[l], .reduction = nest->reduction[l]};
 	int term;
 	enum op_code code = kernel_combine(&kernel, &term);
 	return code == OP_MINSI ? OP_NONE : code;

@@ -125,7 +125,7 @@ static struct split split_loops(struct module *module, const struct nest *nest, 
 		for (int u = units[l].count; u >= 0; u--) {
 			int64_t unit = u ? units[l].unit[u - 1] : 1;
 			if (above != unit) {
-				split.loop[split.loops] = (struct loop){above / unit, nest->reduction[l]};
+				split.loop[split.loops] = (struct loop){.extent = above / unit, .reduction = nest->reduction[l]};
 				split.unit[split.loops] = unit;
 				split.parent[split.loops++] = l;
 			}

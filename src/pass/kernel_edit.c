@@ -234,7 +234,7 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 {
 	struct kernel *kernel = op->kernel;
 	int64_t extent = kernel->loop[loop].extent;
-	if (inner <= 1 || inner >= extent || extent % inner || !guards_split(op, loop, inner))
+	if (inner <= 1 || inner >= extent || extent % inner || kernel->loop[loop].run_time || !guards_split(op, loop, inner))
 		return false;
 	for (int i = 0; i < op->operands; i++)
 		split_access(module, &kernel->operand[i], kernel->loops, loop, extent, inner);
@@ -244,8 +244,8 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	struct loop *loops = ARENA_ARRAY(module->arena, struct loop, kernel->loops + 1);
 	for (int l = 0; l < kernel->loops; l++)
 		loops[l + (l > loop)] = kernel->loop[l];
-	loops[loop] = (struct loop){extent / inner, kernel->loop[loop].reduction};
-	loops[loop + 1] = (struct loop){inner, kernel->loop[loop].reduction};
+	loops[loop] = (struct loop){.extent = extent / inner, .reduction = kernel->loop[loop].reduction};
+	loops[loop + 1] = (struct loop){.extent = inner, .reduction = kernel->loop[loop].reduction};
 	kernel->loop = loops;
 	kernel->loops++;
 	return true;

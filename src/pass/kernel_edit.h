@@ -28,7 +28,7 @@ bool access_same(const struct access *left, const struct access *right, int loop
 struct access access_copy(struct module *module, const struct access *access, int loops);
 struct access access_empty(struct module *module, int loops);
 
-/* Loop l of extent e becomes l of e / inner and l + 1 of inner.  False, and nothing is changed, if inner does not divide e or a guard
+/* Loop l of extent e becomes l of e / inner and l + 1 of inner.  False, and nothing is changed, if inner does not divide e, the loop has a run-time trip count, or a guard
  * cannot be written as ranges of the two loops. */
 bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t inner);
 

@@ -33,8 +33,12 @@ void kernel_signature(const struct op *op, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
 	text_add(out, "%s %a %s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "");
-	for (int l = 0; l < kernel->loops; l++)
+	for (int l = 0; l < kernel->loops; l++) {
+		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p", kernel->loop[l].extent);
+		if (trip)
+			text_add(out, "(%s+%" PRId64 ")/%" PRId64 " ", trip->symbol, trip->plus, trip->tile);
+	}
 	for (int i = 0; i < op->operands; i++) {
 		text_add(out, "%s", type_scalar(op->operand[i]->type)->text);
 		add_access(&kernel->operand[i], kernel->loops, out);

@@ -2,7 +2,7 @@
 
 int side_loops(struct process *p, const struct side *side, struct value **counter)
 {
-	return process_nest(p, side->steps->loops - side->shared, side->steps->trip + side->shared, 1, counter);
+	return process_nest_to(p, side->steps->loops - side->shared, side->steps->trip + side->shared, side->steps->run_time + side->shared, 1, counter);
 }
 
 static struct value *address_of(struct process *p, const struct side *side, struct value *const *counter)

@@ -81,7 +81,7 @@ bool lower_buffer(struct design *design, const struct op *op)
 	process_layers(&p);
 	int shared = buffer.box[0].shared;
 	for (int i = 0; i < shared; i++)
-		process_loop(&p, buffer.box[0].fill.trip[i]);
+		process_loop_to(&p, buffer.box[0].fill.trip[i], buffer.box[0].fill.run_time[i]);
 	fill(&p, &buffer);
 	for (int r = 0; r < op->results;)
 		r = buffer.phase->integers[r] ? serve(&p, &buffer, r) : r + 1;

@@ -5,10 +5,9 @@
 void lower_fork(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "fork");
-	int64_t words = itensor_tiles(op->operand[0]->type->itensor);
-	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *counter;
+	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
 	process_layers(&p);
-	int opened = process_nest(&p, 1, &words, 1, &counter);
+	int opened = process_words(&p, op->operand[0]->type);
 	struct value *word = make_take(&p, NULL, in);
 	for (int r = 0; r < op->results; r++)
 		make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[r]), text_format(design->module->arena, "y%d", r)));
@@ -33,10 +32,9 @@ void lower_choose(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "choose");
 	const struct attr *table = attr_get(op, "table");
-	int64_t words = itensor_tiles(op->result[0]->type->itensor);
-	struct value *counter, *word = NULL;
+	struct value *word = NULL;
 	process_layers(&p);
-	int opened = process_nest(&p, 1, &words, 1, &counter);
+	int opened = process_words(&p, op->result[0]->type);
 	for (int j = 0; j < op->operands; j++) {
 		struct value *taken = make_take(&p, NULL, process_argument(&p, stream_fifo(design, op->operand[j]), text_format(design->module->arena, "x%d", j)));
 		word = word ? make_select(&p, chosen(&p, table, j), taken, word) : taken;
@@ -69,27 +67,31 @@ static void narrow_words(struct process *p, struct value *from, struct value *to
 	make_push(p, NULL, make_op(p, OP_SPLIT_LANES, to->type->element, 2, operand), to);
 }
 
-void add_cast(struct design *design, const char *name, struct value *from, struct value *to, int64_t words)
+void add_cast(struct design *design, const char *name, struct value *from, struct value *to, const struct type *stream)
 {
 	int64_t narrow = lanes_of(from->type->element), wide = lanes_of(to->type->element);
 	bool widens = narrow < wide;
-	int64_t trip[2] = {words, widens ? wide / narrow : narrow / wide};
+	int64_t parts = widens ? wide / narrow : narrow / wide, words = itensor_tiles(stream->itensor);
 	struct process p = process_new(design, name);
-	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y"), *counter[2];
+	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
 	process_layers(&p);
-	int opened = process_nest(&p, 2, trip, 1, counter);
+	int opened = stream->itensor->run_time || words > 1 ? process_words(&p, stream) : 0;
+	if (opened)
+		attr_set(p.module, p.block->parent, "stream.pipeline", NULL);
+	struct value *part = process_loop(&p, parts);
+	process_pipeline(&p, 1);
 	if (widens)
-		widen_words(&p, in, out, trip[1], counter[1]);
+		widen_words(&p, in, out, parts, part);
 	else
-		narrow_words(&p, in, out, counter[1]);
-	process_close(&p, opened + (design->layers > 0));
+		narrow_words(&p, in, out, part);
+	process_close(&p, opened + 1 + (design->layers > 0));
 	process_finish(&p);
 }
 
 void lower_cast(struct design *design, const struct op *op)
 {
-	int64_t in = itensor_tiles(op->operand[0]->type->itensor), out = itensor_tiles(op->result[0]->type->itensor);
-	add_cast(design, "cast", stream_fifo(design, op->operand[0]), stream_fifo(design, op->result[0]), in < out ? in : out);
+	const struct type *in = op->operand[0]->type, *out = op->result[0]->type;
+	add_cast(design, "cast", stream_fifo(design, op->operand[0]), stream_fifo(design, op->result[0]), stream_lanes(in) > stream_lanes(out) ? in : out);
 }
 
 /* The ring of a rolled layer: *enter* gives the first layer what comes from outside and every later one what was fed back; *leave* feeds back or lets go. */

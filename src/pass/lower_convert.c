@@ -13,7 +13,7 @@ static void lower_side(struct design *design, const struct side *side, struct va
 		loops += design->layers > 0;
 	}
 	for (int i = 0; i < side->shared; i++)
-		process_loop(&p, side->steps->trip[i]);
+		process_loop_to(&p, side->steps->trip[i], side->steps->run_time[i]);
 	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
 	attr_set(p.module, array->def, "side", attr_string(p.module, fill ? "write" : "read"));
 	int held = once && design->layers && !fill;

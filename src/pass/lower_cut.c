@@ -97,8 +97,7 @@ static struct value *side_fifo(struct design *design, const struct value *stream
 	if (fifo->type->element == word)
 		return fifo;
 	struct value *narrow = design_fifo(design, "s_cut", word, words);
-	int64_t wide = itensor_tiles(stream->type->itensor);
-	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, wide);
+	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
 	return narrow;
 }
 

@@ -24,13 +24,27 @@ static bool lane_is_parallel(const struct kernel *kernel)
 	return kernel->lanes > 1 && !kernel->loop[kernel->loops - 1].reduction;
 }
 
+/* Is the loop at its last point? */
+static struct value *at_last(struct lowering *l, int loop)
+{
+	const struct loop *of = &l->kernel->loop[loop];
+	if (!of->run_time)
+		return make_equal(&l->p, l->counter[loop], of->extent - 1);
+	const int64_t one = 1;
+	struct value *count = process_count(&l->p, of->run_time, 1);
+	struct value *operand[2] = {l->counter[loop], make_address(&l->p, 1, &count, &one, -1)};
+	struct value *result = make_op(&l->p, OP_CMPI, type_integer(l->p.module, 1), 2, operand);
+	attr_set(l->p.module, result->def, "predicate", attr_integer(l->p.module, 0));
+	return result;
+}
+
 /* All reduction counters at their first (or last) point; NULL: always. */
 static struct value *at_reduction_end(struct lowering *l, bool last)
 {
 	struct value *all = NULL;
 	for (int i = 0; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			all = make_and(&l->p, all, make_equal(&l->p, l->counter[i], last ? l->kernel->loop[i].extent - 1 : 0));
+			all = make_and(&l->p, all, last ? at_last(l, i) : make_equal(&l->p, l->counter[i], 0));
 	return all;
 }
 
@@ -75,7 +89,7 @@ static struct value *due(struct lowering *l, int j)
 		if (!l->counter[i])
 			continue;
 		if (post && l->kernel->loop[i].reduction) {
-			when = make_and(&l->p, when, make_equal(&l->p, l->counter[i], l->kernel->loop[i].extent - 1));
+			when = make_and(&l->p, when, at_last(l, i));
 		} else if (i > used) {
 			const struct guard_range *range = guard_on(access, i);
 			when = make_and(&l->p, when, make_equal(&l->p, l->counter[i], range ? range->low : 0));
@@ -242,10 +256,13 @@ void lower_kernel(struct design *design, const struct op *op)
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
 	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
-	for (int i = 0; i < l.nest; i++)
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
+	for (int i = 0; i < l.nest; i++) {
 		trip[i] = l.kernel->loop[i].extent;
+		run_time[i] = l.kernel->loop[i].run_time;
+	}
 	process_layers(&l.p);
-	int opened = process_nest(&l.p, l.nest, trip, l.kernel->interval, l.counter);
+	int opened = process_nest_to(&l.p, l.nest, trip, run_time, l.kernel->interval, l.counter);
 	take_operands(&l);
 	struct value *last = at_reduction_end(&l, true);
 	struct value *result = kernel_has_reduction(l.kernel) ? reduce(&l, last) : lower_body(&l, &l.kernel->update, l.kernel->update.result);

@@ -63,20 +63,25 @@ static void add_loader(struct design *design, struct value *port, struct value *
 	struct value *memory = process_argument(&p, port, "m"), *out = process_argument(&p, fifo, "y");
 	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, image->order.dims + 1);
 	process_layers(&p);
-	int opened = process_nest(&p, image->order.dims, image->order.trip, 1, counter);
+	int opened = process_nest_to(&p, image->order.dims, image->order.trip, image->order.run_time, 1, counter);
 	make_push(&p, NULL, make_load(&p, memory, image_address(&p, image, counter, source, 1, 0)), out);
-	if (is_state(design, source->input[0]))
-		push_token(&p, signature_name(design, false, source->input[0]), image->order.dims, image->order.trip, counter);
+	bool state = is_state(design, source->input[0]), behind = state && image->order.run_time;
+	if (behind) {                         /* there may be no last read */
+		process_close(&p, opened);
+		opened = process_nest(&p, 0, NULL, 1, counter);
+	}
+	if (state)
+		push_token(&p, signature_name(design, false, source->input[0]), behind ? 0 : image->order.dims, image->order.trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
 
-static void join_ports(struct design *design, struct value *const *part, int parts, struct value *out, int64_t words)
+static void join_ports(struct design *design, struct value *const *part, int parts, struct value *out, const struct type *stream)
 {
 	struct process p = process_new(design, "join");
-	struct value **word = ARENA_ARRAY(p.module->arena, struct value *, parts), *counter;
+	struct value **word = ARENA_ARRAY(p.module->arena, struct value *, parts);
 	process_layers(&p);
-	int opened = process_nest(&p, 1, &words, 1, &counter);
+	int opened = process_words(&p, stream);
 	for (int i = 0; i < parts; i++)
 		word[i] = make_take(&p, NULL, process_argument(&p, part[i], text_format(p.module->arena, "x%d", i)));
 	make_push(&p, NULL, make_op(&p, OP_JOIN_LANES, out->type->element, parts, word), process_argument(&p, out, "y"));
@@ -115,7 +120,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 		add_loader(design, design_port(design, name, word, name, false), part[i], &image, &source);
 	}
 	if (parts > 1)
-		join_ports(design, part, parts, out, sequence_words(image.order));
+		join_ports(design, part, parts, out, load->result[0]->type);
 }
 
 /* Element by element, so that any tensor can stand beside any other. */
@@ -135,15 +140,18 @@ static void serve(struct shared_port *shared, const struct op *load)
 	if (lanes > 1) {
 		target = design_fifo(design, "s_elements", shared->scalar, words * lanes);
 		design_prefetch(design, target);
-		shared_port_cast(shared, target, fifo, words);
+		shared_port_cast(shared, target, fifo, load->result[0]->type);
 	}
 	int dims = image.order.dims + 1;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims);
 	struct value **counter = ARENA_ARRAY(module->arena, struct value *, dims);
-	for (int i = 0; i < image.order.dims; i++)
+	for (int i = 0; i < image.order.dims; i++) {
 		trip[i] = image.order.trip[i];
+		run_time[i] = image.order.run_time ? image.order.run_time[i] : NULL;
+	}
 	trip[dims - 1] = lanes;
-	int opened = process_nest(p, dims, trip, 1, counter);
+	int opened = process_nest_to(p, dims, trip, run_time, 1, counter);
 	struct value *address[2] = {image_address(p, &image, counter, &source, lanes, shared->elements), counter[dims - 1]};
 	const int64_t pitch[2] = {1, 1};
 	make_push(p, NULL, make_load(p, shared->port, make_address(p, 2, address, pitch, 0)), process_argument(p, target, "y"));
@@ -183,10 +191,10 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
 	if (type != load->result[0]->type) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
-		shared_port_cast(shared, target, fifo, words);
+		shared_port_cast(shared, target, fifo, type);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
-	int opened = process_nest(p, image.order.dims, image.order.trip, 1, counter);
+	int opened = process_nest_to(p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
 	make_push(p, NULL, make_load(p, shared->port, image_address(p, &image, counter, &source, 1, shared->elements / lanes)), process_argument(p, target, "y"));
 	process_close(p, opened);
 	shared->elements += image.words * lanes * source.count;

@@ -20,7 +20,7 @@ void lower_chunk(struct design *design, const struct op *op)
 	const struct attr *low = attr_get(op, "low"), *high = attr_get(op, "high");
 	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, order->dims + 1), *inside = NULL;
 	process_layers(&p);
-	int opened = process_nest(&p, order->dims, order->trip, 1, counter);
+	int opened = process_nest_to(&p, order->dims, order->trip, order->run_time, 1, counter);
 	for (int i = 0; i < order->dims; i++) {
 		if (low->integers[i] > 0)
 			inside = make_and(&p, inside, make_compare(&p, 5, counter[i], low->integers[i]));
@@ -54,10 +54,9 @@ void lower_join(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "join");
 	const struct type *to = op->result[0]->type;
-	int64_t words = itensor_tiles(to->itensor);
-	struct value **word = ARENA_ARRAY(design->module->arena, struct value *, op->operands), *counter;
+	struct value **word = ARENA_ARRAY(design->module->arena, struct value *, op->operands);
 	process_layers(&p);
-	int opened = process_nest(&p, 1, &words, 1, &counter);
+	int opened = process_words(&p, to);
 	for (int j = 0; j < op->operands; j++)
 		word[j] = make_take(&p, NULL, operand_fifo(&p, op, j));
 	struct value *joined = op->operands > 1 ? make_op(&p, OP_JOIN_LANES, stream_word(design->module, to), op->operands, word) : word[0];

@@ -31,7 +31,7 @@ static struct image store_image(struct design *design, const struct op *store, s
 		const struct type *narrow = type_regroup(module, type, most);
 		struct value *wide = *fifo;
 		*fifo = design_fifo(design, "s_result", stream_word(module, narrow), itensor_tiles(narrow->itensor));
-		add_cast(design, "cast", wide, *fifo, itensor_tiles(type->itensor));
+		add_cast(design, "cast", wide, *fifo, type);
 		type = narrow;
 	}
 	return image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
@@ -165,7 +165,7 @@ static void collect(struct shared_port *c, const struct op *store)
 	struct value *fifo = stream_fifo(design, store->operand[0]), *source = fifo, *counter[2];
 	if (image.order.lanes > 1) {
 		source = design_fifo(design, "s_elements", c->scalar, elements);
-		shared_port_cast(c, fifo, source, image.words);
+		shared_port_cast(c, fifo, source, type);
 	}
 	int opened = process_nest(p, 1, &elements, 1, counter);
 	counter[1] = p->layer;

@@ -38,6 +38,8 @@ static bool lower_block(struct design *design, const struct block *block)
 			lower_choose(design, op);
 		else if (op->code == OP_GATHER)
 			lower_gather(design, op);
+		else if (op->code == OP_EXTENT)
+			continue;
 		else if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, "value")->integer;
 			lower_ring(design, op);
@@ -103,16 +105,20 @@ bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena)};
+	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena)};
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
 	design.block = block_new(module, design.function, 0);
 	op_insert_before(source, design.function);
 	op_remove(source);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_EXTENT)
+			lower_extent(&design, op);
 	lower_loads(&design, body);
 	if (!lower_block(&design, body) || !lower_stores(&design, body) || too_many_ports(&design))
 		return false;
+	lower_controls(&design);
 	finish(&design);
 	module->level = LEVEL_HARDWARE;
 	return true;

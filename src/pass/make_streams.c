@@ -23,23 +23,24 @@ static struct value *new_argument(struct streams *s, const struct type *type)
 	return block_add_argument(s->module, s->function->region[0], type);
 }
 
-static void memory_flow(struct streams *s, struct value *old, struct value *argument, bool ordered)
+static struct flow *memory_flow(struct streams *s, struct value *old, struct value *argument, bool ordered)
 {
 	struct flow *flow = new_flow(s, old, FLOW_MEMORY);
 	flow->count = 1;
 	flow->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
 	flow->argument[0] = argument;
 	flow->ordered = ordered;
+	return flow;
 }
 
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at", "from"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.from"};
-	struct named items[6];
+	static const char *const keys[] = {"name", "role", "axis", "at", "from", "dims"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.from", "stream.dims"};
+	struct named items[7];
 	int count = 0;
-	for (int k = 0; k < 5; k++) {
+	for (int k = 0; k < 6; k++) {
 		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
 		if (value)
 			items[count++] = (struct named){.name = keys[k], .value = value};
@@ -60,7 +61,8 @@ static void start_function(struct streams *s, struct op *old)
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		struct value *argument = old->region[0]->argument[i];
 		const struct attr *role = function_argument_attr(old, i, "stream.role");
-		memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		struct flow *flow = memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		flow->dims = function_argument_attr(old, i, "stream.dims");
 		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
 	}
 	int constants = 0;
@@ -157,6 +159,7 @@ static void mark_picks(struct streams *s, const struct block *block)
 		flow->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
 		for (int i = 1; i < op->operands; i++) {
 			flow->ordered = flow->ordered || flow_of(op->operand[i])->ordered;
+			flow->dims = flow_of(op->operand[1])->dims;
 			flow->argument[flow->count++] = flow_of(op->operand[i])->argument[0];
 		}
 	}
@@ -359,6 +362,29 @@ static bool emit_block(struct streams *s, struct block *old)
 	return true;
 }
 
+/* The inputs that bound loops: each is read once a launch, for all. */
+static void emit_extents(struct streams *s, const struct op *old, const struct block *block, struct map *done)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			emit_extents(s, old, op->region[0], done);
+		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++) {
+			const struct run_time_trip *trip = op->kernel->loop[l].run_time;
+			if (!trip || map_get(done, trip->symbol))
+				continue;
+			map_set(done, trip->symbol, s);
+			int number = 0;
+			while (!text_same(function_argument_attr(old, number, "stream.name")->text, trip->symbol))
+				number++;
+			struct flow *flow = flow_of(old->region[0]->argument[number]);
+			struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
+			struct op *extent = op_new(s->module, OP_EXTENT, op->location, 1, &words, 0, NULL);
+			attr_set(s->module, extent, "name", attr_string(s->module, trip->symbol));
+			op_append(s->block, extent);
+		}
+	}
+}
+
 bool make_streams(struct pass_context *context, struct module *module)
 {
 	struct streams s = {.context = context, .module = module};
@@ -370,6 +396,8 @@ bool make_streams(struct pass_context *context, struct module *module)
 	mark_combines(old->region[0]);
 	mark_picks(&s, old->region[0]);
 	mark_rows(&s, old->region[0]);
+	struct map extents = map_new(module->arena);
+	emit_extents(&s, old, old->region[0], &extents);
 	s.width = choose_widths(&s, old->region[0]);
 	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
 	if (!s.plan || !emit_block(&s, old->region[0]))

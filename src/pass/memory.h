@@ -30,10 +30,11 @@ struct shared_port {
 	int64_t elements;         /* of the image so far */
 	VEC(const struct attr *) segments;
 	VEC(struct value *) from, to;             /* casts that stand between elements and wider words */
-	VEC(int64_t) words, layers;
+	VEC(const struct type *) stream;          /* of their wider sides */
+	VEC(int64_t) layers;
 };
 
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared);
-void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, int64_t words);   /* `words` of the wider side */
+void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream);   /* stream: the type of the wider side */
 
 #endif

@@ -48,7 +48,7 @@ static void add_split(const struct cutter *c, int k, int loop, int64_t at, int m
 	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 && splits->count < ORDERS_SPLITS && digits(kernel, c->splits[k]) < most;
 	for (int s = 0; s < splits->count; s++)
 		fits = fits && at != splits->at[s] && (at % splits->at[s] == 0 || splits->at[s] % at == 0);
-	if (!fits || c->first[k].padded || is_guarded(&c->graph->kernel[k], loop))
+	if (!fits || c->first[k].padded || kernel->loop[loop].run_time || is_guarded(&c->graph->kernel[k], loop))
 		return;
 	int i = splits->count++;
 	for (; i > 0 && splits->at[i - 1] > at; i--)

@@ -108,7 +108,7 @@ struct kernel *plan_apply(struct module *module, const struct platform *platform
 	to->loops = plan->parts;
 	to->loop = ARENA_ARRAY(module->arena, struct loop, plan->parts + 1);
 	for (int i = 0; i < plan->parts; i++)
-		to->loop[i] = (struct loop){.extent = plan->part[i].trip, .reduction = kernel->loop[plan->part[i].source].reduction};
+		to->loop[i] = (struct loop){plan->part[i].trip, kernel->loop[plan->part[i].source].reduction, kernel->loop[plan->part[i].source].run_time};
 	to->operand = ARENA_ARRAY(module->arena, struct access, operands + 1);
 	for (int j = 0; j < operands; j++)
 		apply_access(module->arena, plan, &kernel->operand[j], &to->operand[j]);

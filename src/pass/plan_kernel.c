@@ -50,7 +50,7 @@ static int fitness(const struct planner *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
 	int fit = 2;
-	if (kernel->loop[loop].extent == 1 || guarded(p, loop) || gathered(p, loop))
+	if (kernel->loop[loop].extent == 1 || kernel->loop[loop].run_time || guarded(p, loop) || gathered(p, loop))
 		return 0;
 	if (kernel->loop[loop].reduction ? kernel->combine == OP_NONE : kernel->result.stride[loop] != 1)
 		return 0;

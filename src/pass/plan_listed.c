@@ -29,7 +29,7 @@ static bool contiguous(const struct op *op, int loop)
 	bool fits = op->kernel->result.stride[loop] <= 1;
 	for (int j = 0; j < op->operands; j++)
 		fits = fits && op->kernel->operand[j].stride[loop] <= 1;
-	return fits && !guarded(op, loop);
+	return fits && !op->kernel->loop[loop].run_time && !guarded(op, loop);
 }
 
 static int64_t widest_bits(const struct op *op)
@@ -53,7 +53,7 @@ static bool uses_counters(const struct body *body)
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
-	if (row < 0 || kernel->loop[row].reduction || kernel->result.stride[row] != 1 || guarded(op, row) || uses_counters(&kernel->update) || uses_counters(&kernel->post))
+	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time || kernel->result.stride[row] != 1 || guarded(op, row) || uses_counters(&kernel->update) || uses_counters(&kernel->post))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;

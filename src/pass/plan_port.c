@@ -6,6 +6,7 @@
 struct port_dim {
 	int64_t trip, step;       /* step in the loop's counter */
 	int source;
+	const struct run_time_trip *run_time;
 };
 
 struct port {
@@ -16,6 +17,17 @@ struct port {
 	int lane_source;          /* -1: scalar */
 	int64_t lanes;
 };
+
+/* Of a run-time loop, the part from `low` on; a guard that ends earlier covers what is always there. */
+static const struct run_time_trip *run_time_from(struct arena *arena, const struct loop *loop, int64_t low, int64_t trip)
+{
+	if (!loop->run_time || low + trip < loop->extent)
+		return NULL;
+	struct run_time_trip *part = arena_copy(arena, loop->run_time, sizeof *part);
+	part->plus -= low * part->tile;
+	part->most -= low;
+	return part;
+}
 
 static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand)
 {
@@ -45,7 +57,8 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 				trip = port.access->guard[g].high - low;
 			}
 		port.offset += low * stride;
-		port.dim[port.dims++] = (struct port_dim){.trip = trip, .step = part->step, .source = part->source};
+		const struct run_time_trip *run_time = run_time_from(arena, &kernel->loop[part->source], low, trip);
+		port.dim[port.dims++] = (struct port_dim){trip, part->step, part->source, run_time};
 		if (stride && trip > 1)
 			used = port.dims;
 	}
@@ -140,7 +153,9 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 			return NULL;
 	}
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, port.dims + 1), *step = ARENA_ARRAY(arena, int64_t, port.dims + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, port.dims + 1);
 	for (int i = 0; i < port.dims; i++) {
+		run_time[i] = port.dim[i].run_time;
 		trip[i] = port.dim[i].trip;
 		step[i] = port.dim[i].step;
 	}
@@ -149,7 +164,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 		shape[r] = r == lane_dim ? port.lanes : 1;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile = port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, port.dims, trip, step, results, rows);
+	return type_canonical_to(module, tile, port.dims, trip, run_time, step, results, rows);
 }
 
 bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)

@@ -48,8 +48,16 @@ void process_finish(struct process *p)
 
 struct value *process_loop(struct process *p, int64_t trips)
 {
-	struct value *bounds[3] = {make_index(p, 0), make_index(p, trips), make_index(p, 1)};
+	return process_loop_to(p, trips, NULL);
+}
+
+struct value *process_loop_to(struct process *p, int64_t trips, const struct run_time_trip *run_time)
+{
+	int64_t times = run_time ? trips / run_time->most : 1;
+	struct value *bounds[3] = {make_index(p, 0), run_time ? process_count(p, run_time, times) : make_index(p, trips), make_index(p, 1)};
 	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
+	if (run_time)
+		attr_set(p->module, loop, "stream.run_time", run_time_attr(p->module, run_time, times));
 	op_append(p->block, loop);
 	p->block = block_new(p->module, loop, 0);
 	return block_add_argument(p->module, p->block, type_index(p->module));
@@ -78,16 +86,44 @@ void process_layers(struct process *p)
 
 int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
 {
+	return process_nest_to(p, dims, trip, NULL, interval, counter);
+}
+
+int process_nest_to(struct process *p, int dims, const int64_t *trip, const struct run_time_trip *const *run_time, int interval, struct value **counter)
+{
 	int opened = 0;
 	for (int i = 0; i < dims; i++) {
-		counter[i] = trip[i] > 1 ? process_loop(p, trip[i]) : NULL;
-		opened += trip[i] > 1;
+		const struct run_time_trip *to = run_time ? run_time[i] : NULL;
+		bool loop = to || trip[i] > 1;
+		counter[i] = loop ? process_loop_to(p, trip[i], to) : NULL;
+		opened += loop;
 	}
 	if (!opened) {
 		process_loop(p, 1);
 		opened = 1;
 	}
 	process_pipeline(p, interval);
+	return opened;
+}
+
+int process_words(struct process *p, const struct type *stream)
+{
+	const struct itensor *order = stream->itensor;
+	int64_t fixed = itensor_tiles(order);
+	int opened = 0;
+	for (int i = 0; order->run_time && i < order->dims; i++)
+		fixed /= order->run_time[i] ? order->trip[i] : 1;
+	for (int i = 0; order->run_time && i < order->dims; i++) {
+		if (!order->run_time[i])
+			continue;
+		process_loop_to(p, order->trip[i] * (opened ? 1 : fixed), order->run_time[i]);
+		opened++;
+	}
+	if (!opened) {
+		process_loop(p, fixed);
+		opened = 1;
+	}
+	process_pipeline(p, 1);
 	return opened;
 }
 

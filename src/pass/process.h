@@ -17,6 +17,14 @@ struct design {               /* the hardware-level main being made */
 	VEC(const struct attr *) buffers;         /* stream.buffers */
 	struct map tokens;        /* state name -> struct value * (fifo that says its reads are done) */
 	struct map states;        /* state name -> struct state * */
+	struct map controls;      /* symbol -> struct control * */
+};
+
+struct control {              /* a launch scalar that bounds loops */
+	const char *symbol;
+	struct value *in;         /* FIFO that brings it */
+	const struct type *word;
+	VEC(struct value *) fifo; /* one per process that needs it */
 };
 
 struct state {                /* where a state lies */
@@ -41,11 +49,15 @@ struct value *process_argument(struct process *process, struct value *channel, c
 void process_finish(struct process *process);             /* closes all loops, adds the function and its call */
 
 struct value *process_loop(struct process *process, int64_t trips);               /* opens; returns the counter */
+struct value *process_loop_to(struct process *process, int64_t trips, const struct run_time_trip *run_time);   /* run_time NULL: `trips` times; else trips / most times its count */
+int process_words(struct process *process, const struct type *stream);    /* opens one pipelined iteration per word of the stream; returns the loops */
+struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
 void process_pipeline(struct process *process, int interval);                     /* the innermost open loop is pipelined */
 void process_close(struct process *process, int loops);
 void process_layers(struct process *process);             /* opens the layer loop where there is one */
 /* Opens one loop per trip > 1 (at least one loop in all), the innermost pipelined; counter[i] is NULL where trip is 1.  Returns the loops opened. */
 int process_nest(struct process *process, int dims, const int64_t *trip, int interval, struct value **counter);
+int process_nest_to(struct process *process, int dims, const int64_t *trip, const struct run_time_trip *const *run_time, int interval, struct value **counter);   /* run_time NULL: all fixed */
 
 struct value *make_op(struct process *p, enum op_code code, const struct type *type, int operands, struct value *const *operand);
 struct value *make_index(struct process *p, int64_t number);
@@ -66,6 +78,7 @@ struct value *make_load(struct process *p, struct value *array, struct value *in
 void make_store(struct process *p, struct value *word, struct value *array, struct value *index);
 
 /* Channels and ports of the design. */
+const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times);
 struct value *design_fifo(struct design *design, const char *name, const struct type *word, int64_t depth);
 struct value *design_blocks(struct design *design, const char *name, const struct type *block, int64_t depth);
 struct value *design_port(struct design *design, const char *name, const struct type *word, const char *buffer, bool write);
@@ -90,7 +103,9 @@ void lower_fork(struct design *design, const struct op *op);
 void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
+void lower_extent(struct design *design, const struct op *op);
+void lower_controls(struct design *design);               /* last: all processes have asked */
 void lower_ring(struct design *design, const struct op *loop);
-/* A process between two FIFOs of other word widths: `words` words of the wider one. */
-void add_cast(struct design *design, const char *name, struct value *from, struct value *to, int64_t words);
+/* A process between two FIFOs of other word widths; `stream`: the type of the wider side. */
+void add_cast(struct design *design, const char *name, struct value *from, struct value *to, const struct type *stream);
 #endif

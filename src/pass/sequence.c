@@ -59,7 +59,7 @@ struct sequence sequence_of_type(struct arena *arena, const struct type *tensor,
 {
 	const struct itensor *order = stream->itensor;
 	struct affine_map map = order->map;
-	struct sequence sequence = {.dims = order->dims, .lanes = stream_lanes(stream)};
+	struct sequence sequence = {.dims = order->dims, .lanes = stream_lanes(stream), .run_time = order->run_time};
 	sequence.trip = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.stride = ARENA_ARRAY(arena, int64_t, order->dims + 1);
 	sequence.condition = ARENA_ARRAY(arena, int64_t, (map.results + 1) * (order->dims + 2));
@@ -77,18 +77,27 @@ struct sequence sequence_of_type(struct arena *arena, const struct type *tensor,
 	return sequence;
 }
 
-static void merge_loop(struct sequence *into, int64_t trip, int64_t stride)
+/* Appends a loop; `run_time`, [dims] of the result, is filled where there are run-time trip counts. */
+static void merge_loop(struct sequence *into, const struct run_time_trip **run_time, int64_t trip, int64_t stride, const struct run_time_trip *to)
 {
 	int last = into->dims - 1;
-	if (trip == 1)
+	if (trip == 1 && !to)
 		return;
-	if (last >= 0 && into->stride[last] == stride * trip) {
+	if (last >= 0 && !to && !run_time[last] && into->stride[last] == stride * trip) {
 		into->trip[last] *= trip;
 		into->stride[last] = stride;
 		return;
 	}
+	if (to)
+		into->run_time = run_time;
+	run_time[into->dims] = to;
 	into->trip[into->dims] = trip;
 	into->stride[into->dims++] = stride;
+}
+
+static const struct run_time_trip *run_time_at(const struct sequence *sequence, int dim)
+{
+	return sequence->run_time ? sequence->run_time[dim] : NULL;
 }
 
 struct sequence sequence_merged(struct arena *arena, struct sequence from)
@@ -96,21 +105,23 @@ struct sequence sequence_merged(struct arena *arena, struct sequence from)
 	struct sequence merged = {.offset = from.offset, .lanes = from.lanes, .lane_stride = from.lane_stride};
 	if (from.conditions)
 		return from;
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 1);
 	merged.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	merged.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	for (int i = 0; i < from.dims; i++)
-		merge_loop(&merged, from.trip[i], from.stride[i]);
+		merge_loop(&merged, run_time, from.trip[i], from.stride[i], run_time_at(&from, i));
 	return merged;
 }
 
 struct sequence sequence_flat(struct arena *arena, struct sequence from)
 {
 	struct sequence flat = {.offset = from.offset, .lanes = 1, .conditions = from.conditions};
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, from.dims + 2);
 	flat.trip = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	flat.stride = ARENA_ARRAY(arena, int64_t, from.dims + 1);
 	for (int i = 0; i < from.dims; i++)
-		merge_loop(&flat, from.trip[i], from.stride[i]);
-	merge_loop(&flat, from.lanes, from.lane_stride);
+		merge_loop(&flat, run_time, from.trip[i], from.stride[i], run_time_at(&from, i));
+	merge_loop(&flat, run_time, from.lanes, from.lane_stride, NULL);
 	return flat;
 }
 
@@ -119,7 +130,7 @@ bool sequence_same(struct sequence left, struct sequence right)
 	if (left.offset != right.offset || left.dims != right.dims || left.lanes != right.lanes || left.conditions || right.conditions)
 		return false;
 	for (int i = 0; i < left.dims; i++)
-		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i])
+		if (left.trip[i] != right.trip[i] || left.stride[i] != right.stride[i] || !run_time_same(run_time_at(&left, i), run_time_at(&right, i)))
 			return false;
 	return left.lane_stride == right.lane_stride;
 }
@@ -130,6 +141,11 @@ int64_t sequence_words(struct sequence sequence)
 	for (int i = 0; i < sequence.dims; i++)
 		words *= sequence.trip[i];
 	return words;
+}
+
+const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows)
+{
+	return type_canonical_to(module, tile, dims, trip, NULL, step, results, rows);
 }
 
 /* Does dim `outer` continue `inner` in every data dim? */
@@ -143,13 +159,14 @@ static bool continues(int dims, const int64_t *trip, const int64_t *step, int re
 	return true;
 }
 
-const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows)
+const struct type *type_canonical_to(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows)
 {
 	int kept = 0, *from = ARENA_ARRAY(module->arena, int, dims + 1);
 	for (int i = 0; i < dims; i++) {
-		if (trip[i] == 1)
+		bool fixed = !run_time || !run_time[i];
+		if (trip[i] == 1 && fixed)
 			continue;
-		if (kept && continues(dims, trip, step, results, rows, from[kept - 1], i)) {
+		if (kept && fixed && !(run_time && run_time[from[kept - 1]]) && continues(dims, trip, step, results, rows, from[kept - 1], i)) {
 			trip[i] *= trip[from[kept - 1]];
 			from[kept - 1] = i;
 			continue;
@@ -158,6 +175,8 @@ const struct type *type_canonical(struct module *module, const struct type *tile
 	}
 	int64_t *to = affine_rows(module->arena, kept, results);
 	int64_t *trips = ARENA_ARRAY(module->arena, int64_t, kept + 1), *steps = ARENA_ARRAY(module->arena, int64_t, kept + 1);
+	const struct run_time_trip **to_run = ARENA_ARRAY(module->arena, const struct run_time_trip *, kept + 1);
+	bool any = false;
 	for (int k = 0; k < kept; k++) {
 		bool moves = false;
 		for (int r = 0; r < results; r++) {
@@ -165,11 +184,14 @@ const struct type *type_canonical(struct module *module, const struct type *tile
 			moves = moves || to[r * (kept + 1) + k];
 		}
 		trips[k] = trip[from[k]];
+		to_run[k] = run_time ? run_time[from[k]] : NULL;
+		any = any || to_run[k];
 		steps[k] = moves ? step[from[k]] : 1;
 	}
 	for (int r = 0; r < results; r++)
 		to[r * (kept + 1) + kept] = rows[r * (dims + 1) + dims];
-	return type_itensor(module, tile, kept, trips, steps, (struct affine_map){.dims = kept, .results = results, .coefficient = to});
+	const struct itensor order = {.dims = kept, .trip = trips, .step = steps, .run_time = any ? to_run : NULL, .map = {.dims = kept, .results = results, .coefficient = to}};
+	return type_itensor_run_time(module, tile, &order);
 }
 
 /* Re-types the innermost dims: first every lane becomes an iteration, then `lanes` iterations of the innermost dims become a word. */
@@ -183,6 +205,7 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		if (tile_extent(stream, results, r) > 1)
 			lane_dim = r;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 2), *step = ARENA_ARRAY(module->arena, int64_t, dims + 2);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 2);
 	int64_t *rows = affine_rows(module->arena, dims + 1, results);
 	for (int r = 0; r < results; r++) {
 		for (int i = 0; i < dims; i++)
@@ -192,6 +215,7 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 	for (int i = 0; i < dims; i++) {
 		trip[i] = order->trip[i];
 		step[i] = order->step[i];
+		run_time[i] = order->run_time ? order->run_time[i] : NULL;
 	}
 	if (lanes < old) {                        /* words fall apart: a new innermost dim walks the old word */
 		if (old % lanes)
@@ -201,9 +225,9 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		rows[lane_dim * (dims + 2) + dims] = 1;
 	} else {                                  /* words grow together: the innermost moving dim must run along the lanes */
 		int inner = dims - 1;
-		while (inner >= 0 && trip[inner] == 1)
+		while (inner >= 0 && trip[inner] == 1 && !run_time[inner])
 			inner--;
-		if (inner < 0 || lanes % old || trip[inner] % (lanes / old))
+		if (inner < 0 || run_time[inner] || lanes % old || trip[inner] % (lanes / old))
 			return NULL;
 		int moving = -1;
 		for (int r = 0; r < results; r++)
@@ -221,5 +245,5 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		shape[r] = r == lane_dim ? lanes : 1;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, dims + 1, trip, step, results, rows);
+	return type_canonical_to(module, tile, dims + 1, trip, run_time, step, results, rows);
 }

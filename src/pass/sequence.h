@@ -7,6 +7,7 @@ struct sequence {
 	int64_t offset;           /* address of the first element */
 	int dims;
 	int64_t *trip, *stride;   /* [dims], outermost first; stride 0: sent again */
+	const struct run_time_trip *const *run_time;       /* [dims], NULL: fixed; NULL: all are */
 	int64_t lanes;            /* elements of a word */
 	int64_t lane_stride;      /* addresses between lanes; 0 if lanes is 1 */
 	int conditions;           /* an element is padding unless every Σ c[i] counter[i] + c[dims] lane < c[dims + 1] */
@@ -25,6 +26,8 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 /* An itensor in canonical form: dims of one trip are dropped and neighbours that continue each other are merged, so that equal sequences over the same data dims
  * have the same type.  trip, step and rows are overwritten. */
 const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows);
+/* The same with run-time trip counts: run_time NULL, or [dims] with NULL for a fixed one.  Their dims stay as they are. */
+const struct type *type_canonical_to(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows);
 const struct type *stream_word(struct module *module, const struct type *stream);         /* vector<16xf32>, or the scalar */
 int64_t stream_lanes(const struct type *stream);
 #endif

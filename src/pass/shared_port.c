@@ -1,12 +1,12 @@
 #include "pass/memory.h"
 
-void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, int64_t words)
+void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream)
 {
 	struct design *design = shared->process.design;
 	struct arena *arena = design->module->arena;
 	VEC_PUSH(arena, &shared->from, from);
 	VEC_PUSH(arena, &shared->to, to);
-	VEC_PUSH(arena, &shared->words, words);
+	VEC_PUSH(arena, &shared->stream, stream);
 	VEC_PUSH(arena, &shared->layers, design->layers);
 }
 
@@ -46,7 +46,7 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
-		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->words.data[i]);
+		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->stream.data[i]);
 	}
 	design->layers = 0;
 }

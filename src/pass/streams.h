@@ -19,6 +19,7 @@ struct flow {
 	int layers;               /* FLOW_CHOICE */
 	int64_t *table;           /* FLOW_CHOICE: [layers] the choice of each layer */
 	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
+	const struct attr *dims;  /* FLOW_MEMORY: stream.dims, or NULL */
 	bool stored, read;        /* who uses the tensor: results of main; kernels */
 	bool row;                 /* it is stored as a row of a state */
 	int kernel, order;        /* choose_orders: 1 + the kernel that makes it; 1 + its row among the values; 0: none */
@@ -54,6 +55,7 @@ struct value *chunk_to(struct module *module, struct op *before, struct value *f
 bool emit_kernel(struct streams *streams, const struct op *old, const struct width *width, const struct plan *plan);
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
+const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims);   /* dims: stream.dims, or NULL */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
 bool kernel_is_gather(const struct op *op);       /* result = one gathered operand, nothing else */
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor);

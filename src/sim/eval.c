@@ -33,6 +33,13 @@ int64_t eval_integer(const struct value *value)
 	return number;
 }
 
+int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
+{
+	const int64_t *value = trip ? map_get(&e->symbols, trip->symbol) : NULL;
+	INVARIANT(e->module->guard, !trip || value, "run-time extent \"%s\" is no input of one integer", trip->symbol);
+	return trip ? extent / trip->most * run_time_count(trip, *value) : extent;
+}
+
 static bool eval_nothing(struct evaluation *e, struct op *op)
 {
 	(void)e;
@@ -65,6 +72,7 @@ static bool eval_for(struct evaluation *e, struct op *op)
 static eval_function *const structure_functions[OP_COUNT] = {
 	[OP_FOR] = eval_for,
 	[OP_YIELD] = eval_nothing,
+	[OP_EXTENT] = eval_nothing,
 	[OP_RETURN] = eval_nothing,
 	[OP_TENSOR_YIELD] = eval_nothing,
 	[OP_ASSERT] = eval_nothing,
@@ -142,6 +150,28 @@ static bool bind_constant(struct evaluation *e, struct op *main, int number)
 	return argument->data;
 }
 
+static const char *argument_name(const struct evaluation *e, const struct op *main, int number)
+{
+	const struct attr *list = eval_list(e->module, "stream.inputs");
+	const struct attr *name = list && number < list->count ? attr_item(list->items[number].value, "name") : function_argument_attr(main, number, "stream.name");
+	return name && name->kind == ATTR_STRING ? name->text : NULL;
+}
+
+/* What run-time extents may name. */
+static void bind_symbols(struct evaluation *e, const struct op *main)
+{
+	e->symbols = map_new(e->arena);
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct value *argument = main->region[0]->argument[i];
+		const char *name = argument_name(e, main, i);
+		if (!name || type_elements(argument->type) != 1 || type_scalar(argument->type)->kind != TYPE_INTEGER)
+			continue;
+		int64_t *value = ARENA_NEW(e->arena, int64_t);
+		*value = eval_integer(argument);
+		map_set(&e->symbols, name, value);
+	}
+}
+
 static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *input)
 {
 	struct op *main = module_main(e->module);
@@ -149,6 +179,7 @@ static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *in
 	for (int i = 0; i < body->arguments; i++)
 		if (i < inputs ? !bind_argument(e, main, i, &input[i]) : !bind_constant(e, main, i))
 			return false;
+	bind_symbols(e, main);
 	if (!eval_block(e, body))
 		return false;
 	for (int i = 0; i < body->last->operands; i++)

@@ -9,7 +9,7 @@ struct order {
 	int dims;                 /* data dims: those of the tensor, or 1 */
 	const int64_t *extent;    /* [dims] */
 	const int64_t *tile;      /* [dims] */
-	int64_t *counter;         /* [iteration dims] */
+	int64_t *counter, *trip;  /* [iteration dims]; trips of this run */
 	int64_t *at;              /* [dims] of the word */
 	int64_t *inside;          /* [dims] of the lane in the word */
 };
@@ -30,13 +30,23 @@ static const struct type *tensor_of_stream(const struct value *value)
 	return tensor_of_op(value->def);
 }
 
+/* Tiles that flow in this run. */
+static int64_t eval_tiles(const struct evaluation *e, const struct type *stream)
+{
+	const struct itensor *order = stream->itensor;
+	int64_t tiles = 1;
+	for (int i = 0; i < order->dims; i++)
+		tiles *= eval_trips(e, order->trip[i], order->run_time ? order->run_time[i] : NULL);
+	return tiles;
+}
+
 static bool order_of(struct evaluation *e, const struct op *op, const struct type *stream, const struct type *tensor, struct order *order)
 {
 	struct arena *arena = e->arena;
 	int dims = stream->itensor->map.results;
 	if (!tensor || (dims != 1 && dims != tensor->rank))
 		return diag_error(e->module->diag, op->location, "%s is no stream of %s", stream->text, tensor ? tensor->text : "an unknown tensor");
-	*order = (struct order){.stream = stream, .tensor = tensor, .words = itensor_tiles(stream->itensor), .dims = dims};
+	*order = (struct order){.stream = stream, .tensor = tensor, .words = eval_tiles(e, stream), .dims = dims};
 	int64_t *extent = ARENA_ARRAY(arena, int64_t, dims + 1), *tile = ARENA_ARRAY(arena, int64_t, dims + 1);
 	bool vector = stream->element->kind == TYPE_VECTOR;
 	order->lanes = vector ? type_elements(stream->element) : 1;
@@ -47,6 +57,9 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 	order->extent = extent;
 	order->tile = tile;
 	order->counter = ARENA_ARRAY(arena, int64_t, stream->itensor->dims + 1);
+	order->trip = ARENA_ARRAY(arena, int64_t, stream->itensor->dims + 1);
+	for (int i = 0; i < stream->itensor->dims; i++)
+		order->trip[i] = eval_trips(e, stream->itensor->trip[i], stream->itensor->run_time ? stream->itensor->run_time[i] : NULL);
 	order->at = ARENA_ARRAY(arena, int64_t, dims + 1);
 	order->inside = ARENA_ARRAY(arena, int64_t, dims + 1);
 	return true;
@@ -83,7 +96,7 @@ static void move_words(const struct order *order, char *words, char *tensor, boo
 				order->at[d] += affine_at(type->map, d, i) * type->step[i] * order->counter[i];
 		}
 		move_tile(order, words + w * order->lanes * bytes, tensor, bytes, send);
-		for (int i = type->dims - 1; i >= 0 && ++order->counter[i] == type->trip[i]; i--)
+		for (int i = type->dims - 1; i >= 0 && ++order->counter[i] == order->trip[i]; i--)
 			order->counter[i] = 0;
 	}
 }
@@ -93,7 +106,7 @@ struct words *eval_words(struct evaluation *e, const struct type *type)
 	struct words *words = ARENA_NEW(e->arena, struct words);
 	words->type = type;
 	words->lanes = type->element->kind == TYPE_VECTOR ? type_elements(type->element) : 1;
-	words->elements = itensor_tiles(type->itensor) * words->lanes;
+	words->elements = eval_tiles(e, type) * words->lanes;
 	words->data = arena_alloc(e->arena, (size_t)(words->elements * scalar_storage_bytes(type_scalar(type))));
 	return words;
 }
@@ -195,12 +208,12 @@ static bool eval_store(struct evaluation *e, struct op *op)
 
 /* How a kernel walks the words of one port: one place per loop down to the innermost that it uses, its guard's part of it; the lane loop aside.
  * Strides and offset become those of the sequence.  Returns its elements. */
-static int64_t walk_port(struct arena *arena, const struct kernel *kernel, struct access *access, bool parallel_only)
+static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct access *access, bool parallel_only)
 {
-	int64_t *stride = ARENA_ARRAY(arena, int64_t, kernel->loops + 1), elements = 1, offset = 0;
+	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0;
 	bool used = false;
 	for (int l = kernel->loops - 1; l >= 0; l--) {
-		int64_t low = 0, high = kernel->loop[l].extent;
+		int64_t low = 0, high = kernel->loop[l].extent, now = eval_trips(e, high, kernel->loop[l].run_time);
 		if (l == kernel->loops - 1 && kernel->lanes > 1) {
 			stride[l] = access->stride[l] != 0;
 			elements *= access->stride[l] ? kernel->lanes : 1;
@@ -221,7 +234,7 @@ static int64_t walk_port(struct arena *arena, const struct kernel *kernel, struc
 			continue;
 		stride[l] = elements;
 		offset -= low * elements;
-		elements *= high - low;
+		elements *= now < low ? 0 : now < high ? now - low : high - low;
 	}
 	access->stride = stride;
 	access->offset = offset;
@@ -253,7 +266,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 			return diag_error(e->module->diag, op->location, "kernel %s gathers; at stream level only stream.gather does", kernel->name);
 		int64_t lanes = port_lanes(kernel, &port->access);
 		port->data = words->data;
-		port->elements = walk_port(e->arena, kernel, &port->access, kernel_is_post_operand(kernel, i));
+		port->elements = walk_port(e, kernel, &port->access, kernel_is_post_operand(kernel, i));
 		if (!right_count(e, op, "operand", i, words, port->elements, lanes))
 			return false;
 	}
@@ -261,7 +274,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 	struct port *port = &nest.result[0];
 	int64_t lanes = port_lanes(kernel, &port->access);
 	port->data = out->data;
-	port->elements = walk_port(e->arena, kernel, &port->access, true);
+	port->elements = walk_port(e, kernel, &port->access, true);
 	op->result[0]->data = out;
 	return right_count(e, op, "result", 0, out, port->elements, lanes) && eval_kernel_run(e, op, &nest);
 }

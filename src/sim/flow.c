@@ -150,8 +150,13 @@ static void collect(struct flow_network *network, struct flow_result *result)
 
 struct flow_network *flow_open(struct arena *arena, const struct platform *platform, const struct module *module)
 {
+	return flow_open_at(arena, platform, module, 0, NULL);
+}
+
+struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct flow_extent *extent)
+{
 	struct flow_network *network = ARENA_NEW(arena, struct flow_network);
-	*network = (struct flow_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module)};
+	*network = (struct flow_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module), .extents = extents, .extent = extent};
 	if (!flow_build(network))
 		return NULL;
 	network->queue = ARENA_ARRAY(arena, struct flow_process *, network->processes.count + 1);

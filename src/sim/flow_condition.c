@@ -122,6 +122,8 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 		return value->data != NULL;
 	if (value->def->code == OP_CONSTANT)
 		return value->data || add_constant(arena, value);
+	if (attr_get(value->def, "stream.run_time"))
+		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
 	struct flow_node node = {.op = value->def};

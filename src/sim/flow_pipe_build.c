@@ -116,6 +116,8 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 			return false;
 		pipe->iterations = flow_product(pipe->iterations, pipe->trips[i]);
 	}
+	if (!pipe->iterations)
+		return true;
 	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
 	pipe->flushes = process->flushes;
 	schedule(network, pipe, loop->region[0]);

@@ -79,7 +79,7 @@ class TorchDesign:
     """Behaves as a compiled decode design, and is the exported step run by PyTorch."""
 
     def __init__(self, case: Case):
-        self.step, self.shape = Step(case.model.module), case.shape
+        self.step, self.shape = Step(case.model.module, case.shape.masked), case.shape
         self.weights = {f"model.{name}": value for name, value in case.tensors.items()}
         self.reset()
 
@@ -97,9 +97,10 @@ class TorchDesign:
 
     def launch(self):
         names = self.shape.cache_names()
-        past = [self.values[name] for name in names]
+        position = int(self.values["positions"])
+        past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
         masks = [self.values[name] for name in self.shape.mask_names()]
-        inputs = [self.values["ids"], self.values["positions"], masks if self.shape.mixed else masks[0]]
+        inputs = [self.values["ids"], self.values["positions"], *([masks if self.shape.mixed else masks[0]] if masks else [])]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
                 self.step, self.weights, (*inputs, past[:self.shape.layers], past[self.shape.layers:]))

@@ -59,7 +59,7 @@ def test_generation_ends_at_an_end_token(gpt2):
 
 
 def test_mask_shows_the_past_and_the_new_token():
-    assert torch.equal(generation.mask(4, 2), torch.tensor([[[[0, 0, float("-inf"), float("-inf"), 0]]]]))
+    assert torch.equal(generation.mask(4, 2), torch.tensor([[[[0, 0, 0, float("-inf"), float("-inf")]]]]))
 
 
 @pytest.mark.parametrize("prompt, new, message", [

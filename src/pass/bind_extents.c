@@ -1,0 +1,198 @@
+/* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that dim's extent at run time ("" elsewhere).  Every loop that walks such a
+ * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
+ * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
+ * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
+#include "pass/kernel_edit.h"
+#include "pass/pass.h"
+#include <string.h>
+
+struct digit {                /* of a value's linear addresses: (address / stride) % extent counts only up to symbol + plus */
+	int64_t stride, extent;
+	const char *symbol;
+	int64_t plus;
+};
+
+struct digits {
+	VEC(struct digit) list;
+};
+
+struct binder {
+	struct module *module;
+	bool failed;
+};
+
+static int argument_named(const struct op *main, const char *name)
+{
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *own = function_argument_attr(main, i, "stream.name");
+		if (own && text_same(own->text, name))
+			return i;
+	}
+	return -1;
+}
+
+/* A symbol is an input of one integer. */
+static bool is_symbol(const struct op *main, const char *name)
+{
+	int number = argument_named(main, name);
+	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
+	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, "stream.role");
+	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
+}
+
+static struct digits *digits_of(struct binder *b, struct value *value)
+{
+	if (!value->data)
+		value->data = ARENA_NEW(b->module->arena, struct digits);
+	return value->data;
+}
+
+static void add_digit(struct binder *b, struct value *value, struct digit digit)
+{
+	struct digits *digits = digits_of(b, value);
+	VEC_PUSH(b->module->arena, &digits->list, digit);
+}
+
+static void mark_argument(struct binder *b, const struct op *main, int number)
+{
+	struct value *argument = main->region[0]->argument[number];
+	const struct attr *dims = function_argument_attr(main, number, "stream.dims");
+	if (!dims)
+		return;
+	const struct type *type = argument->type;
+	if (dims->kind != ATTR_ARRAY || type->kind != TYPE_TENSOR || dims->count != type->rank) {
+		b->failed = true;
+		diag_error(b->module->diag, main->location, "argument %d of main has stream.dims of another rank", number);
+		diag_note(b->module->diag, "accepted is one string per dim: the name of an input of one integer, or \"\"");
+		return;
+	}
+	for (int d = 0, at = type->rank - 1; d < type->rank; d++) {
+		const struct attr *name = dims->items[d].value;
+		if (name->kind != ATTR_STRING || !*name->text)
+			continue;
+		if (!is_symbol(main, name->text)) {
+			b->failed = true;
+			diag_error(b->module->diag, main->location, "stream.dims of argument %d names \"%s\", which is no input of one integer", number, name->text);
+			diag_note(b->module->diag, "accepted is the stream.name of an argument of role input, an integer tensor of one element");
+			return;
+		}
+		int64_t stride = 1;
+		for (int inner = at; inner > d; inner--)
+			stride *= type->shape[inner];
+		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = name->text});
+	}
+}
+
+/* The counters for which the operand is active. */
+static struct guard_range active(const struct kernel *kernel, const struct access *access, int loop)
+{
+	struct guard_range range = {.loop = loop, .low = 0, .high = kernel->loop[loop].extent};
+	for (int g = 0; g < access->guards; g++)
+		if (access->guard[g].loop == loop)
+			range = access->guard[g];
+	return range;
+}
+
+/* Cuts the loops that walk more, or less, than the digit, so that one of them walks it alone. */
+static void cut_loops(struct module *module, struct op *op, int operand, const struct digit *digit)
+{
+	for (int l = 0; l < op->kernel->loops; l++) {
+		int64_t stride = op->kernel->operand[operand].stride[l], above = digit->stride * digit->extent;
+		if (stride <= 0 || above % stride || op->kernel->operand[operand].guards)
+			continue;
+		kernel_split_loop(module, op, l, above / stride);
+		stride = op->kernel->operand[operand].stride[l];
+		if (stride < digit->stride && digit->stride % stride == 0)
+			kernel_split_loop(module, op, l, digit->stride / stride);
+	}
+}
+
+static bool walks(const struct op *op, int operand, const struct digit *digit, int loop)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	struct guard_range range = active(op->kernel, access, loop);
+	int64_t first = access->offset + range.low * access->stride[loop];
+	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent && first / digit->stride % digit->extent == 0;
+}
+
+static bool refuse(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
+{
+	b->failed = true;
+	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", digit->symbol, why);
+	return diag_note(b->module->diag, "accepted are dims that are walked whole, alone or behind others in a concat; without stream.dims the extent is that of compile time");
+}
+
+static bool bind_loop(struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
+{
+	struct loop *loop = &op->kernel->loop[number];
+	struct guard_range range = active(op->kernel, &op->kernel->operand[operand], number);
+	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
+	*trip = (struct run_time_trip){.symbol = digit->symbol, .plus = digit->plus + range.low, .tile = 1, .most = loop->extent};
+	if (range.high != loop->extent)
+		return refuse(b, op, digit, "has other elements behind it in a concat");
+	if (loop->run_time && !run_time_same(loop->run_time, trip))
+		return refuse(b, op, digit, "meets another one in the same loop");
+	loop->run_time = trip;
+	return true;
+}
+
+static bool moves_inside(const struct kernel *kernel, const struct access *access, const struct digit *digit, int loop)
+{
+	int64_t stride = access->stride[loop];
+	return stride && stride < digit->stride * digit->extent && stride * (kernel->loop[loop].extent - 1) >= digit->stride;
+}
+
+static void bind_operand(struct binder *b, struct op *op, int operand, const struct digit *digit)
+{
+	cut_loops(b->module, op, operand, digit);
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (walks(op, operand, digit, l)) {
+			bind_loop(b, op, operand, digit, l);
+			return;
+		}
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (moves_inside(op->kernel, &op->kernel->operand[operand], digit, l)) {
+			refuse(b, op, digit, "is walked in part");
+			return;
+		}
+}
+
+static void bind_kernel(struct binder *b, struct op *op)
+{
+	for (int j = 0; j < op->operands && !b->failed; j++) {
+		struct digits *digits = op->operand[j]->data;
+		for (size_t i = 0; digits && i < digits->list.count && !b->failed; i++)
+			bind_operand(b, op, j, &digits->list.data[i]);
+	}
+	for (int l = 0; l < op->kernel->loops; l++) {
+		const struct loop *loop = &op->kernel->loop[l];
+		if (loop->run_time && !loop->reduction && op->kernel->result.stride[l])
+			add_digit(b, op->result[0], (struct digit){op->kernel->result.stride[l], loop->extent, loop->run_time->symbol, loop->run_time->plus});
+	}
+}
+
+/* What leaves main has the extents that its type says. */
+static void check_results(struct binder *b, const struct op *last)
+{
+	for (int i = 0; i < last->operands && !b->failed; i++) {
+		const struct digits *digits = last->operand[i]->data;
+		if (digits && digits->list.count && last->operand[i]->def)
+			refuse(b, last, &digits->list.data[0], "reaches a result of main");
+	}
+}
+
+bool bind_extents(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct binder b = {.module = module};
+	struct op *main = module_main(module);
+	struct block *body = main->region[0];
+	ir_clear_data(body);
+	for (int i = 0; i < body->arguments && !b.failed; i++)
+		mark_argument(&b, main, i);
+	for (struct op *op = body->first; op && !b.failed; op = op->next)
+		if (op->code == OP_KERNEL)
+			bind_kernel(&b, op);
+	check_results(&b, body->last);
+	return !b.failed;
+}

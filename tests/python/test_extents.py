@@ -1,0 +1,49 @@
+"""Run-time extents: the work, and what is read, ends where the input says."""
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+from streamtensor import core
+
+MODEL = Path(__file__).resolve().parents[1] / "models" / "attention.mlir"
+ROWS = 15
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extents")
+    core.compile_design(MODEL, None, "u55c", folder / "design")
+    return folder
+
+
+def stc(*arguments, cwd=None) -> subprocess.CompletedProcess:
+    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS, -1, ROWS + 84])
+def test_rows_beyond_are_not_read(built, past):
+    random = numpy.random.default_rng(abs(past))
+    rows = min(max(past, 0), ROWS)
+    inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
+              "k": random.standard_normal((2, ROWS, 8), numpy.float32), "past": numpy.array([past])}
+    inputs["k"][:, rows:] = numpy.nan
+    arguments = []
+    for name, value in inputs.items():
+        numpy.save(built / f"{name}.npy", value)
+        arguments += ["--in", f"{name}={name}.npy"]
+    done = stc("run", built / "design", *arguments, "--out", "result0=y.npy", cwd=built)
+    assert done.returncode == 0, done.stderr
+    seen = numpy.concatenate([inputs["n"], inputs["k"][:, :rows]], 1)
+    expected = numpy.exp(numpy.einsum("hd,hkd->hk", inputs["q"], seen)).sum(1)
+    numpy.testing.assert_allclose(numpy.load(built / "y.npy"), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("change, message", [
+    (('["", "past", ""]', '["", "now", ""]'), "no input of one integer"), (('["", "past", ""]', '["past", ""]'), "another rank"),
+    (("dim(1) %n, %k : (tensor<2x1x8xf32>, tensor<2x15x8xf32>)", "dim(1) %k, %n : (tensor<2x15x8xf32>, tensor<2x1x8xf32>)"), "behind it in a concat"),
+])
+def test_what_cannot_be_bound_is_refused(tmp_path, change, message):
+    (tmp_path / "m.mlir").write_text(MODEL.read_text().replace(*change))
+    done = stc("compile", "m.mlir", "--platform", "u55c", "-o", "d", cwd=tmp_path)
+    assert done.returncode == 1 and message in done.stderr and not (tmp_path / "d").exists()
