@@ -4,6 +4,8 @@
 #include "base/data.h"
 #include "base/json.h"
 #include "driver/simulate.h"
+#include "model/timing.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -150,6 +152,45 @@ static const int64_t *depths(struct session *session, const struct flow_network 
 	return depth;
 }
 
+/* Some loop is bound by the symbol. */
+static void find_extent(struct op *op, void *context)
+{
+	const char **symbol = context;
+	struct run_time_trip trip;
+	int64_t times;
+	if (*symbol && op->code == OP_FOR && timing_run_time(op, &trip, &times) && text_same(trip.symbol, *symbol))
+		*symbol = NULL;
+}
+
+static bool set_extent(struct session *session, const char *text, struct flow_extent *extent)
+{
+	const char *equals = strchr(text, '=');
+	char *end = NULL;
+	errno = 0;
+	extent->symbol = equals ? text_copy(session->arena, text, (size_t)(equals - text)) : NULL;
+	extent->value = equals ? strtoll(equals + 1, &end, 10) : -1;
+	if (!equals || end == equals + 1 || *end || errno || extent->value < 0) {
+		diag_error(&session->diag, NOWHERE, "--extent %s names no input and its value", text);
+		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
+	}
+	const char *unseen = extent->symbol;
+	ir_walk(module_body(session->module), find_extent, &unseen);
+	if (!unseen)
+		return true;
+	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
+	return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
+}
+
+static struct flow_network *open_network(struct session *session)
+{
+	const struct option_list *list = &session->options.extent;
+	struct flow_extent *extent = ARENA_ARRAY(session->arena, struct flow_extent, (int)list->count + 1);
+	for (size_t i = 0; i < list->count; i++)
+		if (!set_extent(session, list->data[i], &extent[i]))
+			return NULL;
+	return flow_open_at(session->arena, session->platform, session->module, (int)list->count, extent);
+}
+
 static struct flow_options flow_options(struct session *session)
 {
 	const struct options *options = &session->options;
@@ -175,7 +216,7 @@ bool command_simulate(struct session *session)
 	if (!check_options(session) || !open_module(session) || !session_stage(session, "simulate"))
 		return false;
 	struct flow_options options = flow_options(session);
-	struct flow_network *network = flow_open(session->arena, session->platform, session->module);
+	struct flow_network *network = open_network(session);
 	struct flow_result result;
 	if (!network || !(options.depth = depths(session, network)))
 		return false;

@@ -41,6 +41,7 @@ static const struct option table[] = {
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
 	OPTION("depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
+	OPTION("extent", 0, "NAME=COUNT", "simulate with this value of an input that is a run-time extent (default: its most)", SIMULATE, OPTION_LIST, extent),
 	OPTION("samples", 0, "COUNT", "with --json: points over time of every process, channel and port", SIMULATE, OPTION_COUNT, samples),
 	OPTION("trace", 0, "FILE", "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers", SIMULATE, OPTION_TEXT, trace),
 	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN | SIMULATE, OPTION_FLAG, progress),

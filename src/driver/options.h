@@ -29,7 +29,7 @@ struct options {
 	struct option_list {
 		const char **data;
 		size_t count, capacity;
-	} in, out, depth;         /* NAME=FILE, CHANNEL=COUNT, in the order given */
+	} in, out, depth, extent; /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, in the order given */
 	const char *device;       /* NULL: cpu */
 };
 

@@ -1,4 +1,5 @@
 """Run-time extents: the work, and what is read, ends where the input says."""
+import json
 import subprocess
 from pathlib import Path
 
@@ -37,6 +38,22 @@ def test_rows_beyond_are_not_read(built, past):
     seen = numpy.concatenate([inputs["n"], inputs["k"][:, :rows]], 1)
     expected = numpy.exp(numpy.einsum("hd,hkd->hk", inputs["q"], seen)).sum(1)
     numpy.testing.assert_allclose(numpy.load(built / "y.npy"), expected, rtol=1e-6)
+
+
+def test_cycles_grow_with_the_extent(built):
+    cycles = []
+    for past in (0, 4, ROWS):
+        done = stc("simulate", built / "design", "--extent", f"past={past}", "--json")
+        assert done.returncode == 0, done.stderr
+        cycles.append(json.loads(done.stdout)["cycles"])
+    assert cycles == sorted(cycles) and cycles[0] < cycles[1] < cycles[2]
+    assert json.loads(stc("simulate", built / "design", "--json").stdout)["cycles"] == cycles[2]
+
+
+@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent")])
+def test_wrong_extents_are_refused(built, extent, message):
+    done = stc("simulate", built / "design", "--extent", extent)
+    assert done.returncode == 1 and message in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize("change, message", [

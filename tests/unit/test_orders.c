@@ -141,7 +141,7 @@ static void add_kernel(struct fixture *f, int loops, const struct loop *loop, in
 static void add_elementwise(struct fixture *f, int x)
 {
 	int64_t rows = rows_of(f, x), columns = columns_of(f, x), stride[] = {columns, 1};
-	struct loop loop[] = {{rows, false}, {columns, false}};
+	struct loop loop[] = {{.extent = rows}, {.extent = columns}};
 	struct port port[2] = {{x, {columns, 1, 0}}};
 	int ports = 1;
 	for (int v = 0, from = below(f, f->graph.values); v < f->graph.values && ports < 2; v++) {
@@ -156,7 +156,7 @@ static void add_elementwise(struct fixture *f, int x)
 static void add_transpose(struct fixture *f, int x)
 {
 	int64_t rows = columns_of(f, x), columns = rows_of(f, x), stride[] = {columns, 1};
-	struct loop loop[] = {{rows, false}, {columns, false}};
+	struct loop loop[] = {{.extent = rows}, {.extent = columns}};
 	struct port port[] = {{x, {1, rows, 0}}};
 	add_kernel(f, 2, loop, 1, port, stride, matrix(f, rows, columns));
 }
@@ -164,7 +164,7 @@ static void add_transpose(struct fixture *f, int x)
 static void add_sums(struct fixture *f, int x)
 {
 	int64_t rows = rows_of(f, x), columns = columns_of(f, x), stride[] = {1, 0};
-	struct loop loop[] = {{rows, false}, {columns, true}};
+	struct loop loop[] = {{.extent = rows}, {.extent = columns, .reduction = true}};
 	struct port port[] = {{x, {columns, 1, 0}}};
 	add_kernel(f, 2, loop, 1, port, stride, matrix(f, rows, 1));
 }
@@ -182,7 +182,7 @@ static void add_product(struct fixture *f, int x)
 			break;
 		}
 	int64_t stride[] = {columns, 1, 0};
-	struct loop loop[] = {{rows, false}, {columns, false}, {inner, true}};
+	struct loop loop[] = {{.extent = rows}, {.extent = columns}, {.extent = inner, .reduction = true}};
 	add_kernel(f, 3, loop, 2, port, stride, matrix(f, rows, columns));
 }
 
