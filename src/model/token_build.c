@@ -36,7 +36,8 @@ static int64_t constant_of(const struct value *value)
 
 static int64_t trips_of(const struct op *loop)
 {
-	int64_t trips = constant_of(loop->operand[1]);
+	struct run_time_trip run_time;        /* at its most */
+	int64_t times, trips = timing_run_time(loop, &run_time, &times) ? run_time.most * times : constant_of(loop->operand[1]);
 	return trips < 0 ? 0 : trips;
 }
 

@@ -100,7 +100,9 @@ struct window window_between(struct arena *arena, const struct type *from, const
 	struct walk writer = walk_normal(arena, itensor_walk(arena, from)), reader = walk_normal(arena, itensor_walk(arena, to));
 	struct window window = {0};
 	int64_t *weight = ARENA_ARRAY(arena, int64_t, writer.rank + 1), words, low = 0, high = 0, last;
-	if (writer.scalar != reader.scalar || writer.rank != reader.rank || memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
+	if (from->itensor->run_time || to->itensor->run_time)
+		window.why = "an extent is known at run time only";
+	else if (writer.scalar != reader.scalar || writer.rank != reader.rank || memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
 		window.why = "the writer's words are not the reader's";
 	else
 		window.why = word_weights(writer, weight, &words);
