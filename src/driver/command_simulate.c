@@ -162,7 +162,7 @@ static void find_extent(struct op *op, void *context)
 		*symbol = NULL;
 }
 
-static bool set_extent(struct session *session, const char *text, struct flow_extent *extent)
+static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
 	char *end = NULL;
@@ -184,7 +184,7 @@ static bool set_extent(struct session *session, const char *text, struct flow_ex
 static struct flow_network *open_network(struct session *session)
 {
 	const struct option_list *list = &session->options.extent;
-	struct flow_extent *extent = ARENA_ARRAY(session->arena, struct flow_extent, (int)list->count + 1);
+	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, (int)list->count + 1);
 	for (size_t i = 0; i < list->count; i++)
 		if (!set_extent(session, list->data[i], &extent[i]))
 			return NULL;

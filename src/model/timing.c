@@ -74,6 +74,18 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	return true;
 }
 
+int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
+{
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(op, &trip, &times))
+		return -1;
+	for (int i = 0; i < extents; i++)
+		if (text_same(extent[i].symbol, trip.symbol))
+			return times * run_time_count(&trip, extent[i].value);
+	return times * trip.most;
+}
+
 static int64_t trips_of(const struct op *loop)
 {
 	struct run_time_trip run_time;

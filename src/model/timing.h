@@ -30,7 +30,14 @@ int64_t longest_chain(struct arena *arena, const struct platform *platform, cons
 /* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work, or if the
  * inner trip count is known at run time only. */
 const struct op *timing_only_loop(const struct block *block);
+struct extent_value {         /* the value of a launch scalar that bounds loops */
+	const char *symbol;
+	int64_t value;
+};
+
 /* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count, `times` over; false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
+/* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none. */
+int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
 int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
 #endif

@@ -66,6 +66,8 @@ struct token_network {
 
 /* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */
 struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches);
+/* The same at given run-time extents; those that are not listed are at their most. */
+struct token_network *token_network_at(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches, int extents, const struct extent_value *extent);
 
 #define TOKEN_STRETCHES 512   /* of a pipelined loop, about: enough for predictions */
 

@@ -21,6 +21,8 @@ struct builder {
 	struct token_loop loop[LEVELS];
 	int loops;
 	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
+	int extents;
+	const struct extent_value *extent;        /* [extents] */
 };
 
 static bool is_port(const struct type *type)
@@ -34,10 +36,9 @@ static int64_t constant_of(const struct value *value)
 	return attr ? attr->integer : 0;
 }
 
-static int64_t trips_of(const struct op *loop)
+static int64_t trips_of(const struct builder *b, const struct op *loop)
 {
-	struct run_time_trip run_time;        /* at its most */
-	int64_t times, trips = timing_run_time(loop, &run_time, &times) ? run_time.most * times : constant_of(loop->operand[1]);
+	int64_t known = timing_run_time_at(loop, b->extents, b->extent), trips = known >= 0 ? known : constant_of(loop->operand[1]);
 	return trips < 0 ? 0 : trips;
 }
 
@@ -234,7 +235,7 @@ static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 
 static void open_loop(struct builder *b, const struct op *loop)
 {
-	b->loop[b->loops] = (struct token_loop){.trips = trips_of(loop)};
+	b->loop[b->loops] = (struct token_loop){.trips = trips_of(b, loop)};
 	loop->region[0]->argument[0]->id = b->loops++;
 }
 
@@ -247,7 +248,7 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 		if (b->loops == LEVELS)
 			return NULL;
 		open_loop(b, inner);
-		pipe->iterations *= trips_of(inner);
+		pipe->iterations *= trips_of(b, inner);
 		loop = inner;
 	}
 	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
@@ -333,6 +334,18 @@ static bool build_block(struct builder *b, const struct block *block)
 	return true;
 }
 
+/* Conditions compare with run-time trip counts: the operations that make them hold their numbers in value->id. */
+static void number_counts(struct builder *b, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t count = op->code == OP_FOR ? -1 : timing_run_time_at(op, b->extents, b->extent);
+		if (count >= 0)
+			op->result[0]->id = (int)(count < INT32_MAX ? count : INT32_MAX);
+		if (op->code == OP_FOR)
+			number_counts(b, op->region[0]);
+	}
+}
+
 static bool build_process(struct builder *b)
 {
 	const struct op *function = module_find(b->module, attr_text_or(b->call, "callee", ""));
@@ -341,6 +354,7 @@ static bool build_process(struct builder *b)
 	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
 	b->pipes.count = 0;
 	b->process->ports = b->call->operands;
+	number_counts(b, function->region[0]);
 	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) || !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
 		return false;
 	VEC_PUSH(b->arena, &b->network->processes, b->process);
@@ -359,7 +373,12 @@ static void add_channel(struct builder *b, const struct op *op)
 
 struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches)
 {
-	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network)};
+	return token_network_at(arena, platform, module, stretches, 0, NULL);
+}
+
+struct token_network *token_network_at(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches, int extents, const struct extent_value *extent)
+{
+	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .extents = extents, .extent = extent};
 	const struct op *function = module_main(module);
 	b.network->stretches = stretches;
 	for (const struct op *op = function->region[0]->first; op; op = op->next)

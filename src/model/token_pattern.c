@@ -100,6 +100,10 @@ static bool evaluate(const struct value *value, const struct token_loop *loop, i
 		*result = value->type->kind == TYPE_INDEX ? loop[value->id].counter : 0;
 		return value->type->kind == TYPE_INDEX;
 	}
+	if (attr_get(value->def, "stream.run_time")) {
+		*result = value->id;
+		return true;
+	}
 	if (value->def->code == OP_APPLY)
 		return evaluate_map(value->def, loop, result);
 	if (value->def->code != OP_CONSTANT)
@@ -138,7 +142,8 @@ static void find_loops(const struct value *value, struct part *part, int first)
 		part->low = value->id < part->low ? value->id : part->low;
 		part->high = value->id > part->high ? value->id : part->high;
 	}
-	for (int i = 0; value->def && i < value->def->operands; i++)
+	bool counts = value->def && attr_get(value->def, "stream.run_time");
+	for (int i = 0; value->def && !counts && i < value->def->operands; i++)
 		find_loops(value->def->operand[i], part, first);
 }
 

@@ -14,6 +14,7 @@
 
 #define BUDGET 6000000        /* iterations, or stretches of the token model: about half a second */
 #define BUDGET_LEAST 400000000
+#define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
 #define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
@@ -147,6 +148,53 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	return search(n, limit, budget, 0, depth);
 }
 
+/* --- run-time extents */
+
+struct symbols {
+	struct arena *arena;
+	VEC(struct run_time_trip) list;   /* one per symbol; `most`: the most it is worth to count to */
+};
+
+static void add_symbol(struct op *op, void *context)
+{
+	struct symbols *symbols = context;
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(op, &trip, &times))
+		return;
+	int64_t most = trip.most * trip.tile - trip.plus;
+	for (size_t i = 0; i < symbols->list.count; i++)
+		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
+			symbols->list.data[i].most = most > symbols->list.data[i].most ? most : symbols->list.data[i].most;
+			return;
+		}
+	trip.most = most;
+	VEC_PUSH(symbols->arena, &symbols->list, trip);
+}
+
+/* Does the launch end as well with smaller extents?  The depths are those of the most; at the extents at which loops begin to run, in the middle, and just below
+ * the most, the token model runs the same network again, and what is too short is made deeper.  Deeper never hurts what was shown before. */
+static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
+{
+	struct symbols symbols = {.arena = n->arena};
+	ir_walk(module_body(n->module), add_symbol, &symbols);
+	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, (int)symbols.list.count + 1);
+	const struct token_network *most = n->tokens;
+	bool good = true;
+	for (int step = 0; symbols.list.count && good && step < EXTENT_STEPS; step++) {
+		for (size_t i = 0; i < symbols.list.count; i++) {
+			int64_t whole = symbols.list.data[i].most;
+			const int64_t value[EXTENT_STEPS] = {0, 1, 2, whole / 2, whole - 1};
+			extent[i] = (struct extent_value){symbols.list.data[i].symbol, value[step]};
+		}
+		n->budget = BUDGET;
+		n->tokens = most ? token_network_at(n->arena, n->context->platform, n->module, FIFO_STRETCHES, (int)symbols.list.count, extent) : NULL;
+		good = n->tokens && fifo_repair(n, depth);
+	}
+	n->tokens = most;
+	return good;
+}
+
 static void open_simulator(struct fifo_network *n)
 {
 	int told = n->module->diag->count;
@@ -179,7 +227,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->budget = context->fifo_events ? context->fifo_events : context->fifo == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
 	fifo_prove(n);
-	if (!choose(n, limits(n), depth))
+	if (!choose(n, limits(n), depth) || !ends_at_extents(n, depth))
 		take_safe(n, depth);
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)

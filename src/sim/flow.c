@@ -153,7 +153,7 @@ struct flow_network *flow_open(struct arena *arena, const struct platform *platf
 	return flow_open_at(arena, platform, module, 0, NULL);
 }
 
-struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct flow_extent *extent)
+struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
 {
 	struct flow_network *network = ARENA_NEW(arena, struct flow_network);
 	*network = (struct flow_network){.arena = arena, .platform = platform, .module = module, .main = module_main(module), .extents = extents, .extent = extent};

@@ -98,15 +98,12 @@ struct flow_result {
 
 enum flow_outcome { FLOW_DONE, FLOW_DEADLOCK, FLOW_OVER_BUDGET, FLOW_STOPPED, FLOW_REFUSED };
 
-struct flow_extent {          /* the value of a launch scalar that bounds loops */
-	const char *symbol;
-	int64_t value;
-};
+struct extent_value;          /* model/timing.h */
 
 /* NULL: a diagnostic in module->diag says why.  Uses the scratch fields of the module's values.  Run-time extents are at their most. */
 struct flow_network *flow_open(struct arena *arena, const struct platform *platform, const struct module *module);
 /* The same at given extents; those that are not listed are at their most. */
-struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct flow_extent *extent);
+struct flow_network *flow_open_at(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent);
 int flow_channels(const struct flow_network *network);
 const char *flow_channel_name(const struct flow_network *network, int channel);
 int64_t flow_channel_depth(const struct flow_network *network, int channel);       /* as built */

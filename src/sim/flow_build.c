@@ -12,22 +12,9 @@ bool flow_is_port(const struct type *type)
 	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
 }
 
-/* What a run-time count is in this simulation; -1: the op has none. */
-static int64_t run_time_of(const struct flow_network *network, const struct op *op)
-{
-	struct run_time_trip trip;
-	int64_t times;
-	if (!timing_run_time(op, &trip, &times))
-		return -1;
-	for (int i = 0; i < network->extents; i++)
-		if (text_same(network->extent[i].symbol, trip.symbol))
-			return times * run_time_count(&trip, network->extent[i].value);
-	return times * trip.most;
-}
-
 bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips)
 {
-	*trips = run_time_of(network, loop);
+	*trips = timing_run_time_at(loop, network->extents, network->extent);
 	if (*trips >= 0)
 		return true;
 	const struct value *bound = loop->operand[1];
@@ -181,7 +168,7 @@ static bool build_op(struct builder *b, const struct op *op, int64_t repeats)
 		return flow_pipe_build(b->network, b->process, op, repeats);
 	if (op->code == OP_FOR)
 		return build_loop(b, op, repeats);
-	int64_t count = run_time_of(b->network, op);
+	int64_t count = timing_run_time_at(op, b->network->extents, b->network->extent);
 	if (count >= 0) {                     /* conditions may compare with it */
 		int64_t *slot = ARENA_NEW(b->network->arena, int64_t);
 		*slot = count;

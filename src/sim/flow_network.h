@@ -176,7 +176,7 @@ struct flow_network {
 	const struct module *module;
 	struct op *main;
 	int extents;
-	const struct flow_extent *extent;  /* [extents] launch scalars */
+	const struct extent_value *extent;  /* [extents] launch scalars */
 	VEC(struct flow_process *) processes;
 	VEC(struct flow_channel *) channels;
 	VEC(struct flow_port *) ports;
