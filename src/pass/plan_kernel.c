@@ -45,6 +45,16 @@ static bool gathered(const struct planner *p, int loop)
 	return false;
 }
 
+/* Does the loop run across an operand on chip whose own order ends in a run-time extent?  Words along it would be another order, and a buffer. */
+static bool crosses_run_time(const struct planner *p, int operand, int loop)
+{
+	const struct access *access = &p->kernel->operand[operand];
+	for (int l = 0; l < p->kernel->loops; l++)
+		if (l != loop && access->stride[loop] && access->stride[l] == 1 && p->kernel->loop[l].run_time)
+			return p->reach[operand] == REACH_CHIP;
+	return false;
+}
+
 /* 2: contiguous everywhere; 1: some operand on chip is read with a stride; 0: not possible. */
 static int fitness(const struct planner *p, int loop)
 {
@@ -57,6 +67,8 @@ static int fitness(const struct planner *p, int loop)
 	for (int j = 0; j < p->op->operands; j++) {
 		int64_t stride = kernel->operand[j].stride[loop];
 		int64_t coefficient = 1;
+		if (crosses_run_time(p, j, loop))
+			return 0;
 		if (stride > 1 && (plan_data_dim(p->op->operand[j]->type, stride, kernel->loop[loop].extent, &coefficient) < 0 || coefficient != 1))
 			return 0;             /* a tile is contiguous along its dim */
 		if (stride == 0 || stride == 1 || p->reach[j] == REACH_PACKED)
