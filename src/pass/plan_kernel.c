@@ -218,8 +218,9 @@ static void order_reduction(struct planner *p, int lane)
 	int64_t trips = 1, inner = 1;
 	if (lane_parallel) {
 		trips = (kernel->loop[lane].extent + p->plan.lanes - 1) / p->plan.lanes;
+		int64_t least = (INTERLEAVE + reuse - 1) / reuse;     /* of `inner`; a multiple of more could pad by whole outer trips, which no port can name */
 		if (p->plan.padded)
-			trips = (trips + INTERLEAVE - 1) / INTERLEAVE * INTERLEAVE;
+			trips = (trips + least - 1) / least * least;
 		inner = interleave(trips, reuse);
 		add_part(p, lane, trips / inner, p->plan.lanes * inner);
 	}

@@ -434,6 +434,51 @@ static void test_ports(void **state)
 	assert_true(checked > 500 && wide > 100 && padded > 5);
 }
 
+/* y[t][r] = Σ x[t][c] · w[r][c], as the head of a language model. */
+static struct op *product(struct fixture *f, int64_t tokens, int64_t rows)
+{
+	enum { COLUMNS = 2 };
+	const struct type *real = type_float(f->module, 32);
+	const int64_t shape[][2] = {{tokens, COLUMNS}, {rows, COLUMNS}, {tokens, rows}}, stride[][3] = {{COLUMNS, 0, 1}, {0, COLUMNS, 1}, {rows, 1, 0}};
+	struct block *block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
+	struct value *operand[2];
+	for (int j = 0; j < 2; j++)
+		operand[j] = block_add_argument(f->module, block, type_shaped(f->module, TYPE_TENSOR, 2, shape[j], real));
+	struct op *op = kernel_new(f->module, NOWHERE, "head", 3, 2, operand, type_shaped(f->module, TYPE_TENSOR, 2, shape[2], real));
+	struct kernel *kernel = op->kernel;
+	kernel->loop[0].extent = tokens;
+	kernel->loop[1].extent = rows;
+	kernel->loop[2] = (struct loop){.extent = COLUMNS, .reduction = true};
+	for (int j = 0; j < 3; j++)
+		memcpy(j < 2 ? kernel->operand[j].stride : kernel->result.stride, stride[j], sizeof stride[j]);
+	int x = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 0}), term;
+	int w = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 1});
+	int before = body_add(f->module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
+	int times = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_MULF, .type = real, .argument = {x, w}});
+	kernel->update.result = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_ADDF, .type = real, .argument = {before, times}});
+	kernel->combine = kernel_combine(kernel, &term);
+	return op;
+}
+
+/* A vocabulary that no width divides is padded, however many tokens there are: otherwise the widest product would have one lane. */
+static void test_padded_widths(void **state)
+{
+	(void)state;
+	static const enum reach reach[] = {REACH_CHIP, REACH_PACKED};
+	for (int64_t tokens = 1; tokens <= 33; tokens++)
+		for (int64_t lanes = 16; lanes <= 64; lanes *= 2) {
+			struct fixture *f = begin(1);
+			struct op *op = product(f, tokens, 16 * lanes + 1 + 2 * (7 * tokens % lanes));
+			struct plan plan = plan_kernel(f->module, op, reach, true, lanes);
+			assert_true(plan.padded);
+			assert_int_equal(plan.lanes, lanes);
+			check_cover(op->kernel, &plan);
+			check_ports(f, op, &plan, (uint64_t)tokens);
+			assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
+			end(f);
+		}
+}
+
 /* --- depths --- */
 
 /* A reduction beside the value it is subtracted from: the short way must hold what the long way takes in first. */
@@ -640,7 +685,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
