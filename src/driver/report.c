@@ -46,8 +46,10 @@ static void read_signature(struct report *report)
 		for (int j = 0; inputs && j < inputs->count; j++) {
 			const struct attr *input = inputs->items[j].value, *type = attr_item(input, "type");
 			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);
-			if (same && type && axis->integer < type->type->rank)
-				report->context = type->type->shape[axis->integer];
+			if (!same || !type || axis->integer >= type->type->rank)
+				continue;
+			report->run_time = report->run_time || attr_item(input, "dims");
+			report->context = type->type->shape[axis->integer] + report->run_time;
 		}
 	}
 }

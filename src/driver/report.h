@@ -23,7 +23,8 @@ struct report {
 	struct intermediates unfused, fused;      /* of a layer; kernels 0: unknown */
 	struct on_chip on_chip;
 	bool decodes;             /* it has states: one launch makes one token */
-	int64_t context;          /* rows of its states; 0: none */
+	int64_t context;          /* rows of its states, at a run-time extent with the row that is made; 0: none */
+	bool run_time;            /* only the rows that there are are read; times are those of the whole context */
 	const char *quant;        /* --quant, or none */
 	double host_bytes;        /* weights and states, each once */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */

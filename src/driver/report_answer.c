@@ -194,7 +194,7 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 	else
 		advise_busiest(arena, report, busiest, &answer);
 	advise_narrow(arena, report, busiest, &answer);
-	if (report->decodes)
+	if (report->decodes && !report->run_time)
 		add(&answer, text_format(arena, "the context is fixed at %lld: every token pays for all of it; compile for the context that is needed", (long long)report->context));
 	advise_dies(arena, report, &answer);
 	return answer;

@@ -162,22 +162,15 @@ static int64_t block_cycles(struct walk *walk, const struct block *block, int64_
 	return cycles;
 }
 
-/* Ports on one memory channel share its bandwidth. */
+/* Each port has its channel for itself: a process is not quicker, and ports that share a channel need not be busy together. */
 static double *port_cycles(struct arena *arena, const struct platform *platform, const struct op *function)
 {
 	const struct block *body = function->region[0];
 	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
-	int *sharing = ARENA_ARRAY(arena, int, platform->channels);
 	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
-	for (int pass = 0; pass < 2; pass++)
-		for (int i = 0; i < body->arguments; i++) {
-			const struct attr *attr = function_argument_attr(function, i, "stream.channel");
-			int64_t channel = attr && attr->integer >= 0 && attr->integer < platform->channels ? attr->integer : 0;
-			if (!is_port(body->argument[i]->type))
-				continue;
-			sharing[channel] += !pass;
-			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 * sharing[channel] / rate;
-		}
+	for (int i = 0; i < body->arguments; i++)
+		if (is_port(body->argument[i]->type))
+			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 / rate;
 	return cycles;
 }
 

@@ -77,7 +77,9 @@ def test_region_runs_from_a_shared_library(tmp_path):
         "    print(design.st_region_error().decode().splitlines()[0], design.st_region_fifos())\n"
     )
     result = subprocess.run([sys.executable, "-c", script, library], capture_output=True, text=True, timeout=60)
-    assert result.stdout == "deadlock: 4 of 4 processes wait 4\n" * 3, result.stderr
+    waits = ("p_fork waits for room in s_short (full, depth 2); p_join waits for a word of s_total (empty, depth 2); "
+             "p_reduce waits for a word of s_long (empty, depth 4)")
+    assert result.stdout == f"deadlock: {waits} 4\n" * 3, result.stderr
 
 
 def test_throughput(tmp_path, capsys):

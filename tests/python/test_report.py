@@ -160,7 +160,7 @@ def test_a_deadlock_is_the_answer(tmp_path):
     design = compile_design(shallow, tmp_path / "design", "--from", "place_dies")
     page = rendered(design, tmp_path)
     assert json.loads((design / "report.json").read_text())["deadlock"] is True
-    assert page.drawn() and "it stops" in page.text and "waits from cycle" in page.text and "tokens/s" not in page.text
+    assert page.drawn() and "it stops" in page.text and "waits for room in" in page.text and "tokens/s" not in page.text
 
 
 @in_browser
