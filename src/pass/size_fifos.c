@@ -17,6 +17,7 @@
 #define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
+#define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
 #define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
@@ -55,16 +56,34 @@ static int64_t on_chip(const struct pass_context *context)
 	return context->on_chip_bytes ? context->on_chip_bytes : total.bram18 * BRAM18_BYTES + total.uram * URAM_BYTES;
 }
 
-/* What no depth exceeds: all words; or, of what loaders send ahead, a short FIFO where all words would take too much memory. */
+static int64_t die_share(const struct platform *platform)
+{
+	int64_t most = 0;
+	for (int i = 0; i < platform->dies; i++) {
+		int64_t bram = platform->die[i].bram18 * BRAM18_BYTES, uram = platform->die[i].uram * URAM_BYTES, bytes = bram > uram ? bram : uram;
+		most = bytes > most ? bytes : most;
+	}
+	return most / DIE_SHARE;
+}
+
+/* All words, or as many of a FIFO that may be short as a die has room for. */
+static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
+{
+	int64_t room = fifo->word_bytes ? bytes / fifo->word_bytes : fifo->whole;
+	room = room > fifo->safe ? room : fifo->safe;
+	return room < fifo->whole ? room : fifo->whole;
+}
+
+/* What no depth exceeds: all words that a die has room for; or, of what loaders send ahead, a short FIFO where all words would take too much memory. */
 static int64_t *limits(struct fifo_network *n)
 {
-	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0;
+	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
 		prefetch += n->fifo[i].prefetch ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
 	bool whole = prefetch <= on_chip(n->context) / PREFETCH_SHARE;
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : fifo->whole;
+		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
 	}
 	return limit;
 }

@@ -21,6 +21,7 @@ struct design {
 	struct guard guard;
 	struct diag diag;
 	const struct platform *platform;
+	int64_t on_chip;          /* bytes; 0: what the platform has */
 	struct module *module;    /* before size_fifos */
 	int channels;
 	struct flow_network *flow;
@@ -83,7 +84,7 @@ static void size(struct design *d, enum fifo_strategy strategy)
 {
 	struct sized *sized = &d->sized[strategy];
 	struct module *module = module_clone(d->module, d->arena);
-	struct pass_context context = {.platform = d->platform, .fifo = strategy};
+	struct pass_context context = {.platform = d->platform, .on_chip_bytes = d->on_chip, .fifo = strategy};
 	assert_true(size_fifos(&context, module));
 	assert_true(ir_verify(module));
 	sized->depth = ARENA_ARRAY(d->arena, int64_t, d->channels + 1);
@@ -183,8 +184,52 @@ static void strategies(void **state)
 	assert_true(all.worst <= WORST_MOST);
 }
 
+/* A FIFO that may be short is never more than a quarter of a die's memory; returns how many would be, if they held all words. */
+static int check_share(const struct design *d, uint64_t seed, int64_t share)
+{
+	int number = 0, long_ones = 0;
+	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next) {
+		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
+			continue;
+		const struct type *type = op->result[0]->type;
+		int64_t safe = d->sized[FIFO_STRATEGY_SAFE].depth[number], trim = d->sized[FIFO_STRATEGY_TRIM].depth[number], most = op->code == OP_FIFO ? share / ((type_bits(type->element) + 7) / 8) : 0;
+		number++;
+		if (op->code != OP_FIFO)
+			continue;
+		if (trim > safe && trim > most)
+			fail_msg("seed %d: FIFO %s has %d words, of which %d are safe; its share is %d", (int)seed, attr_text_or(op, "name", "?"), (int)trim, (int)safe, (int)most);
+		long_ones += safe < type->depth && most < type->depth;
+	}
+	return long_ones;
+}
+
+static void share_of_die(void **state)
+{
+	(void)state;
+	int checked = 0;
+	for (uint64_t seed = 1; seed <= (uint64_t)number_of_designs(); seed++) {
+		struct design *d = start(seed);
+		if (d->module) {
+			struct platform small = *d->platform;
+			for (int i = 0; i < small.dies; i++)
+				small.die[i].bram18 = small.die[i].uram = 0;
+			small.die[0].bram18 = 1;
+			d->flow = flow_open(d->arena, d->platform, d->module);
+			d->channels = flow_channels(d->flow);
+			d->platform = &small;
+			d->on_chip = (int64_t)1 << 40;
+			size(d, FIFO_STRATEGY_SAFE);
+			size(d, FIFO_STRATEGY_TRIM);
+			checked += check_share(d, seed, 2304 / 4);
+		}
+		finish(d);
+	}
+	printf("%d FIFOs with more words than their share\n", checked);
+	assert_true(checked > 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(strategies)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(strategies), cmocka_unit_test(share_of_die)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
