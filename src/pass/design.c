@@ -86,7 +86,7 @@ struct value *stream_fifo(struct design *design, const struct value *stream)
 	struct value *writable = (struct value *)(uintptr_t)stream;
 	if (!writable->data) {
 		const struct type *type = stream->type;
-		const char *name = stream->def && stream->def->code == OP_KERNEL ? stream->def->kernel->name : stream->def ? op_info[stream->def->code].name + 7 : "layer";
+		const char *name = stream->def && stream->def->code == OP_KERNEL ? stream->def->kernel->name : !stream->def ? "layer" : stream->def->code == OP_FOR ? "layers" : op_info[stream->def->code].name + 7;
 		int64_t words = itensor_tiles(type->itensor);
 		const struct type *fifo = type_channel(design->module, TYPE_FIFO, stream_word(design->module, type), words < 2 ? 2 : words);
 		struct value *channel = add_channel(design, OP_FIFO, text_format(design->module->arena, "s_%s", name), fifo, flows_in_layer(stream));
