@@ -16,6 +16,7 @@
 #define BUDGET_LEAST 400000000
 #define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
+#define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
 #define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
 #define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
@@ -120,7 +121,13 @@ static bool by_search(struct fifo_network *n, int order, const int64_t *limit, i
 	struct text *program = n->context->lp && !n->context->lp->size ? n->context->lp : NULL;
 	if (order % 2 == 0)
 		fifo_lp(n, FIFO_CURVES, program, depth);
+	int64_t budget = n->budget;
 	if (fifo_trim(n, limit, order, depth))
+		return true;
+	n->budget = PROOF_AGAIN * budget;
+	bool proven = fifo_repair(n, depth);
+	n->budget = 0;
+	if (proven)
 		return true;
 	make_safe(n, depth);
 	return n->tokens != NULL;
