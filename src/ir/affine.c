@@ -73,3 +73,13 @@ bool affine_same(struct affine_map left, struct affine_map right)
 	return left.dims == right.dims && left.results == right.results &&
 	       (!size || !memcmp(left.coefficient, right.coefficient, size));
 }
+
+int64_t common_divisor(int64_t left, int64_t right)
+{
+	while (right) {
+		int64_t rest = left % right;
+		left = right;
+		right = rest;
+	}
+	return left;
+}

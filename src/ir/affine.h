@@ -14,6 +14,7 @@ int64_t affine_apply(struct affine_map map, int result, const int64_t *dim);
 static inline int64_t affine_at(struct affine_map map, int result, int dim) { return map.coefficient[result * (map.dims + 1) + dim]; }
 static inline int64_t affine_constant(struct affine_map map, int result) { return affine_at(map, result, map.dims); }
 void affine_print(struct affine_map map, struct text *out);                       /* as MLIR prints it: (d0, d1) -> (d0 * 4 + d1 + 5) */
+int64_t common_divisor(int64_t left, int64_t right);                               /* the greatest one */
 bool affine_same(struct affine_map left, struct affine_map right);
 
 #endif

@@ -2,16 +2,6 @@
 #include "model/coverage.h"
 #include "model/walk.h"
 
-static int64_t common_divisor(int64_t left, int64_t right)
-{
-	while (right) {
-		int64_t rest = left % right;
-		left = right;
-		right = rest;
-	}
-	return left;
-}
-
 /* The fixed factor of a trip count. */
 static int64_t times(struct walk walk, int loop)
 {

@@ -33,6 +33,8 @@ struct fifo_network {
 	int64_t budget;           /* work of the token model that is left */
 };
 
+/* Does a process write into its argument (1), read from it (0), or neither (-1)?  block: its body, or one inside. */
+int fifo_direction(const struct block *block, const struct value *argument);
 struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *context, struct module *module);
 int64_t fifo_bytes(const struct fifo_network *network, const int64_t *depth);
 /* Fills fifo->safe and fifo->alone. */

@@ -8,8 +8,7 @@ struct graph {
 	int clock;
 };
 
-/* Does the process write into its argument (1), read from it (0), or neither (-1)? */
-static int direction(const struct block *block, const struct value *argument)
+int fifo_direction(const struct block *block, const struct value *argument)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_TAKE && op->operand[1] == argument)
@@ -18,7 +17,7 @@ static int direction(const struct block *block, const struct value *argument)
 			return 1;
 		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
 			return text_same(attr_text_or(op, "side", ""), "write");
-		int below = op->region[0] ? direction(op->region[0], argument) : -1;
+		int below = op->region[0] ? fifo_direction(op->region[0], argument) : -1;
 		if (below >= 0)
 			return below;
 	}
@@ -42,7 +41,7 @@ static void find_ends(struct fifo_network *n, int call)
 		struct value *channel = n->call[call]->operand[a];
 		if (!channel->def)
 			continue;
-		bool writes = direction(process->region[0], process->region[0]->argument[a]) == 1;
+		bool writes = fifo_direction(process->region[0], process->region[0]->argument[a]) == 1;
 		*(writes ? &n->fifo[channel->id].writer : &n->fifo[channel->id].reader) = call;
 	}
 }

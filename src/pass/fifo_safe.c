@@ -34,23 +34,6 @@ struct network {
 	int *seen;                /* [stages], scratch of the search */
 };
 
-/* Does the process write into its argument (1), read from it (0), or neither (-1)? */
-static int direction(const struct block *block, const struct value *argument)
-{
-	for (const struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_TAKE && op->operand[1] == argument)
-			return 0;
-		if (op->code == OP_PUSH && op->operand[2] == argument)
-			return 1;
-		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return text_same(attr_text_or(op, "side", ""), "write");
-		int below = op->region[0] ? direction(op->region[0], argument) : -1;
-		if (below >= 0)
-			return below;
-	}
-	return -1;
-}
-
 static struct op *process_of(const struct network *n, const struct op *call)
 {
 	return module_find(n->module, attr_text_or(call, "callee", ""));
@@ -77,9 +60,9 @@ static int stage_of(const struct block *stages, const struct value *argument)
 			return -1;
 		if (op->code != OP_FOR)
 			continue;
-		if (direction(op->region[0], argument) >= 0 && number >= 0)
+		if (fifo_direction(op->region[0], argument) >= 0 && number >= 0)
 			return -1;
-		number = direction(op->region[0], argument) >= 0 ? loops : number;
+		number = fifo_direction(op->region[0], argument) >= 0 ? loops : number;
 		loops++;
 	}
 	return number;
@@ -87,7 +70,7 @@ static int stage_of(const struct block *stages, const struct value *argument)
 
 static void add_edge(struct network *n, struct value *channel, const struct block *body, const struct value *argument, int stage)
 {
-	*(direction(body, argument) ? &n->edge[channel->id].writer : &n->edge[channel->id].reader) = stage;
+	*(fifo_direction(body, argument) ? &n->edge[channel->id].writer : &n->edge[channel->id].reader) = stage;
 	VEC_PUSH(n->module->arena, &n->stage[stage].edge, channel->id);
 }
 

@@ -70,16 +70,6 @@ static void add_raw(struct order *order, int64_t trip, int64_t stride)
 		order->loop[order->loops++] = (struct order_loop){trip, stride};
 }
 
-static int64_t common_divisor(int64_t left, int64_t right)
-{
-	while (right) {
-		int64_t rest = left % right;
-		left = right;
-		right = rest;
-	}
-	return left;
-}
-
 /* Loops that both sides walk together, strip-mined where one is coarser: both begin with the same loops then.  Returns how many. */
 static int share(struct order *left, struct order *right)
 {

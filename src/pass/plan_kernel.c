@@ -78,7 +78,7 @@ static int fitness(const struct planner *p, int loop)
 	return fit;
 }
 
-static int64_t power_of_two_in(int64_t extent, int64_t most)
+int64_t power_of_two_in(int64_t extent, int64_t most)
 {
 	int64_t lanes = 1;
 	while (2 * lanes <= most && extent % (2 * lanes) == 0)

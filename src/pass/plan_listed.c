@@ -6,14 +6,6 @@
 
 #define WORD_BITS 4096
 
-static int64_t power_of_two_in(int64_t extent, int64_t most)
-{
-	int64_t lanes = 1;
-	while (2 * lanes <= most && extent % (2 * lanes) == 0)
-		lanes *= 2;
-	return lanes;
-}
-
 static bool guarded(const struct op *op, int loop)
 {
 	for (int j = 0; j < op->operands; j++)

@@ -1,5 +1,6 @@
 /* A contraction with a weight: sums of integer products for each group, and what scales and adds them. */
 #include "pass/quantise.h"
+#include "pass/schedule.h"
 
 #define BLOCK_MOST 64         /* outputs whose sums are added side by side: an addition takes up to 7 cycles, at up to 8 sums a cycle */
 #define BLOCK_LEAST 8
@@ -293,14 +294,6 @@ static struct op *make_result(struct lowering *l, const struct type *type, const
 
 /* ---- outputs that do not fall into blocks */
 
-static int64_t block_of(int64_t count, int64_t most)
-{
-	int64_t block = 1;
-	while (2 * block <= most && count % (2 * block) == 0)
-		block *= 2;
-	return block;
-}
-
 /* The parallel loops in the order of the result, with `count` points of the last output loop: how a part's result lies. */
 static const struct type *part_type(struct lowering *l, struct access *lies)
 {
@@ -371,10 +364,10 @@ bool contraction_quantise(struct quantiser *q, struct contraction *c)
 	l.groups = type->shape[type->rank - 2];
 	l.size = type->shape[type->rank - 1];
 	int64_t outputs = extent_of(&l, last_output(&l)), most = tokens_of(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
-	int64_t block = block_of(outputs, most);
+	int64_t block = power_of_two_in(outputs, most);
 	struct op *made[2];
 	if (block < most && block < BLOCK_LEAST && outputs > most) {
-		struct part part[2] = {{0, outputs - rest, most}, {outputs - rest, rest, block_of(rest, most)}};
+		struct part part[2] = {{0, outputs - rest, most}, {outputs - rest, rest, power_of_two_in(rest, most)}};
 		struct access lies[2];
 		for (int p = 0; p < 2; p++) {
 			l.part = part[p];
