@@ -37,7 +37,7 @@ static const struct option table[] = {
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
 	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR, OPTION_FLAG, json),
-	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and 6 million to size FIFOs)", COMPILE | SIMULATE, OPTION_COUNT, events),
+	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", COMPILE | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
 	OPTION("depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),

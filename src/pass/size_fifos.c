@@ -12,7 +12,7 @@
 #include "sim/flow.h"
 #include <string.h>
 
-#define BUDGET 6000000        /* iterations, or stretches of the token model: about half a second */
+#define BUDGET 24000000       /* iterations, or stretches of the token model: less than a second */
 #define BUDGET_LEAST 400000000
 #define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define DESIGNS 16
-#define DESIGNS_LONG 1000
+#define DESIGNS_LONG 300
 #define TOLERANCE 0.005       /* of the cycles without limits */
 #define MEAN_MOST 1.05        /* trimmed bytes by least bytes */
 #define WORST_MOST 1.25
