@@ -45,7 +45,7 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 		}
 	}
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical_to(module, tile, rank, trip, run_time, step, results, rows);
+	return type_canonical(module, tile, rank, trip, run_time, step, results, rows);
 }
 
 enum reach *reach_of(struct arena *arena, const struct op *kernel)

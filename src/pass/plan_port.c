@@ -164,7 +164,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 		shape[r] = r == lane_dim ? port.lanes : 1;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile = port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical_to(module, tile, port.dims, trip, run_time, step, results, rows);
+	return type_canonical(module, tile, port.dims, trip, run_time, step, results, rows);
 }
 
 bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)

@@ -143,11 +143,6 @@ int64_t sequence_words(struct sequence sequence)
 	return words;
 }
 
-const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows)
-{
-	return type_canonical_to(module, tile, dims, trip, NULL, step, results, rows);
-}
-
 /* Does dim `outer` continue `inner` in every data dim? */
 static bool continues(int dims, const int64_t *trip, const int64_t *step, int results, const int64_t *rows, int outer, int inner)
 {
@@ -159,7 +154,7 @@ static bool continues(int dims, const int64_t *trip, const int64_t *step, int re
 	return true;
 }
 
-const struct type *type_canonical_to(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows)
+const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows)
 {
 	int kept = 0, *from = ARENA_ARRAY(module->arena, int, dims + 1);
 	for (int i = 0; i < dims; i++) {
@@ -245,5 +240,5 @@ const struct type *type_regroup(struct module *module, const struct type *stream
 		shape[r] = r == lane_dim ? lanes : 1;
 	const struct type *scalar = type_scalar(stream);
 	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical_to(module, tile, dims + 1, trip, run_time, step, results, rows);
+	return type_canonical(module, tile, dims + 1, trip, run_time, step, results, rows);
 }

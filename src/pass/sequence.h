@@ -24,10 +24,8 @@ int64_t sequence_words(struct sequence sequence);
 /* The type whose words are `lanes` wide for the same elements; `type` must have another width, one dividing the other.  NULL if the type's innermost dim does not allow it. */
 const struct type *type_regroup(struct module *module, const struct type *stream, int64_t lanes);
 /* An itensor in canonical form: dims of one trip are dropped and neighbours that continue each other are merged, so that equal sequences over the same data dims
- * have the same type.  trip, step and rows are overwritten. */
-const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, int64_t *step, int results, int64_t *rows);
-/* The same with run-time trip counts: run_time NULL, or [dims] with NULL for a fixed one.  Their dims stay as they are. */
-const struct type *type_canonical_to(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows);
+ * have the same type.  run_time: NULL, or [dims] with NULL for a fixed trip count; the other dims stay as they are.  trip, step and rows are overwritten. */
+const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows);
 const struct type *stream_word(struct module *module, const struct type *stream);         /* vector<16xf32>, or the scalar */
 int64_t stream_lanes(const struct type *stream);
 #endif

@@ -189,7 +189,7 @@ static const struct type *canonical(struct fixture *f, const struct type *stream
 		trip[i] = order->trip[i];
 		step[i] = order->step[i];
 	}
-	return type_canonical(f->module, stream->element, order->dims, trip, step, results, rows);
+	return type_canonical(f->module, stream->element, order->dims, trip, NULL, step, results, rows);
 }
 
 /* Equal normal forms if and only if equal sequences, where nothing is padding. */
