@@ -79,17 +79,21 @@ static int64_t input_elements(const struct op *function)
 	return total;
 }
 
+static void set_extent(const struct op *function, struct stress *stress, const struct attr *name, int64_t most)
+{
+	int number = name->kind == ATTR_STRING ? function_argument_named(function, name->text) : -1;
+	const struct type *scalar = number < 0 ? NULL : type_scalar(stress->input[number].type);
+	if (scalar && scalar->kind == TYPE_INTEGER)
+		store_integer(scalar, stress->input[number].data, 0, most);
+}
+
 /* Run-time extents at their most: before bind_extents nothing is beyond them. */
 static void fill_extents(const struct op *function, struct stress *stress)
 {
 	for (int i = 0; i < stress->inputs; i++) {
 		const struct attr *dims = function_argument_attr(function, i, "stream.dims");
 		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count && d < stress->input[i].type->rank; d++)
-			for (int j = 0; j < stress->inputs; j++) {
-				const struct attr *name = function_argument_attr(function, j, "stream.name"), *wanted = dims->items[d].value;
-				if (name && wanted->kind == ATTR_STRING && text_same(name->text, wanted->text) && type_scalar(stress->input[j].type)->kind == TYPE_INTEGER)
-					store_integer(type_scalar(stress->input[j].type), stress->input[j].data, 0, stress->input[i].type->shape[d]);
-			}
+			set_extent(function, stress, dims->items[d].value, stress->input[i].type->shape[d]);
 	}
 }
 

@@ -173,3 +173,13 @@ const struct attr *function_result_attr(const struct op *function, int index, co
 {
 	return item_attr(function, "res_attrs", index, name);
 }
+
+int function_argument_named(const struct op *function, const char *name)
+{
+	for (int i = 0; i < function->region[0]->arguments; i++) {
+		const struct attr *own = function_argument_attr(function, i, "stream.name");
+		if (own && text_same(own->text, name))
+			return i;
+	}
+	return -1;
+}

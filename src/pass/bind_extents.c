@@ -21,20 +21,10 @@ struct binder {
 	bool failed;
 };
 
-static int argument_named(const struct op *main, const char *name)
-{
-	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *own = function_argument_attr(main, i, "stream.name");
-		if (own && text_same(own->text, name))
-			return i;
-	}
-	return -1;
-}
-
 /* A symbol is an input of one integer. */
 static bool is_symbol(const struct op *main, const char *name)
 {
-	int number = argument_named(main, name);
+	int number = function_argument_named(main, name);
 	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
 	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, "stream.role");
 	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
@@ -66,7 +56,7 @@ static void mark_argument(struct binder *b, const struct op *main, int number)
 		diag_note(b->module->diag, "accepted is one string per dim: the name of an input of one integer, or \"\"");
 		return;
 	}
-	for (int d = 0, at = type->rank - 1; d < type->rank; d++) {
+	for (int d = 0; d < type->rank; d++) {
 		const struct attr *name = dims->items[d].value;
 		if (name->kind != ATTR_STRING || !*name->text)
 			continue;
@@ -77,7 +67,7 @@ static void mark_argument(struct binder *b, const struct op *main, int number)
 			return;
 		}
 		int64_t stride = 1;
-		for (int inner = at; inner > d; inner--)
+		for (int inner = d + 1; inner < type->rank; inner++)
 			stride *= type->shape[inner];
 		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = name->text});
 	}
@@ -86,11 +76,8 @@ static void mark_argument(struct binder *b, const struct op *main, int number)
 /* The counters for which the operand is active. */
 static struct guard_range active(const struct kernel *kernel, const struct access *access, int loop)
 {
-	struct guard_range range = {.loop = loop, .low = 0, .high = kernel->loop[loop].extent};
-	for (int g = 0; g < access->guards; g++)
-		if (access->guard[g].loop == loop)
-			range = access->guard[g];
-	return range;
+	const struct guard_range *guard = access_guard(access, loop);
+	return guard ? *guard : (struct guard_range){.loop = loop, .high = kernel->loop[loop].extent};
 }
 
 /* Cuts the loops that walk more, or less, than the digit, so that one of them walks it alone. */

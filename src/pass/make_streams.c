@@ -221,13 +221,10 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	const struct type *type = as_made ? flow->stream->type : natural_order(module, flow->tensor);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
 	int count = 1;
-	for (int i = 0; at && i < old->region[0]->arguments; i++) {
-		const struct attr *name = function_argument_attr(old, i, "stream.name");
-		if (!name || !text_same(name->text, at->text))
-			continue;
-		struct flow *position = flow_of(old->region[0]->argument[i]);
+	int row = at ? function_argument_named(old, at->text) : -1;
+	if (row >= 0) {
+		struct flow *position = flow_of(old->region[0]->argument[row]);
 		operand[count++] = want_stream(s, position, natural_order(module, position->tensor), 0);
-		break;
 	}
 	for (int l = 0; at && l < results->count; l++)
 		if (results->integers[l] < 0)
@@ -373,10 +370,7 @@ static void emit_extents(struct streams *s, const struct op *old, const struct b
 			if (!trip || map_get(done, trip->symbol))
 				continue;
 			map_set(done, trip->symbol, s);
-			int number = 0;
-			while (!text_same(function_argument_attr(old, number, "stream.name")->text, trip->symbol))
-				number++;
-			struct flow *flow = flow_of(old->region[0]->argument[number]);
+			struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, trip->symbol)]);
 			struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
 			struct op *extent = op_new(s->module, OP_EXTENT, op->location, 1, &words, 0, NULL);
 			attr_set(s->module, extent, "name", attr_string(s->module, trip->symbol));
