@@ -86,14 +86,10 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 	return times * trip.most;
 }
 
-static int64_t trips_of(const struct op *loop)
+int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)
 {
-	struct run_time_trip run_time;
-	int64_t times;
-	if (timing_run_time(loop, &run_time, &times))
-		return run_time.most * times;
-	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]);
-	return step < 1 || span < 0 ? 0 : (span + step - 1) / step;
+	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]), known = timing_run_time_at(loop, extents, extent);
+	return known >= 0 ? known : step < 1 || span < 0 ? 0 : (span + step - 1) / step;
 }
 
 static int argument_of(const struct walk *walk, const struct value *value)
@@ -143,9 +139,9 @@ static int64_t block_cycles(struct walk *walk, const struct block *block, int64_
 
 static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
 {
-	int64_t trips = trips_of(loop);
+	int64_t trips = timing_trips(loop, 0, NULL);
 	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
-		trips *= trips_of(inner);
+		trips *= timing_trips(inner, 0, NULL);
 	if (trips == 0)
 		return LOOP_CYCLES;
 	if (!attr_get(loop, "stream.pipeline"))

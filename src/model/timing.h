@@ -39,5 +39,7 @@ struct extent_value {         /* the value of a launch scalar that bounds loops 
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
 /* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none. */
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
+/* Trips of a loop: at given extents where they are known at run time only. */
+int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);
 int operation_latency(const struct platform *platform, const struct op *op);           /* cycles from its operands to its result */
 #endif

@@ -30,18 +30,6 @@ static bool is_port(const struct type *type)
 	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
 }
 
-static int64_t constant_of(const struct value *value)
-{
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
-	return attr ? attr->integer : 0;
-}
-
-static int64_t trips_of(const struct builder *b, const struct op *loop)
-{
-	int64_t known = timing_run_time_at(loop, b->extents, b->extent), trips = known >= 0 ? known : constant_of(loop->operand[1]);
-	return trips < 0 ? 0 : trips;
-}
-
 /* --- accesses */
 
 static const struct value *accessed(const struct op *op)
@@ -235,7 +223,7 @@ static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 
 static void open_loop(struct builder *b, const struct op *loop)
 {
-	b->loop[b->loops] = (struct token_loop){.trips = trips_of(b, loop)};
+	b->loop[b->loops] = (struct token_loop){.trips = timing_trips(loop, b->extents, b->extent)};
 	loop->region[0]->argument[0]->id = b->loops++;
 }
 
@@ -248,7 +236,7 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 		if (b->loops == LEVELS)
 			return NULL;
 		open_loop(b, inner);
-		pipe->iterations *= trips_of(b, inner);
+		pipe->iterations *= timing_trips(inner, b->extents, b->extent);
 		loop = inner;
 	}
 	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);

@@ -85,17 +85,17 @@ const struct attr *run_time_attr(struct module *module, const struct run_time_tr
 void lower_extent(struct design *design, const struct op *op)
 {
 	struct control *control = ARENA_NEW(design->module->arena, struct control);
-	control->symbol = attr_text_or(op, "name", "");
 	control->in = stream_fifo(design, op->operand[0]);
 	control->word = stream_word(design->module, op->operand[0]->type);
-	map_set(&design->controls, control->symbol, control);
+	map_set(&design->controls, attr_text_or(op, "name", ""), control);
 }
 
 void lower_controls(struct design *design)
 {
 	for (size_t i = 0; i < design->controls.entries.count; i++) {
-		struct control *control = design->controls.entries.data[i].value;
-		struct process p = process_new(design, text_format(design->module->arena, "control_%s", control->symbol));
+		const struct map_entry *entry = &design->controls.entries.data[i];
+		struct control *control = entry->value;
+		struct process p = process_new(design, text_format(design->module->arena, "control_%s", entry->key));
 		struct value *in = process_argument(&p, control->in, "x"), *counter;
 		int opened = process_nest(&p, 0, NULL, 1, &counter);
 		struct value *word = make_take(&p, NULL, in);

@@ -21,7 +21,6 @@ struct design {               /* the hardware-level main being made */
 };
 
 struct control {              /* a launch scalar that bounds loops */
-	const char *symbol;
 	struct value *in;         /* FIFO that brings it */
 	const struct type *word;
 	VEC(struct value *) fifo; /* one per process that needs it */

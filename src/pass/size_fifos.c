@@ -178,7 +178,7 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 
 struct symbols {
 	struct arena *arena;
-	VEC(struct run_time_trip) list;   /* one per symbol; `most`: the most it is worth to count to */
+	VEC(struct extent_value) list;    /* one per symbol; value: the most it is worth to count to */
 };
 
 static void add_symbol(struct op *op, void *context)
@@ -191,11 +191,10 @@ static void add_symbol(struct op *op, void *context)
 	int64_t most = trip.most * trip.tile - trip.plus;
 	for (size_t i = 0; i < symbols->list.count; i++)
 		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
-			symbols->list.data[i].most = most > symbols->list.data[i].most ? most : symbols->list.data[i].most;
+			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
 			return;
 		}
-	trip.most = most;
-	VEC_PUSH(symbols->arena, &symbols->list, trip);
+	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
 }
 
 /* Does the launch end as well with smaller extents?  The depths are those of the most; at the extents at which loops begin to run, in the middle, and just below
@@ -209,7 +208,7 @@ static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
 	bool good = true;
 	for (int step = 0; symbols.list.count && good && step < EXTENT_STEPS; step++) {
 		for (size_t i = 0; i < symbols.list.count; i++) {
-			int64_t whole = symbols.list.data[i].most;
+			int64_t whole = symbols.list.data[i].value;
 			const int64_t value[EXTENT_STEPS] = {0, 1, 2, whole / 2, whole - 1};
 			extent[i] = (struct extent_value){symbols.list.data[i].symbol, value[step]};
 		}
