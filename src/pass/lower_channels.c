@@ -75,9 +75,7 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 	struct process p = process_new(design, name);
 	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
 	process_layers(&p);
-	int opened = stream->itensor->run_time || words > 1 ? process_words(&p, stream) : 0;
-	if (opened)
-		attr_set(p.module, p.block->parent, "stream.pipeline", NULL);
+	int opened = stream->itensor->run_time || words > 1 ? process_word_loops(&p, stream) : 0;
 	struct value *part = process_loop(&p, parts);
 	process_pipeline(&p, 1);
 	if (widens)

@@ -106,7 +106,7 @@ int process_nest_to(struct process *p, int dims, const int64_t *trip, const stru
 	return opened;
 }
 
-int process_words(struct process *p, const struct type *stream)
+int process_word_loops(struct process *p, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
 	int64_t fixed = itensor_tiles(order);
@@ -123,6 +123,12 @@ int process_words(struct process *p, const struct type *stream)
 		process_loop(p, fixed);
 		opened = 1;
 	}
+	return opened;
+}
+
+int process_words(struct process *p, const struct type *stream)
+{
+	int opened = process_word_loops(p, stream);
 	process_pipeline(p, 1);
 	return opened;
 }

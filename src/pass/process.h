@@ -49,7 +49,8 @@ void process_finish(struct process *process);             /* closes all loops, a
 
 struct value *process_loop(struct process *process, int64_t trips);               /* opens; returns the counter */
 struct value *process_loop_to(struct process *process, int64_t trips, const struct run_time_trip *run_time);   /* run_time NULL: `trips` times; else trips / most times its count */
-int process_words(struct process *process, const struct type *stream);    /* opens one pipelined iteration per word of the stream; returns the loops */
+int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
+int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */
 struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
 void process_pipeline(struct process *process, int interval);                     /* the innermost open loop is pipelined */
 void process_close(struct process *process, int loops);
