@@ -35,6 +35,14 @@ int body_rewrite(struct module *module, struct body *into, const struct body *fr
 	return place[from->result];
 }
 
+bool body_has(const struct body *body, enum op_code code)
+{
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP && body->node[n].code == code)
+			return true;
+	return false;
+}
+
 int body_operand(struct module *module, struct body *body, const struct type *type, int operand)
 {
 	return body_add(module, body, (struct node){.kind = NODE_OPERAND, .type = type, .integer = operand});
@@ -106,6 +114,19 @@ const struct guard_range *access_guard(const struct access *access, int loop)
 		if (access->guard[i].loop == loop)
 			return &access->guard[i];
 	return NULL;
+}
+
+bool access_is_plain(const struct access *access)
+{
+	return !access->guards && access->index_operand < 0;
+}
+
+bool kernel_is_guarded(const struct op *op, int loop)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (access_guard(&op->kernel->operand[j], loop))
+			return true;
+	return false;
 }
 
 /* Guards stay sorted by loop, so that equal accesses look equal. */

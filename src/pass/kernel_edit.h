@@ -20,9 +20,12 @@ int body_integer(struct module *module, struct body *body, const struct type *ty
 int body_op(struct module *module, struct body *body, enum op_code code, const struct type *type, int a, int b, int c);
 /* Σ factor[l] * counter l + constant, on index. */
 int body_affine(struct module *module, struct body *body, int loops, const int64_t *factor, int64_t constant);
+bool body_has(const struct body *body, enum op_code code);                   /* an op of this code */
 int body_inside(struct module *module, struct body *body, const struct access *access);   /* its guards, as comparisons of counters */
 
 const struct guard_range *access_guard(const struct access *access, int loop);        /* NULL: unguarded in that loop */
+bool access_is_plain(const struct access *access);                             /* no guards, no gather */
+bool kernel_is_guarded(const struct op *op, int loop);                        /* some operand is, in that loop */
 void access_add_guard(struct module *module, struct access *access, struct guard_range guard);   /* intersects with what is there */
 bool access_same(const struct access *left, const struct access *right, int loops);
 struct access access_copy(struct module *module, const struct access *access, int loops);

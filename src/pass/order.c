@@ -1,4 +1,5 @@
 #include "pass/order.h"
+#include "pass/kernel_edit.h"
 #include <string.h>
 
 static void push_loop(struct order *order, int64_t trip, int64_t stride)
@@ -25,14 +26,6 @@ static int used_parts(const struct kernel *kernel, const struct plan *plan, cons
 	return 0;
 }
 
-static const struct guard_range *guard_of(const struct access *access, int loop)
-{
-	for (int g = 0; g < access->guards; g++)
-		if (access->guard[g].loop == loop)
-			return &access->guard[g];
-	return NULL;
-}
-
 struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand)
 {
 	const struct access *access = operand < 0 ? &kernel->result : &kernel->operand[operand];
@@ -42,7 +35,7 @@ struct order order_of_port(const struct kernel *kernel, const struct plan *plan,
 	for (int i = 0; i < plan->parts; i++) {
 		const struct plan_part *part = &plan->part[i];
 		int64_t stride = access->stride[part->source];
-		const struct guard_range *guard = guard_of(access, part->source);
+		const struct guard_range *guard = access_guard(access, part->source);
 		if (parallel_only && kernel->loop[part->source].reduction)
 			continue;
 		order.offset += guard ? guard->low * stride : 0;

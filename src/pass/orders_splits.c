@@ -1,5 +1,6 @@
 /* Where loops may be cut so that neighbours over one tensor can walk alike: a loop over addresses s, 2s … e·s of a tensor is cut at b where a loop of another
  * kernel over the same tensor begins or ends, and its cuts count for the other tensors that it runs over. */
+#include "pass/kernel_edit.h"
 #include "pass/orders.h"
 
 #define ROUNDS 4
@@ -26,15 +27,6 @@ static int digits(const struct kernel *kernel, const struct orders_splits *split
 	return count;
 }
 
-static bool is_guarded(const struct orders_kernel *kernel, int loop)
-{
-	for (int j = 0; j < kernel->operands; j++)
-		for (int g = 0; g < kernel->op->kernel->operand[j].guards; g++)
-			if (kernel->op->kernel->operand[j].guard[g].loop == loop)
-				return true;
-	return false;
-}
-
 static int64_t lanes_along(const struct plan *plan, int loop)
 {
 	return plan->lanes > 1 && plan->part[plan->parts - 1].source == loop ? plan->lanes : 1;
@@ -48,7 +40,7 @@ static void add_split(const struct cutter *c, int k, int loop, int64_t at, int m
 	bool fits = at > lanes && at < extent && extent % at == 0 && at % lanes == 0 && splits->count < ORDERS_SPLITS && digits(kernel, c->splits[k]) < most;
 	for (int s = 0; s < splits->count; s++)
 		fits = fits && at != splits->at[s] && (at % splits->at[s] == 0 || splits->at[s] % at == 0);
-	if (!fits || c->first[k].padded || kernel->loop[loop].run_time || is_guarded(&c->graph->kernel[k], loop))
+	if (!fits || c->first[k].padded || kernel->loop[loop].run_time || kernel_is_guarded(c->graph->kernel[k].op, loop))
 		return;
 	int i = splits->count++;
 	for (; i > 0 && splits->at[i - 1] > at; i--)

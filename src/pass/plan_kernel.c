@@ -5,6 +5,7 @@
  * Order without reduction: the result's row-major order, so that producers and consumers agree whenever their layouts do.
  * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
  * operand - interleave - lanes.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+#include "pass/kernel_edit.h"
 #include "pass/schedule.h"
 
 #define INTERLEAVE 8
@@ -21,15 +22,6 @@ struct planner {
 	bool only_stored;
 	struct plan plan;
 };
-
-static bool guarded(const struct planner *p, int loop)
-{
-	for (int j = 0; j < p->op->operands; j++)
-		for (int g = 0; g < p->kernel->operand[j].guards; g++)
-			if (p->kernel->operand[j].guard[g].loop == loop)
-				return true;
-	return false;
-}
 
 /* Is the loop one that selects rows of a gather, or strides over a gathered table? */
 static bool gathered(const struct planner *p, int loop)
@@ -60,7 +52,7 @@ static int fitness(const struct planner *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
 	int fit = 2;
-	if (kernel->loop[loop].extent == 1 || kernel->loop[loop].run_time || guarded(p, loop) || gathered(p, loop))
+	if (kernel->loop[loop].extent == 1 || kernel->loop[loop].run_time || kernel_is_guarded(p->op, loop) || gathered(p, loop))
 		return 0;
 	if (kernel->loop[loop].reduction ? kernel->combine == OP_NONE : kernel->result.stride[loop] != 1)
 		return 0;

@@ -2,18 +2,10 @@
  * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives rows: several sums side by side, of words that lie
  * one after the other.  Otherwise the latter gives the lanes.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
  * just as they come. */
+#include "pass/kernel_edit.h"
 #include "pass/schedule.h"
 
 #define WORD_BITS 4096
-
-static bool guarded(const struct op *op, int loop)
-{
-	for (int j = 0; j < op->operands; j++)
-		for (int g = 0; g < op->kernel->operand[j].guards; g++)
-			if (op->kernel->operand[j].guard[g].loop == loop)
-				return true;
-	return false;
-}
 
 /* Is the loop contiguous wherever it is used? */
 static bool contiguous(const struct op *op, int loop)
@@ -21,7 +13,7 @@ static bool contiguous(const struct op *op, int loop)
 	bool fits = op->kernel->result.stride[loop] <= 1;
 	for (int j = 0; j < op->operands; j++)
 		fits = fits && op->kernel->operand[j].stride[loop] <= 1;
-	return fits && !op->kernel->loop[loop].run_time && !guarded(op, loop);
+	return fits && !op->kernel->loop[loop].run_time && !kernel_is_guarded(op, loop);
 }
 
 static int64_t widest_bits(const struct op *op)
@@ -33,19 +25,13 @@ static int64_t widest_bits(const struct op *op)
 	return bits;
 }
 
-static bool uses_counters(const struct body *body)
-{
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX)
-			return true;
-	return false;
-}
-
 /* Rows: contiguous in the result; whatever also runs along the lanes has its rows one after the other. */
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
-	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time || kernel->result.stride[row] != 1 || guarded(op, row) || uses_counters(&kernel->update) || uses_counters(&kernel->post))
+	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time || kernel->result.stride[row] != 1 || kernel_is_guarded(op, row))
+		return false;
+	if (body_has(&kernel->update, OP_INDEX) || body_has(&kernel->post, OP_INDEX))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;

@@ -18,19 +18,6 @@ static bool is_product_of_operands(const struct kernel *kernel, int *x, int *w)
 	return true;
 }
 
-static bool is_plain(const struct access *access)
-{
-	return !access->guards && access->index_operand < 0;
-}
-
-static bool uses_counters(const struct body *body)
-{
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && (body->node[n].code == OP_INDEX || body->node[n].code == OP_ACTIVE))
-			return true;
-	return false;
-}
-
 /* The reduction in the order in which x lies; loops that continue each other on both sides are one. */
 static bool find_digits(struct arena *arena, const struct kernel *kernel, struct contraction *c)
 {
@@ -83,14 +70,10 @@ static bool find_parallel(struct arena *arena, const struct kernel *kernel, stru
 /* Operands of the post body may be anything that does not depend on where the last loop of outputs is cut. */
 static bool post_fits(const struct op *op, int last)
 {
-	for (int j = 0; j < op->operands; j++) {
+	for (int j = 0; j < op->operands; j++)
 		if (op->kernel->operand[j].index_operand >= 0)
 			return false;
-		for (int g = 0; g < op->kernel->operand[j].guards; g++)
-			if (op->kernel->operand[j].guard[g].loop == last)
-				return false;
-	}
-	return !uses_counters(&op->kernel->post);
+	return !kernel_is_guarded(op, last) && !body_has(&op->kernel->post, OP_INDEX) && !body_has(&op->kernel->post, OP_ACTIVE);
 }
 
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c)
@@ -106,7 +89,7 @@ bool contraction_match(const struct quantiser *q, struct op *op, struct contract
 	}
 	if (!is_weight(q, op->operand[c->w]) || is_weight(q, op->operand[c->x]) || kernel->type != type_float(q->module, 32))
 		return false;
-	if (!is_plain(&kernel->operand[c->x]) || !is_plain(&kernel->operand[c->w]))
+	if (!access_is_plain(&kernel->operand[c->x]) || !access_is_plain(&kernel->operand[c->w]))
 		return false;
 	struct arena *arena = q->module->arena;
 	return find_digits(arena, kernel, c) && find_parallel(arena, kernel, c) && post_fits(op, c->output[c->outputs - 1]);

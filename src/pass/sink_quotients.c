@@ -35,11 +35,6 @@ static bool is_sum_of(const struct value *sum, const struct value *value)
 	return kernel_combine(def->kernel, &term) == OP_ADDF && def->kernel->update.node[term].kind == NODE_OPERAND && !def->kernel->operand[0].guards;
 }
 
-static bool is_plain(const struct access *access)
-{
-	return !access->guards && access->index_operand < 0;
-}
-
 static bool find_quotient(struct op *op, struct quotient *quotient)
 {
 	const struct kernel *kernel = op->kernel;
@@ -50,7 +45,7 @@ static bool find_quotient(struct op *op, struct quotient *quotient)
 	if (above->kind != NODE_OPERAND || below->kind != NODE_OPERAND || above->integer == below->integer)
 		return false;
 	*quotient = (struct quotient){op, (int)above->integer, (int)below->integer};
-	return is_plain(&kernel->operand[0]) && is_plain(&kernel->operand[1]) && access_same(&kernel->operand[quotient->above], &kernel->result, kernel->loops) &&
+	return access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) && access_same(&kernel->operand[quotient->above], &kernel->result, kernel->loops) &&
 	       is_exponential(op->operand[quotient->above]) && is_sum_of(op->operand[quotient->below], op->operand[quotient->above]);
 }
 
@@ -58,7 +53,7 @@ static bool find_quotient(struct op *op, struct quotient *quotient)
 static bool is_factor(const struct kernel *kernel, int operand)
 {
 	int term, times = 0;
-	if (kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->post.count || !is_plain(&kernel->operand[operand]))
+	if (kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->post.count || !access_is_plain(&kernel->operand[operand]))
 		return false;
 	const struct node *product = &kernel->update.node[term];
 	for (int n = 0; n < kernel->update.count; n++)

@@ -44,14 +44,6 @@ static void copy_access(struct arena *arena, const struct kernel *from, const st
 	}
 }
 
-static bool uses_counters(const struct body *body)
-{
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && (body->node[n].code == OP_INDEX || body->node[n].code == OP_ACTIVE))
-			return true;
-	return false;
-}
-
 static void split(struct module *module, struct op *op)
 {
 	struct kernel *kernel = op->kernel;
@@ -100,7 +92,9 @@ static void split_block(struct pass_context *context, struct module *module, str
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			split_block(context, module, op->region[0]);
-		if (op->code != OP_KERNEL || !op->kernel->post.count || uses_counters(&op->kernel->post) || !costly(context->platform, &op->kernel->post))
+		if (op->code != OP_KERNEL || !op->kernel->post.count || !costly(context->platform, &op->kernel->post))
+			continue;
+		if (body_has(&op->kernel->post, OP_INDEX) || body_has(&op->kernel->post, OP_ACTIVE))
 			continue;
 		if (points(op->kernel, true) >= MANY_POINTS && points(op->kernel, false) >= MANY_RESULTS)
 			split(module, op);
