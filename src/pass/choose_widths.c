@@ -87,18 +87,13 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	return dsp;
 }
 
-static int64_t rows_of(const struct plan *plan)
-{
-	return plan->rows > 1 ? plan->rows : 1;
-}
-
 /* A reduction over the lanes ends in one number: its post body stands once. */
 static int64_t kernel_dsp(struct streams *streams, const struct op *op, const struct width *width)
 {
 	const struct platform *platform = streams->context->platform;
 	struct plan plan = planned(streams, op, width->lanes);
 	bool tree = plan.lanes > 1 && op->kernel->loop[plan.part[plan.parts - 1].source].reduction;
-	return plan.lanes * rows_of(&plan) * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
+	return plan.lanes * plan.rows * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
 }
 
 static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
@@ -141,7 +136,7 @@ static void spend_ports(struct streams *streams, struct candidate *candidate, st
 			return;
 		int64_t lanes = 2 * candidate[slowest].port_lanes * width[slowest].ports;
 		struct plan plan = planned(streams, candidate[slowest].op, lanes);
-		if (plan.lanes * rows_of(&plan) != lanes) {
+		if (plan.lanes * plan.rows != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
 		}
@@ -157,8 +152,7 @@ static void keep_pace(struct streams *streams, const struct op *const *kernel, s
 	const struct op *maker = maker_of_sums(kernel[i]);
 	if (!maker)
 		return;
-	struct plan plan = planned(streams, maker, width[maker->result[0]->id].lanes);
-	width[i].lanes = rows_of(&plan);
+	width[i].lanes = planned(streams, maker, width[maker->result[0]->id].lanes).rows;
 }
 
 struct width *choose_widths(struct streams *streams, const struct block *block)

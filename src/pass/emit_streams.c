@@ -161,7 +161,7 @@ bool emit_gather(struct streams *s, const struct op *old)
 	while (pitch % lanes || offset % lanes)
 		lanes /= 2;
 	const struct type *type = lanes == stream_lanes(order) ? order : type_regroup(module, order, lanes);
-	struct plan plan = {.parts = kernel->loops, .lanes = 1, .part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 1)};
+	struct plan plan = {.parts = kernel->loops, .lanes = 1, .rows = 1, .part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 1)};
 	for (int l = 0; l < kernel->loops; l++)
 		plan.part[l] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent, .step = 1};
 	const struct flow *rows = flow_of(old->operand[0]);

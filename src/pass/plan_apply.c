@@ -117,7 +117,7 @@ struct kernel *plan_apply(struct module *module, const struct platform *platform
 	to->post = apply_body(module, plan, &kernel->post);
 	to->scheduled = true;
 	to->lanes = plan->lanes;
-	to->rows = plan->rows > 1 ? plan->rows : 1;
+	to->rows = plan->rows;
 	to->interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(platform, module->arena, kernel)) : 1;
 	return to;
 }

@@ -228,7 +228,7 @@ static struct plan plan_with(struct module *module, const struct op *op, const e
 {
 	struct planner p = {.module = module, .op = op, .kernel = op->kernel, .reach = reach, .most_lanes = most_lanes, .only_stored = only_stored};
 	p.plan.part = ARENA_ARRAY(module->arena, struct plan_part, 2 * op->kernel->loops + 4);
-	p.plan.lanes = 1;
+	p.plan.lanes = p.plan.rows = 1;
 	int lane = choose_lane(&p);
 	if (kernel_has_reduction(op->kernel))
 		order_reduction(&p, lane);
