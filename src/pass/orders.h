@@ -4,6 +4,7 @@
 #include "pass/order.h"
 
 #define ORDERS_PORTS 32                   /* operands of a kernel whose orders are chosen */
+#define ORDERS_DIGITS 7                   /* of a kernel's loops, cut: 5040 permutations */
 #define ORDERS_CUTS 64                    /* counted at most */
 #define ORDERS_WHOLE (INT64_C(1) << 20)   /* the lag of a reader that needs the whole tensor first */
 
@@ -78,6 +79,6 @@ int64_t orders_bytes(const struct orders_value *value, int written, int wanted);
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice);
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);
-/* Fills choice[kernels]; `points` objectives are computed at most.  Deterministic. */
-struct orders_cost orders_search(const struct orders_graph *graph, int64_t points, int *choice);
+/* Fills choice[kernels], all 0 before; `points` objectives are computed at most.  Deterministic. */
+void orders_search(const struct orders_graph *graph, int64_t points, int *choice);
 #endif

@@ -7,8 +7,6 @@
 #include "pass/orders.h"
 #include <string.h>
 
-#define DIGITS_MOST 7         /* 5040 permutations */
-
 struct digits {
 	struct orders_graph *graph;
 	struct orders_kernel *kernel;
@@ -16,8 +14,7 @@ struct digits {
 	int latency, interval;
 	int64_t *words;           /* [operands]: taken from memory under the first plan */
 	int count;
-	struct plan_part digit[ORDER_LOOPS];
-	struct plan_part part[ORDER_LOOPS];       /* of the permutation */
+	struct plan_part digit[ORDER_LOOPS];      /* outermost first; permuted in place */
 	int turned;               /* digits of one loop that stand in another order than counting: at most once */
 	VEC(struct orders_option) options;
 };
@@ -126,15 +123,15 @@ static bool is_allowed(const struct digits *d, const struct plan *plan)
 }
 
 /* Digits of one loop that stand next to each other in their own order are one loop again. */
-static struct plan joined(const struct digits *d, const struct plan_part *order, struct plan_part *part)
+static struct plan joined(const struct digits *d, struct plan_part *part)
 {
 	struct plan plan = {.part = part, .lanes = d->first->lanes, .rows = d->first->rows, .padded = d->first->padded};
 	for (int i = 0; i < d->count; i++) {
 		struct plan_part *last = plan.parts ? &part[plan.parts - 1] : NULL;
-		if (last && last->source == order[i].source && last->step == order[i].trip * order[i].step)
-			*last = (struct plan_part){last->source, last->trip * order[i].trip, order[i].step};
+		if (last && last->source == d->digit[i].source && last->step == d->digit[i].trip * d->digit[i].step)
+			*last = (struct plan_part){last->source, last->trip * d->digit[i].trip, d->digit[i].step};
 		else
-			part[plan.parts++] = order[i];
+			part[plan.parts++] = d->digit[i];
 	}
 	if (plan.lanes > 1)
 		part[plan.parts++] = d->first->part[d->first->parts - 1];
@@ -145,9 +142,9 @@ static struct plan joined(const struct digits *d, const struct plan_part *order,
 static int overtaken(const struct digits *d, int placed, int i)
 {
 	int count = 0;
-	bool may_turn = d->kernel->op->kernel->loop[d->part[i].source].reduction;
+	bool may_turn = d->kernel->op->kernel->loop[d->digit[i].source].reduction;
 	for (int e = placed; e < i; e++)
-		count += d->part[e].source == d->part[i].source ? may_turn ? 1 : 2 : 0;
+		count += d->digit[e].source == d->digit[i].source ? may_turn ? 1 : 2 : 0;
 	return count;
 }
 
@@ -155,22 +152,22 @@ static void permute(struct digits *d, int placed)
 {
 	if (placed == d->count) {
 		struct plan_part part[ORDER_LOOPS];
-		struct plan plan = joined(d, d->part, part);
+		struct plan plan = joined(d, part);
 		if (is_allowed(d, &plan))
 			add_option(d, &plan);
 		return;
 	}
 	for (int i = placed; i < d->count; i++) {         /* rotations keep what is not placed in its own order */
-		struct plan_part next = d->part[i];
+		struct plan_part next = d->digit[i];
 		int turned = overtaken(d, placed, i);
 		if (turned > 1 - d->turned)
 			continue;
 		d->turned += turned;
-		memmove(&d->part[placed + 1], &d->part[placed], sizeof next * (size_t)(i - placed));
-		d->part[placed] = next;
+		memmove(&d->digit[placed + 1], &d->digit[placed], sizeof next * (size_t)(i - placed));
+		d->digit[placed] = next;
 		permute(d, placed + 1);
-		memmove(&d->part[placed], &d->part[placed + 1], sizeof next * (size_t)(i - placed));
-		d->part[i] = next;
+		memmove(&d->digit[placed], &d->digit[placed + 1], sizeof next * (size_t)(i - placed));
+		d->digit[i] = next;
 		d->turned -= turned;
 	}
 }
@@ -217,10 +214,8 @@ void orders_options(struct orders_graph *graph, int number, const struct platfor
 	for (int j = 0; j < d.kernel->operands; j++)
 		d.words[j] = words_taken(kernel, first, j);
 	add_option(&d, first);
-	if (!first->padded && first->rows <= 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= DIGITS_MOST) {
-		memcpy(d.part, d.digit, sizeof d.part);
+	if (!first->padded && first->rows == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= ORDERS_DIGITS)
 		permute(&d, 0);
-	}
 	d.kernel->options = (int)d.options.count;
 	d.kernel->option = d.options.data;
 }

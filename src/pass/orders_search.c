@@ -120,7 +120,7 @@ static int restarts(const struct orders_graph *graph, int64_t points)
 	return most < 2 ? 2 : most > RESTARTS ? RESTARTS : (int)most;
 }
 
-struct orders_cost orders_search(const struct orders_graph *graph, int64_t points, int *choice)
+void orders_search(const struct orders_graph *graph, int64_t points, int *choice)
 {
 	struct search search = {.graph = graph, .random = 88172645463325252u};
 	int *saved = ARENA_ARRAY(graph->arena, int, graph->kernels + 1), starts = restarts(graph, points);
@@ -138,5 +138,4 @@ struct orders_cost orders_search(const struct orders_graph *graph, int64_t point
 		least = search.now;
 		memcpy(choice, search.choice, sizeof *choice * (size_t)graph->kernels);
 	}
-	return orders_cost(graph, choice);
 }

@@ -5,7 +5,6 @@
 
 #define ROUNDS 4
 #define BOUNDS 16
-#define DIGITS_MOST 7
 
 struct bounds {
 	int count;
@@ -54,7 +53,7 @@ static void split_as_first(const struct cutter *c, int k)
 	const struct plan *plan = &c->first[k];
 	for (int i = 0; i < plan->parts; i++)
 		if (plan->part[i].trip > 1)
-			add_split(c, k, plan->part[i].source, plan->part[i].step, DIGITS_MOST);
+			add_split(c, k, plan->part[i].source, plan->part[i].step, ORDERS_DIGITS);
 }
 
 static void add_bound(struct bounds *bounds, int64_t at)
@@ -99,7 +98,7 @@ static void cut_at(const struct cutter *c, int k, const struct access *access, c
 	for (int l = 0; l < kernel->loops; l++)
 		for (int b = 0; b < bounds->count && access->stride[l] > 0; b++)
 			if (bounds->at[b] % access->stride[l] == 0)
-				add_split(c, k, l, bounds->at[b] / access->stride[l], DIGITS_MOST - 1);
+				add_split(c, k, l, bounds->at[b] / access->stride[l], ORDERS_DIGITS - 1);
 }
 
 /* What a layer hands to the next one is the same tensor as what its last kernel makes. */
