@@ -72,13 +72,17 @@ int64_t quantised_scales(const struct quantised *quantised)
 	return quantised_runs(quantised) / quantised->shared;
 }
 
+/* Not a number stays. */
+static float larger(float most, float next)
+{
+	return next > most || next != next ? next : most;
+}
+
 static float largest_of(const float *x, int64_t count)
 {
 	float most = 0;
-	for (int64_t i = 0; i < count; i++) {
-		float size = st_abs(x[i]);
-		most = size > most || size != size ? size : most;
-	}
+	for (int64_t i = 0; i < count; i++)
+		most = larger(most, st_abs(x[i]));
 	return most;
 }
 
@@ -109,8 +113,7 @@ static float run_largest(const struct quantised *quantised, const void *weight, 
 	for (int64_t at = 0; at < quantised->group; at += PART) {
 		int64_t first = run * quantised->group + at, some = part_of(quantised->group - at);
 		segment_pack(&quantised->from, weight, part, first, first, some);
-		float most = largest_of(part, some);
-		largest = most > largest || most != most ? most : largest;
+		largest = larger(largest, largest_of(part, some));
 	}
 	return largest;
 }
@@ -135,10 +138,8 @@ bool quantised_round(const struct quantised *quantised, const void *weight, int8
 {
 	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
 		float largest = 0;
-		for (int64_t member = 0; member < quantised->shared; member++) {
-			float most = run_largest(quantised, weight, run_of(quantised, s, member));
-			largest = most > largest || most != most ? most : largest;
-		}
+		for (int64_t member = 0; member < quantised->shared; member++)
+			largest = larger(largest, run_largest(quantised, weight, run_of(quantised, s, member)));
 		if (!(largest <= F32_MOST))
 			return false;
 		uint16_t scale = scale_bits(largest, quantised->bits);
