@@ -45,7 +45,7 @@ bool is_weight(const struct quantiser *q, const struct value *value);
 /* false: not a contraction with a weight. */
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
-bool contraction_quantise(struct quantiser *q, struct contraction *c);
+bool contraction_quantise(struct quantiser *q, const struct contraction *c);
 void quantise_half(struct quantiser *q);
 bool gather_quantise(struct quantiser *q, struct op *op);
 /* Does the reduction fall into runs of c->group along its digits?  Then the outer digits count groups and the inner ones walk a group. */
@@ -57,8 +57,10 @@ struct grouping {
 bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to);
 /* The quantised activations of a contraction, [token extents …, groups, size of a group], and their scales, without the last dim.  .q NULL: it has a form that is not
  * quantised.  A reduction that does not fall into groups is copied to one that does, filled up with zeros. */
-struct activation activation_of(struct quantiser *q, struct contraction *c);
+struct activation activation_of(struct quantiser *q, const struct contraction *c);
 
+/* Made from a weight of main: all of it in its own order, no runs. */
+struct quantised from_weight(const struct quantiser *q, const struct value *weight);
 struct value *add_weight(struct quantiser *q, const struct quantised *from, const char *suffix, const struct type *type);
 /* A kernel before `at`. */
 struct op *quantise_kernel(struct quantiser *q, struct op *at, const char *name, const char *suffix, int loops, int operands, struct value *const *operand, const struct type *result);

@@ -70,6 +70,16 @@ static const struct type *token_type(struct quantiser *q, const struct contracti
 	return type_shaped(q->module, TYPE_TENSOR, rank, shape, scalar);
 }
 
+/* Row-major strides over the first loops. */
+static void lie_row_major(const struct kernel *kernel, int loops, int64_t *stride)
+{
+	int64_t pitch = 1;
+	for (int l = loops - 1; l >= 0; l--) {
+		stride[l] = pitch;
+		pitch *= kernel->loop[l].extent;
+	}
+}
+
 /* Loops of tokens and digits; operand 0 walks the value, the result lies row-major. */
 static struct op *walking_kernel(struct quantiser *q, const struct contraction *c, const struct walk *walk, const char *suffix, int digits, const struct digit *digit,
                                  int operands, struct value *const *operand, const struct type *result)
@@ -86,24 +96,26 @@ static struct op *walking_kernel(struct quantiser *q, const struct contraction *
 		kernel->operand[0].stride[c->tokens + i] = digit[i].x;
 	}
 	kernel->operand[0].offset = walk->offset;
-	int64_t pitch = 1;
-	for (int l = loops - 1; l >= 0; l--) {
-		kernel->result.stride[l] = pitch;
-		pitch *= kernel->loop[l].extent;
-	}
+	lie_row_major(kernel, loops, kernel->result.stride);
 	return op;
 }
 
-/* A copy in which the reduction is one run, filled up with zeros to whole groups.  The weight must walk it as one run too. */
-static bool straighten(struct quantiser *q, struct contraction *c, struct walk *walk)
+/* Does the weight walk the reduction as one run? */
+static bool is_run(const struct contraction *c)
 {
-	struct arena *arena = q->module->arena;
-	int64_t elements = c->digit[c->digits - 1].extent;
-	for (int i = c->digits - 1; i > 0; i--) {
+	for (int i = 1; i < c->digits; i++)
 		if (c->digit[i - 1].w != c->digit[i].w * c->digit[i].extent)
 			return false;
-		elements *= c->digit[i - 1].extent;
-	}
+	return true;
+}
+
+/* A copy in which the reduction is one run for the activations as well, filled up with zeros to whole groups: returns that run. */
+static struct digit straighten(struct quantiser *q, const struct contraction *c, struct walk *walk)
+{
+	struct arena *arena = q->module->arena;
+	int64_t elements = 1;
+	for (int i = 0; i < c->digits; i++)
+		elements *= c->digit[i].extent;
 	struct digit all = {elements, 1, c->digit[c->digits - 1].w};
 	const struct type *scalar = type_float(q->module, 32);
 	if (c->digits > 1) {
@@ -122,9 +134,7 @@ static bool straighten(struct quantiser *q, struct contraction *c, struct walk *
 		*walk = (struct walk){fill->result[0], 0, arena_copy(arena, fill->kernel->result.stride, sizeof(int64_t) * (size_t)(c->tokens + 1))};
 		all = (struct digit){padded, 1, all.w};
 	}
-	c->digits = 1;
-	c->digit[0] = all;
-	return true;
+	return all;
 }
 
 /* max |x| over the inner loops; then over 127, and 1 for zeros. */
@@ -181,12 +191,11 @@ static struct value *make_scale(struct quantiser *q, const struct contraction *c
 	const struct type *type = token_type(q, c, type_float(q->module, 32), outer ? grouping->groups : 0, 0);
 	struct op *op = walking_kernel(q, c, walk, "scale", digits, grouping->digit, 1, &walk->value, type);
 	struct kernel *kernel = op->kernel;
-	int64_t pitch = 1;
-	for (int l = c->tokens + digits - 1; l >= 0; l--) {
-		kernel->loop[l].reduction = l >= c->tokens + outer;
-		kernel->result.stride[l] = kernel->loop[l].reduction ? 0 : pitch;
-		pitch *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
+	for (int l = c->tokens + outer; l < kernel->loops; l++) {
+		kernel->loop[l].reduction = true;
+		kernel->result.stride[l] = 0;
 	}
+	lie_row_major(kernel, c->tokens + outer, kernel->result.stride);
 	kernel->ordered = true;
 	scale_bodies(q->module, kernel);
 	return op->result[0];
@@ -197,39 +206,33 @@ static struct value *make_integers(struct quantiser *q, const struct contraction
 	struct value *operand[2] = {walk->value, scale};
 	const struct type *type = token_type(q, c, type_integer(q->module, 8), grouping->groups, grouping->size);
 	struct op *op = walking_kernel(q, c, walk, "q", grouping->outer + grouping->inner, grouping->digit, 2, operand, type);
-	int64_t pitch = 1;
-	for (int l = c->tokens + outer - 1; l >= 0; l--) {
-		op->kernel->operand[1].stride[l] = pitch;
-		pitch *= op->kernel->loop[l].extent;
-	}
+	lie_row_major(op->kernel, c->tokens + outer, op->kernel->operand[1].stride);
 	round_body(q->module, op->kernel);
 	return op->result[0];
 }
 
-struct activation activation_of(struct quantiser *q, struct contraction *c)
+struct activation activation_of(struct quantiser *q, const struct contraction *c)
 {
 	struct walk walk = walk_of(q, c);
 	struct activation made = {.x = walk.value, .key = key_of(q, c, &walk)};
 	struct grouping grouping;
-	struct digit *kept = arena_copy(q->module->arena, c->digit, sizeof *c->digit * (size_t)c->digits);
-	int digits = c->digits;
 	const struct activation *known = find(q, made.x, made.key);
 	bool whole = group_digits(q->module->arena, c, &grouping);
-	if (!whole && known) {                    /* the copy is there: only its weight's side is wanted */
-		for (int i = digits - 1; i > 0; i--)
-			if (kept[i - 1].w != kept[i].w * kept[i].extent)
-				return (struct activation){0};
-		return *known;
-	}
+	if (!whole && !is_run(c))
+		return (struct activation){0};
 	if (known)
 		return *known;
-	if (!whole && (!straighten(q, c, &walk) || !group_digits(q->module->arena, c, &grouping)))
-		return (struct activation){0};
+	if (!whole) {
+		struct contraction straight = *c;
+		struct digit run = straighten(q, c, &walk);
+		straight.digit = &run;
+		straight.digits = 1;
+		whole = group_digits(q->module->arena, &straight, &grouping);
+		INVARIANT(q->module->guard, whole, "a run of %lld numbers that is not whole groups of %lld", (long long)run.extent, (long long)c->group);
+	}
 	int outer = q->scheme->per_token ? 0 : grouping.outer;
 	made.scale = make_scale(q, c, &walk, &grouping, outer);
 	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
 	VEC_PUSH(q->module->arena, &q->activations, made);
-	c->digit = kept;
-	c->digits = digits;
 	return made;
 }

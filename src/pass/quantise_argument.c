@@ -11,6 +11,15 @@ static const char *free_name(struct quantiser *q, const char *name)
 	return candidate;
 }
 
+struct quantised from_weight(const struct quantiser *q, const struct value *weight)
+{
+	int64_t *trip = ARENA_ARRAY(q->module->arena, int64_t, 1), *stride = ARENA_ARRAY(q->module->arena, int64_t, 1);
+	*trip = type_elements(weight->type);
+	*stride = 1;
+	return (struct quantised){.source = function_argument_attr(q->main, weight->index, "stream.name")->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
+				  .from = {.dims = 1, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4}};
+}
+
 struct value *add_weight(struct quantiser *q, const struct quantised *from, const char *suffix, const struct type *type)
 {
 	struct module *module = q->module;

@@ -14,7 +14,7 @@ struct part {
 
 struct lowering {
 	struct quantiser *q;
-	struct contraction *c;
+	const struct contraction *c;
 	struct activation x;
 	int64_t groups, size;
 	struct part part;
@@ -53,7 +53,7 @@ static int64_t *pitches(struct arena *arena, int count, const int64_t *extent)
 /* ---- weights */
 
 /* The numbers of the weight in the order in which they are used: outputs, blocks, groups, the outputs of a block, the numbers of a group. */
-static bool source_order(struct lowering *l, struct segment *from)
+static void source_order(struct lowering *l, struct segment *from)
 {
 	struct arena *arena = l->q->module->arena;
 	const struct contraction *c = l->c;
@@ -92,7 +92,6 @@ static bool source_order(struct lowering *l, struct segment *from)
 		from->condition = row;
 		from->conditions = 1;
 	}
-	return true;
 }
 
 /* The dim of the weight that the reduction runs along. */
@@ -112,8 +111,12 @@ static void add_weights(struct lowering *l)
 {
 	struct module *module = l->q->module;
 	const struct value *weight = l->c->op->operand[l->c->w];
-	struct quantised from = {.source = function_argument_attr(l->q->main, weight->index, "stream.name")->text, .type = weight->type, .bits = l->c->bits,
-				 .axis = axis_of(l->c), .group = l->size, .shared = l->c->row_scale ? l->groups : 1, .block = l->c->row_scale ? l->part.block : 1};
+	struct quantised from = from_weight(l->q, weight);
+	from.bits = l->c->bits;
+	from.axis = axis_of(l->c);
+	from.group = l->size;
+	from.shared = l->c->row_scale ? l->groups : 1;
+	from.block = l->c->row_scale ? l->part.block : 1;
 	source_order(l, &from.from);
 	int64_t elements = segment_elements(&from.from), scales = quantised_scales(&from);
 	l->weight = add_weight(l->q, &from, "q", type_shaped(module, TYPE_TENSOR, 1, &elements, type_integer(module, l->c->bits)));
@@ -355,7 +358,7 @@ static struct op *make_part(struct lowering *l, const struct type *type, const s
 	return make_result(l, type, result);
 }
 
-bool contraction_quantise(struct quantiser *q, struct contraction *c)
+bool contraction_quantise(struct quantiser *q, const struct contraction *c)
 {
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)

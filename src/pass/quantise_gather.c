@@ -16,13 +16,12 @@ static bool is_table(const struct quantiser *q, const struct op *op, int j, int6
 static struct value *table_argument(struct quantiser *q, const struct value *table, int64_t numbers, bool scales)
 {
 	struct module *module = q->module;
-	struct arena *arena = module->arena;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, 1), *stride = ARENA_ARRAY(arena, int64_t, 1), rows = table->type->shape[0];
-	*trip = type_elements(table->type);
-	*stride = 1;
-	struct quantised from = {.source = function_argument_attr(q->main, table->index, "stream.name")->text, .type = table->type, .scales = scales,
-				 .bits = q->scheme->embedding, .axis = 1, .group = numbers, .shared = 1, .block = 1};
-	from.from = (struct segment){.dims = 1, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4};
+	int64_t rows = table->type->shape[0];
+	struct quantised from = from_weight(q, table);
+	from.scales = scales;
+	from.bits = q->scheme->embedding;
+	from.axis = 1;
+	from.group = numbers;
 	const struct type *type = scales ? type_shaped(module, TYPE_TENSOR, 1, &rows, type_float(module, 16))
 					 : type_shaped(module, TYPE_TENSOR, 2, table->type->shape, type_integer(module, q->scheme->embedding));
 	return add_weight(q, &from, scales ? "scale" : "q", type);

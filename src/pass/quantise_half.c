@@ -50,11 +50,9 @@ void quantise_half(struct quantiser *q)
 		const struct value *weight = block->argument[i];
 		if (!is_weight(q, weight) || weight->type->rank < 2 || !only_kernels_read(q, weight))
 			continue;
-		int64_t *trip = ARENA_ARRAY(module->arena, int64_t, 1), *stride = ARENA_ARRAY(module->arena, int64_t, 1);
-		*trip = type_elements(weight->type);
-		*stride = 1;
-		struct quantised from = {.source = function_argument_attr(q->main, i, "stream.name")->text, .type = weight->type, .cast = true, .bits = 16, .axis = -1,
-					 .group = 1, .shared = 1, .block = 1, .from = {.dims = 1, .trip = trip, .stride = stride}};
+		struct quantised from = from_weight(q, weight);
+		from.cast = true;
+		from.bits = 16;
 		widen_readers(q, weight, add_weight(q, &from, "bf16", type_shaped(module, TYPE_TENSOR, weight->type->rank, weight->type->shape, type_bfloat(module))));
 		q->made++;
 	}
