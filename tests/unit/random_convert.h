@@ -1,6 +1,7 @@
 /* Random converters as a stream-level module: tensors are loaded in one order, converted to another, and stored word by word as they come. */
 #ifndef RANDOM_CONVERT_H
 #define RANDOM_CONVERT_H
+#include "base/data.h"
 #include "model/box.h"
 #include "model/window.h"
 #include "pass/sequence.h"
@@ -236,6 +237,15 @@ static inline void buffer_module(struct module *m, int readers, const struct con
 	for (int r = 0; r < readers; r++)
 		convert_store(&t, r, text_format(m->arena, "%%b#%d", r), pair[r].to);
 	convert_end(&t);
+}
+
+/* Chunks, concat, join, reassociate and a buffer. */
+static inline bool routes_module(struct text *out)
+{
+	size_t size = 0;
+	const char *reason, *text = file_read(out->arena, STC_SOURCE_DIR "/tests/golden/dumps/from_routes.mlir", &size, &reason);
+	text_add_bytes(out, text, size);
+	return text;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "model/platform.h"
 #include "sim/eval.h"
 #include "random_convert.h"
+#include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,30 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-struct fixture {
-	struct arena *arena;
-	struct guard guard;
-	struct diag diag;
-	struct module *module;
-	struct graph random;      /* only its numbers */
-};
-
-static struct fixture *begin(uint64_t seed)
-{
-	struct fixture *f = calloc(1, sizeof *f);
-	f->arena = arena_new(&f->guard);
-	f->diag.arena = f->arena;
-	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_STREAM);
-	f->random.state = seed * 0x9E3779B97F4A7C15u + 1;
-	return f;
-}
-
-static void end(struct fixture *f)
-{
-	arena_free(f->arena);
-	free(f);
-}
 
 static const char *messages(struct fixture *f)
 {
@@ -70,6 +47,19 @@ static struct tensor counted(struct fixture *f, const struct type *type)
 	for (int64_t i = 0; i < type_elements(type); i++)
 		data[i] = (float)i;
 	return tensor;
+}
+
+/* A converter of its own for the pair, lowered; the words that come out before and after that. */
+static struct module *run_pair(struct fixture *f, uint64_t seed, const struct convert_pair *pair, struct tensor *before, struct tensor *after)
+{
+	struct text text = text_new(f->arena);
+	convert_module(f->module, 1, pair, &text);
+	struct module *module = read_module(f, &text);
+	struct tensor input = counted(f, pair->tensor);
+	assert_true(eval_module(module, f->arena, 1, &input, before));
+	if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, after))
+		fail_msg("seed %d: %s", (int)seed, messages(f));
+	return module;
 }
 
 /* The definition: tiles at map(i * step), a tile row-major. */
@@ -111,15 +101,10 @@ static void test_random_pairs(void **state)
 	for (uint64_t seed = 1; seed <= count; seed++) {
 		struct fixture *f = begin(seed);
 		struct convert_pair pair = convert_random(&f->random, f->module);
-		struct text text = text_new(f->arena);
 		if (pair.box.why)
 			fail_msg("seed %d: %s: %s to %s", (int)seed, pair.box.why, pair.from->text, pair.to->text);
-		convert_module(f->module, 1, &pair, &text);
-		struct module *module = read_module(f, &text);
-		struct tensor input = counted(f, pair.tensor), before, after;
-		assert_true(eval_module(module, f->arena, 1, &input, &before));
-		if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, &after))
-			fail_msg("seed %d: %s", (int)seed, messages(f));
+		struct tensor before, after;
+		struct module *module = run_pair(f, seed, &pair, &before, &after);
 		assert_int_equal(block_words(module), pair.box.elements);
 		expect_words(f, pair.tensor, pair.to, before.data, seed);
 		assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
@@ -153,13 +138,8 @@ static void test_windows(void **state)
 		int64_t most = ((k - 1) * pair.tensor->shape[1] + k) * pair.tensor->shape[2];
 		assert_true(pair.box.elements <= most);
 		exact += pair.box.elements == most;
-		struct text text = text_new(f->arena);
-		convert_module(f->module, 1, &pair, &text);
-		struct module *module = read_module(f, &text);
-		struct tensor input = counted(f, pair.tensor), before, after;
-		assert_true(eval_module(module, f->arena, 1, &input, &before));
-		if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, &after))
-			fail_msg("seed %d: %s", (int)seed, messages(f));
+		struct tensor before, after;
+		run_pair(f, seed, &pair, &before, &after);
 		expect_words(f, pair.tensor, pair.to, before.data, seed);
 		if (memcmp(before.data, after.data, tensor_bytes(after.type)))
 			fail_msg("seed %d: %s to %s", (int)seed, pair.from->text, pair.to->text);
@@ -183,7 +163,6 @@ static void test_rectangle(void **state)
 	assert_int_equal(box.elements, 32);
 	end(f);
 }
-
 
 /* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops that all of them share. */
 static void test_random_buffers(void **state)
@@ -233,12 +212,7 @@ static void test_routes(void **state)
 	(void)state;
 	struct fixture *f = begin(1);
 	struct text source = text_new(f->arena);
-	char line[4096];
-	FILE *file = fopen(STC_SOURCE_DIR "/tests/golden/dumps/from_routes.mlir", "r");
-	assert_non_null(file);
-	while (fgets(line, sizeof line, file))
-		text_add(&source, "%s", line);
-	fclose(file);
+	assert_true(routes_module(&source));
 	struct module *module = read_module(f, &source);
 	struct tensor input = counted(f, type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){4, 8}, type_float(f->module, 32))), result[2];
 	assert_true(eval_module(module, f->arena, 1, &input, &result[0]));

@@ -286,12 +286,7 @@ static void test_routes(void **state)
 	(void)state;
 	struct arena *arena = arena_new(NULL);
 	struct text source = text_new(arena);
-	char line[4096];
-	FILE *file = fopen(STC_SOURCE_DIR "/tests/golden/dumps/from_routes.mlir", "r");
-	assert_non_null(file);
-	while (fgets(line, sizeof line, file))
-		text_add(&source, "%s", line);
-	fclose(file);
+	assert_true(routes_module(&source));
 	check(source.data);
 	arena_free(arena);
 }

@@ -43,7 +43,7 @@ static int run_file(struct arena *arena, const char *folder, const struct text *
 		fail_msg("the C++ of seeds %llu to %llu is not accepted", (unsigned long long)trial[0]->seed, (unsigned long long)trial[count - 1]->seed);
 	for (int i = 0; i < count; i++) {
 		struct trial *t = trial[i];
-		struct emitted emitted = {t->arena, t->module, eval_inputs(t->module), t->results, inputs_now(t, t->input), t->before};
+		struct emitted emitted = {t->arena, t->module, t->inputs, t->results, t->input, t->before};
 		const char *wrong = emitted_run(&emitted, library, text_format(t->arena, "graph%llu", (unsigned long long)t->seed));
 		if (wrong) {
 			broken(t, "the emitted C++: %s", wrong);

@@ -1,7 +1,6 @@
 /* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles of FIFOs without limits; nothing below least does. */
-#include "design_case.h"
+#include "random_design.h"
 #include "model/token.h"
-#include "random_model.h"
 #include "sim/flow.h"
 #include <math.h>
 
@@ -17,12 +16,9 @@ struct sized {
 };
 
 struct design {
-	struct arena *arena;
-	struct guard guard;
-	struct diag diag;
+	struct design_case c;     /* the module before size_fifos; NULL: refused */
 	const struct platform *platform;
 	int64_t on_chip, events;  /* bytes, budget; 0: what the platform has, the usual one */
-	struct module *module;    /* before size_fifos */
 	int channels;
 	struct flow_network *flow;
 	struct token_network *tokens;
@@ -46,24 +42,18 @@ static int number_of_designs(void)
 static struct design *start(uint64_t seed)
 {
 	struct design *d = calloc(1, sizeof *d);
-	d->arena = arena_new(&d->guard);
-	d->diag.arena = d->arena;
-	if (setjmp(d->guard.leave))
-		fail_msg("seed %d: %s", (int)seed, d->guard.message);
-	struct text text = text_new(d->arena);
-	(seed % 2 ? random_graph : random_model)(seed, 2 + (int)(seed % 9), &text);
-	d->platform = platform_load(d->arena, &d->diag, "u55c");
-	d->module = import_mlir(d->arena, &d->guard, &d->diag, "random.mlir", text.data, text.size);
-	struct pass_context context = {.platform = d->platform};
-	for (int i = 0; d->module && i < pass_find("size_fifos"); i++)
-		if (!passes[i].run(&context, d->module))
-			d->module = NULL;
+	d->platform = random_design(&d->c, seed, pass_find("size_fifos"));
+	if (!d->c.module)
+		return d;
+	d->flow = flow_open(d->c.arena, d->platform, d->c.module);
+	d->channels = flow_channels(d->flow);
+	d->tokens = token_network_new(d->c.arena, d->platform, d->c.module, TOKEN_STRETCHES);
 	return d;
 }
 
 static void finish(struct design *d)
 {
-	arena_free(d->arena);
+	arena_free(d->c.arena);
 	free(d);
 }
 
@@ -76,18 +66,18 @@ static int64_t simulate(struct design *d, const int64_t *depth)
 /* As on the CPU: pipelines hold nothing. */
 static bool ends_in_order(struct design *d, const int64_t *depth)
 {
-	return token_run(d->arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .in_order = true}).ended;
+	return token_run(d->c.arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .in_order = true}).ended;
 }
 
 /* The depths that were asked for, not the memory's. */
 static void size(struct design *d, enum fifo_strategy strategy)
 {
 	struct sized *sized = &d->sized[strategy];
-	struct module *module = module_clone(d->module, d->arena);
+	struct module *module = module_clone(d->c.module, d->c.arena);
 	struct pass_context context = {.platform = d->platform, .on_chip_bytes = d->on_chip, .fifo_events = d->events, .fifo = strategy};
 	assert_true(size_fifos(&context, module));
 	assert_true(ir_verify(module));
-	sized->depth = ARENA_ARRAY(d->arena, int64_t, d->channels + 1);
+	sized->depth = ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1);
 	int number = 0;
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
@@ -105,10 +95,10 @@ static void check_least(struct design *d, uint64_t seed, int64_t allowed)
 {
 	const struct sized *least = &d->sized[FIFO_STRATEGY_LEAST];
 	int number = 0;
-	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next) {
+	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
-		int64_t *depth = arena_copy(d->arena, least->depth, sizeof *depth * (size_t)d->channels);
+		int64_t *depth = arena_copy(d->c.arena, least->depth, sizeof *depth * (size_t)d->channels);
 		bool sized = op->code == OP_FIFO && !text_same(attr_text_or(op, "stream.ring", NULL), "back") && depth[number] > 2;
 		depth[number++]--;
 		int64_t cycles = sized ? simulate(d, depth) : -1;
@@ -119,9 +109,9 @@ static void check_least(struct design *d, uint64_t seed, int64_t allowed)
 
 static int64_t whole_cycles(struct design *d)
 {
-	int64_t *depth = ARENA_ARRAY(d->arena, int64_t, d->channels + 1);
+	int64_t *depth = ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1);
 	int number = 0;
-	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next)
+	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			depth[number++] = op->result[0]->type->depth;
 	return simulate(d, depth);
@@ -130,15 +120,12 @@ static int64_t whole_cycles(struct design *d)
 static void study(struct study *all, uint64_t seed)
 {
 	struct design *d = start(seed);
-	if (!d->module) {
+	if (!d->c.module) {
 		all->refused++;
 		finish(d);
 		return;
 	}
-	d->flow = flow_open(d->arena, d->platform, d->module);
-	d->channels = flow_channels(d->flow);
-	d->tokens = token_network_new(d->arena, d->platform, d->module, TOKEN_STRETCHES);
-	d->unbounded = simulate(d, ARENA_ARRAY(d->arena, int64_t, d->channels + 1));
+	d->unbounded = simulate(d, ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1));
 	for (int s = 0; s < FIFO_STRATEGIES; s++) {
 		size(d, (enum fifo_strategy)s);
 		if (d->sized[s].cycles < 0 || !ends_in_order(d, d->sized[s].depth))
@@ -188,7 +175,7 @@ static void strategies(void **state)
 static int check_share(const struct design *d, uint64_t seed, int64_t share)
 {
 	int number = 0, long_ones = 0;
-	for (const struct op *op = module_main(d->module)->region[0]->first; op; op = op->next) {
+	for (const struct op *op = module_main(d->c.module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
 		const struct type *type = op->result[0]->type;
@@ -209,13 +196,11 @@ static void share_of_die(void **state)
 	int checked = 0;
 	for (uint64_t seed = 1; seed <= (uint64_t)number_of_designs(); seed++) {
 		struct design *d = start(seed);
-		if (d->module) {
+		if (d->c.module) {
 			struct platform small = *d->platform;
 			for (int i = 0; i < small.dies; i++)
 				small.die[i].bram18 = small.die[i].uram = 0;
 			small.die[0].bram18 = 1;
-			d->flow = flow_open(d->arena, d->platform, d->module);
-			d->channels = flow_channels(d->flow);
 			d->platform = &small;
 			d->on_chip = (int64_t)1 << 40;
 			size(d, FIFO_STRATEGY_SAFE);
@@ -235,12 +220,9 @@ static void small_budgets(void **state)
 	int64_t safe = 0, trimmed = 0;
 	for (uint64_t seed = 1; seed <= (uint64_t)number_of_designs(); seed++) {
 		struct design *d = start(seed);
-		if (d->module) {
-			d->flow = flow_open(d->arena, d->platform, d->module);
-			d->channels = flow_channels(d->flow);
-			d->tokens = token_network_new(d->arena, d->platform, d->module, TOKEN_STRETCHES);
+		if (d->c.module) {
 			size(d, FIFO_STRATEGY_SAFE);
-			d->events = 3 * token_run(d->arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = d->sized[FIFO_STRATEGY_SAFE].depth}).work;
+			d->events = 3 * token_run(d->c.arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = d->sized[FIFO_STRATEGY_SAFE].depth}).work;
 			size(d, FIFO_STRATEGY_TRIM);
 			assert_true(ends_in_order(d, d->sized[FIFO_STRATEGY_TRIM].depth));
 			safe += d->sized[FIFO_STRATEGY_SAFE].bytes;

@@ -3,6 +3,7 @@
 #include "frontend/import.h"
 #include "model/itensor.h"
 #include "random_model.h"
+#include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,35 +14,6 @@
 
 #define LOOPS_MOST 12
 #define RANK_MOST 3
-
-struct fixture {
-	struct arena *arena;
-	struct guard guard;
-	struct diag diag;
-	struct module *module;
-	struct graph random;      /* only its numbers */
-};
-
-static struct fixture *begin(uint64_t seed)
-{
-	struct fixture *f = calloc(1, sizeof *f);
-	f->arena = arena_new(&f->guard);
-	f->diag.arena = f->arena;
-	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_STREAM);
-	f->random.state = seed * 0x9E3779B97F4A7C15u + 1;
-	return f;
-}
-
-static void end(struct fixture *f)
-{
-	arena_free(f->arena);
-	free(f);
-}
-
-static int64_t number(struct fixture *f, int64_t low, int64_t high)
-{
-	return low + (int64_t)graph_next(&f->random, (uint64_t)(high - low + 1));
-}
 
 /* A type that is still being put together. */
 struct draft {

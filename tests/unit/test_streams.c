@@ -7,6 +7,7 @@
 #include "pass/sequence.h"
 #include "sim/eval.h"
 #include "random_model.h"
+#include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,38 +18,9 @@
 #define PADDING (-1)
 #define RANK_MOST 3
 
-struct fixture {
-	struct arena *arena;
-	struct guard guard;
-	struct diag diag;
-	struct module *module;
-	struct graph random;      /* only its numbers */
-};
-
 struct elements {
 	VEC(int64_t) address;
 };
-
-static struct fixture *begin(uint64_t seed)
-{
-	struct fixture *f = calloc(1, sizeof *f);
-	f->arena = arena_new(&f->guard);
-	f->diag.arena = f->arena;
-	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_STREAM);
-	f->random.state = seed * 0x9E3779B97F4A7C15u + 1;
-	return f;
-}
-
-static void end(struct fixture *f)
-{
-	arena_free(f->arena);
-	free(f);
-}
-
-static int64_t number(struct fixture *f, int64_t low, int64_t high)
-{
-	return low + (int64_t)graph_next(&f->random, (uint64_t)(high - low + 1));
-}
 
 static const struct type *random_tensor(struct fixture *f)
 {

@@ -1,7 +1,6 @@
 /* The token model against the simulator on random designs: cycles with the depths as built, words of every channel, processes alone, and the latest schedule. */
-#include "design_case.h"
+#include "random_design.h"
 #include "model/token.h"
-#include "random_model.h"
 #include "sim/flow.h"
 #include <math.h>
 
@@ -20,24 +19,6 @@ static int designs(void)
 {
 	const char *mode = getenv("STC_TEST_MODE");
 	return mode && !strcmp(mode, "long") ? DESIGNS_LONG : DESIGNS;
-}
-
-static bool start(struct design_case *c, uint64_t seed, const struct platform **platform)
-{
-	memset(c, 0, sizeof *c);
-	c->arena = arena_new(&c->guard);
-	c->diag.arena = c->arena;
-	if (setjmp(c->guard.leave))
-		fail_msg("seed %d: %s", (int)seed, c->guard.message);
-	struct text text = text_new(c->arena);
-	(seed % 2 ? random_graph : random_model)(seed, 2 + (int)(seed % 9), &text);
-	*platform = platform_load(c->arena, &c->diag, "u55c");
-	c->module = import_mlir(c->arena, &c->guard, &c->diag, "random.mlir", text.data, text.size);
-	struct pass_context context = {.platform = *platform};
-	for (int i = 0; c->module && i < pass_count; i++)
-		if (!passes[i].run(&context, c->module))
-			c->module = NULL;
-	return c->module != NULL;
 }
 
 static const int64_t *built_depths(struct arena *arena, const struct token_network *network)
@@ -73,8 +54,8 @@ static void check_latest(struct arena *arena, const struct token_network *networ
 static void compare(uint64_t seed, struct compared *all)
 {
 	struct design_case c;
-	const struct platform *platform;
-	if (!start(&c, seed, &platform)) {
+	const struct platform *platform = random_design(&c, seed, pass_count);
+	if (!c.module) {
 		all->refused++;
 		arena_free(c.arena);
 		return;

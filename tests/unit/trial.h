@@ -90,29 +90,10 @@ static inline void make_inputs(struct trial *t)
 	}
 }
 
-/* Main's inputs below tensor level: those of the source function, then constants, whose numbers the module has. */
-static inline struct tensor *inputs_now(struct trial *t, const struct tensor *given)
-{
-	int count = eval_inputs(t->module);
-	struct tensor *input = ARENA_ARRAY(t->arena, struct tensor, count + 1);
-	const struct attr *list = attr_get(module_main(t->module), "stream.inputs");
-	for (int i = 0; i < count; i++) {
-		if (i < t->inputs) {
-			input[i] = given[i];
-			continue;
-		}
-		const struct attr *value = attr_item(list->items[i].value, "value");
-		input[i] = (struct tensor){value->type, arena_alloc(t->arena, tensor_bytes(value->type))};
-		for (size_t at = 0; at < tensor_bytes(value->type); at += value->bytes)
-			memcpy((char *)input[i].data + at, value->data, value->bytes);
-	}
-	return input;
-}
-
 static inline struct tensor *evaluate(struct trial *t, const struct tensor *given)
 {
 	struct tensor *result = ARENA_ARRAY(t->arena, struct tensor, eval_results(t->module) + 1);
-	bool done = eval_module(t->module, t->arena, eval_inputs(t->module), inputs_now(t, given), result);
+	bool done = eval_module(t->module, t->arena, t->inputs, given, result);
 	if (!done)
 		broken(t, "it cannot be evaluated: %s", first_message(t));
 	return done ? result : NULL;
