@@ -41,8 +41,7 @@ def build(lowered: graph.Lowered, tensors: dict[str, torch.Tensor], platform: st
             mlir, weights = Path(work) / "model.mlir", Path(work) / "weights.safetensors"
             mlir.write_text(lowered.text)
             write(weights, tensors, tensors, tensors.__getitem__)
-            with core.naming(mlir, lowered.origin):
-                core.compile_design(mlir, weights, platform, folder, options=["--quant", quant] if quant else ())
+            core.compile_design(mlir, weights, platform, folder, quant=quant, origin=lowered.origin)
         return Design(folder, lowered.inputs, lowered.results, keep=keep)
     except BaseException:
         if keep:

@@ -1,10 +1,9 @@
 """The compiled core: where `stc` and libstreamtensor.so are, and running `stc`."""
-import contextlib
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import Error
@@ -38,11 +37,17 @@ def find(file: str) -> Path:
 
 
 def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path,
-                   stage: Callable[[str], None] = lambda _: None, options: Sequence[str] = ()) -> None:
-    """Runs `stc compile`; `stage` is told the name of each stage as it begins."""
-    command = [find(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress", *options]
+                   stage: Callable[[str], None] = lambda _: None, quant: str | None = None,
+                   origin: Callable[[int], str | None] = lambda _: None) -> None:
+    """Runs `stc compile`; `stage` is told the name of each stage as it begins.
+
+    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it.
+    """
+    command = [find(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress"]
     if weights:
         command += ["--weights", weights]
+    if quant:
+        command += ["--quant", quant]
     messages = []
     with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
@@ -53,21 +58,17 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
             process.terminate()  # it removes what it has written
             raise
     if process.returncode:
-        raise CompileError("".join(messages) or f"stc: error: it ended with status {process.returncode}\n")
+        text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
+        raise CompileError(_named(text, mlir, origin))
 
 
-@contextlib.contextmanager
-def naming(mlir: Path, origin: Callable[[int], str | None]):
-    """Adds to a refusal of a line of `mlir` which of PyTorch's ops the line comes from."""
-    try:
-        yield
-    except CompileError as error:
-        found = re.search(re.escape(str(mlir)) + r":(\d+)", error.text)
-        operation = found and origin(int(found[1]))
-        if not operation:
-            raise
-        first, *rest = error.text.replace(str(mlir), mlir.name).splitlines(keepends=True)
-        raise CompileError("".join([first, f"note: that is PyTorch's {operation}\n", *rest])) from None
+def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
+    found = re.search(re.escape(str(mlir)) + r":(\d+)", text)
+    operation = found and origin(int(found[1]))
+    if not operation:
+        return text
+    first, *rest = text.replace(str(mlir), mlir.name).splitlines(keepends=True)
+    return "".join([first, f"note: that is PyTorch's {operation}\n", *rest])
 
 
 def simulate(design: Path) -> dict:

@@ -44,9 +44,7 @@ def compile_files(model: Model, shape: Shape, platform: str, output: Path, progr
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
         lowered = export_files(model, shape, Path(work), progress, values=values)
-        with core.naming(Path(work) / MLIR, lowered.origin):
-            core.compile_design(Path(work) / MLIR, Path(work) / WEIGHTS if values else None, platform, output, progress.stage,
-                                ["--quant", quant] if quant else ())
+        core.compile_design(Path(work) / MLIR, Path(work) / WEIGHTS if values else None, platform, output, progress.stage, quant, lowered.origin)
     return lowered
 
 
