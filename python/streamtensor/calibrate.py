@@ -40,8 +40,8 @@ def _gptq(module, scheme, prompts, progress) -> dict[str, Weight]:
     if not prompts:
         raise Error("gptq needs calibration prompts", "method rtn needs none")
     found: dict[str, Weight] = {}
-    bits = {name: quantise.bits_of(module, layer, scheme) for name, layer in quantise.contractions(module).items()}
     layers = quantise.contractions(module)
+    bits = {name: quantise.bits_of(module, layer, scheme) for name, layer in layers.items()}
     paths = {layer: path for path, layer in module.named_modules()}
     blocks = _blocks(module, [name for name, b in bits.items() if b])
     for i, names in enumerate(blocks):

@@ -10,8 +10,8 @@ from .generation import Decoder, Text
 class Answer:
     """Streams new tokens to standard output: text with a tokenizer, else ids."""
 
-    def __init__(self, decoder: Decoder, tokenizer, prompt: list[int], stops: list[str], out=None):
-        self._decoder, self._tokenizer, self._prompt, self._out = decoder, tokenizer, prompt, out or sys.stdout
+    def __init__(self, decoder: Decoder, tokenizer, prompt: list[int], stops: list[str]):
+        self._decoder, self._tokenizer, self._prompt = decoder, tokenizer, prompt
         self._text = Text(lambda ids: tokenizer.decode(ids, skip_special_tokens=True), prompt, stops) if tokenizer else None
         self.ids: list[int] = []
         self.ended_by: str | None = None   # "end token" or "stop text"
@@ -37,8 +37,8 @@ class Answer:
         return len(self._prompt) + len(self.ids) - 1
 
     def _show(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def print_speed(design: Path, answer: Answer) -> None:

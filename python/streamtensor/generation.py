@@ -45,6 +45,9 @@ class Sampler:
         return int(ids[torch.multinomial(probabilities, 1, generator=self._generator)])
 
 
+LIKELIEST = Sampler()
+
+
 class Decoder:
     def __init__(self, design: Design, shape: Shape):
         self.design, self.shape = design, shape
@@ -62,12 +65,12 @@ class Decoder:
         """What the design wrote into the state `name` at `position`: heads x width."""
         return self.design.read(name)[0, :, position]
 
-    def steps(self, prompt: list[int], new: int, choose: Callable[[torch.Tensor], int] | None = None) -> Iterator[Step]:
-        """Decodes from an empty cache; step i reads text token i, and the last `new` steps choose the new ones."""
-        for step, _ in self._chosen(prompt, new, choose):
+    def steps(self, prompt: list[int], new: int) -> Iterator[Step]:
+        """Decodes greedily from an empty cache; step i reads text token i, and the last `new` steps choose the new ones."""
+        for step, _ in self._chosen(prompt, new, LIKELIEST):
             yield step
 
-    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] | None = None,
+    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
                progress: Callable[[float], None] = lambda _: None) -> Iterator[int]:
         """The new ids as they come, at most `new`; one of `end` is the last."""
         for step, token in self._chosen(prompt, new, choose):
@@ -77,13 +80,8 @@ class Decoder:
                 if token in end:
                     return
 
-    def generate(self, prompt: list[int], new: int, progress: Callable[[float], None] = lambda _: None,
-                 end: Collection[int] = ()) -> list[int]:
-        return list(self.tokens(prompt, new, end, progress=progress))
-
     def _chosen(self, prompt, new, choose) -> Iterator[tuple[Step, int | None]]:
         """Each step with the token that it chose, None inside the prompt."""
-        choose = choose or Sampler()
         self.design.reset()
         token = prompt[0]
         for position in range(len(prompt) + new - 1):

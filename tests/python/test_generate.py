@@ -54,8 +54,8 @@ def test_comparison_sees_a_fault_in_the_step(gpt2, mutant):
 
 def test_generation_ends_at_an_end_token(gpt2):
     decoder, prompt = generation.Decoder(TorchDesign(gpt2), gpt2.shape), gpt2.prompt(0)
-    ids = decoder.generate(prompt, 8)
-    assert len(ids) == 8 and decoder.generate(prompt, 8, end={ids[2]}) == ids[:ids.index(ids[2]) + 1]
+    ids = list(decoder.tokens(prompt, 8))
+    assert len(ids) == 8 and list(decoder.tokens(prompt, 8, end={ids[2]})) == ids[:ids.index(ids[2]) + 1]
 
 
 def test_mask_shows_the_past_and_the_new_token():
