@@ -2,6 +2,7 @@
 import json
 import logging
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,10 @@ def core_built():
         core.find(core.COMPILER), core.find(core.LIBRARY)
     except Error as error:
         pytest.skip(str(error))
+
+
+def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
 @dataclass

@@ -1,10 +1,11 @@
 """Run-time extents: the work, and what is read, ends where the input says."""
 import json
-import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
+from conftest import stc
+
 from streamtensor import core
 
 MODEL = Path(__file__).resolve().parents[1] / "models" / "attention.mlir"
@@ -16,10 +17,6 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("extents")
     core.compile_design(MODEL, None, "u55c", folder / "design")
     return folder
-
-
-def stc(*arguments, cwd=None) -> subprocess.CompletedProcess:
-    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS, -1, ROWS + 84])

@@ -1,15 +1,13 @@
 """Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantise.py): the same integers, and so the same sums."""
 import copy
 import json
-import subprocess
-from pathlib import Path
 
 import numpy
 import pytest
 import torch
 from torch import nn
 
-from conftest import Case, TorchDesign
+from conftest import Case, TorchDesign, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
@@ -18,8 +16,6 @@ from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 from streamtensor.weights import write
 
-STC = Path(__file__).resolve().parents[2] / "build/stc"
-
 
 def compile_module(module, example, scheme, folder, weights=None):
     """(exported, the design's folder)."""
@@ -27,16 +23,14 @@ def compile_module(module, example, scheme, folder, weights=None):
     (folder / "model.mlir").write_text(exported.text)
     tensors = exported.weights if weights is None else weights
     write(folder / "weights.safetensors", tensors, tensors, lambda name: tensors[name].detach().contiguous())
-    command = [STC, "compile", folder / "model.mlir", "--weights", folder / "weights.safetensors", "--quant", scheme, "-o", folder / "design"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = stc("compile", folder / "model.mlir", "--weights", folder / "weights.safetensors", "--quant", scheme, "-o", folder / "design")
     assert done.returncode == 0, done.stderr
     return folder / "design"
 
 
 def run(design, example, folder):
     numpy.save(folder / "x.npy", example.numpy())
-    command = [STC, "run", design, "--in", f"arg0={folder / 'x.npy'}", "--out", f"result0={folder / 'y.npy'}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = stc("run", design, "--in", f"arg0={folder / 'x.npy'}", "--out", f"result0={folder / 'y.npy'}")
     assert done.returncode == 0, done.stderr
     return torch.from_numpy(numpy.load(folder / "y.npy"))
 
@@ -113,13 +107,12 @@ def test_refusals(core_built, tmp_path):
     exported = api.export(module, (x,))
     (tmp_path / "model.mlir").write_text(exported.text)
     for scheme, told in (("w5a8", "w5a8"), ("w4a8,group=7", "group=7"), ("bf16,group=32", "group=32")):
-        done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--quant", scheme, "-o", tmp_path / "design"], capture_output=True, text=True)
+        done = stc("compile", tmp_path / "model.mlir", "--quant", scheme, "-o", tmp_path / "design")
         assert done.returncode == 1 and told in done.stderr and "w4a8, w8a8, bf16 or fp32" in done.stderr
     with torch.no_grad():
         module.weight[3, 5] = float("inf")
     save_file({name: value.detach().contiguous() for name, value in exported.weights.items()}, tmp_path / "weights.safetensors")
-    done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--weights", tmp_path / "weights.safetensors", "--quant", "w4a8", "-o", tmp_path / "design"],
-                          capture_output=True, text=True)
+    done = stc("compile", tmp_path / "model.mlir", "--weights", tmp_path / "weights.safetensors", "--quant", "w4a8", "-o", tmp_path / "design")
     assert done.returncode == 1 and "infinite or not a number" in done.stderr and not (tmp_path / "design").exists()
 
 

@@ -8,14 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import stc
 
 from streamtensor import core
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "perceptron.mlir"
-
-
-def stc(*arguments) -> subprocess.CompletedProcess:
-    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
