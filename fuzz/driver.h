@@ -1,5 +1,19 @@
-/* A fuzzer without libFuzzer: seeded mutations of files.  The includer has LLVMFuzzerTestOneInput, FUZZ_NAME and `words` that mutations put in.
- * FUZZ_KEEP names a file that is given every input before it is tried. */
+/* What libFuzzer calls, and a fuzzer without it: seeded mutations of files.  The includer has run(text, size), FUZZ_NAME and `words` that mutations put in.
+ * `text` ends in a zero and may be changed.  FUZZ_KEEP names a file that is given every input before it is tried. */
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = 0;
+	run(text, size);
+	free(text);
+	return 0;
+}
+
 #ifndef FUZZ_LIBFUZZER
 static unsigned long long state;
 

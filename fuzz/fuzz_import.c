@@ -46,20 +46,6 @@ static void run(const char *text, size_t size)
 	arena_free(arena);
 }
 
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
-{
-	char *text = malloc(size + 1);
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = 0;
-	run(text, size);
-	free(text);
-	return 0;
-}
-
 static const char *const words[] = {
 	"0", "-1", "9223372036854775807", "tensor<4xf32>", "tensor<?xf32>", "tensor<0xf32>", "f64", "i1", "index", "none", "vector<4xf32>", "affine_map<(d0) -> (d0)>",
 	"affine_map<(d0)[s0] -> (d0 mod 2)>", "array<i64: 1, 2>", "dense<1.0>", "dense_resource<x>", "@main", "private", "[]", "{}", "()", "stream.level", "\"hardware\"",
