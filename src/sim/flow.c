@@ -189,14 +189,6 @@ static bool is_over_budget(const struct flow_network *network)
 	return options->budget && (network->events > options->budget || network->events > INT64_MAX / options->launches || network->events * options->launches > options->budget);
 }
 
-static bool waits(const struct flow_network *network)
-{
-	for (size_t i = 0; i < network->processes.count; i++)
-		if (!network->processes.data[i]->ended)
-			return true;
-	return false;
-}
-
 enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result)
 {
 	network->run = *options;
@@ -208,7 +200,7 @@ enum flow_outcome flow_run(struct flow_network *network, const struct flow_optio
 	if (is_over_budget(network))
 		return FLOW_OVER_BUDGET;
 	flow_clean(network);
-	bool whole = flow_run_all(network), deadlock = whole && waits(network);
+	bool whole = flow_run_all(network), deadlock = whole && flow_first_stuck(network);
 	collect(network, result);
 	result->events = whole ? result->events : network->done;
 	if (network->run.path)

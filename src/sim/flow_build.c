@@ -81,11 +81,6 @@ struct flow_access flow_access_of(const struct op *op)
 	return access;
 }
 
-static bool is_reading(enum access_kind kind)
-{
-	return kind == ACCESS_TAKE || kind == ACCESS_ACQUIRE_READ || kind == ACCESS_RELEASE_READ;
-}
-
 /* --- processes */
 
 static void forget(struct op *op, void *context)
@@ -102,7 +97,7 @@ static void bind_ends(struct op *op, void *process)
 	if (!flow_is_access(op) || flow_is_port(accessed(op)->type))
 		return;
 	struct flow_channel *channel = accessed(op)->data;
-	channel->process[is_reading(kind_of(op)) ? FLOW_READER : FLOW_WRITER] = process;
+	channel->process[flow_side_of(kind_of(op))] = process;
 }
 
 static struct flow_step *add_step(struct builder *b, struct flow_step step)

@@ -20,7 +20,7 @@ static const struct flow_access *oldest(const struct flow_process *process, cons
 	for (int i = group->first; i < group->first + group->count; i++) {
 		const struct flow_access *access = &pipe->access[i];
 		int64_t iteration = pipe->window - pipe->lag[i];
-		bool made = iteration >= 0 && iteration < pipe->iterations && (access->bit < 0 || (pipe->bits[iteration & (pipe->ring - 1)] >> access->bit & 1));
+		bool made = iteration >= 0 && iteration < pipe->iterations && flow_is_made(pipe, access, iteration);
 		bool older = pipe->lag[i] > longest || (pipe->lag[i] == longest && access->order < found->order);
 		if (made && older && is_missing(access)) {
 			longest = pipe->lag[i];
@@ -41,7 +41,7 @@ static struct flow_process *waits_on(const struct flow_process *process)
 {
 	const struct flow_access *access = process->waits_for;
 	const struct flow_channel *channel = access ? access->channel : NULL;
-	return channel ? channel->process[flow_side_of(access->kind) == FLOW_READER ? FLOW_WRITER : FLOW_READER] : NULL;
+	return channel ? channel->process[flow_other(flow_side_of(access->kind))] : NULL;
 }
 
 /* The first process of the cycle in which the chain of waits closes, or the last one that still waits. */
@@ -73,7 +73,7 @@ static void describe(const struct flow_result *result, const struct flow_wait *w
 	text_add(text, "%s waits for %s %s (%s, depth %lld)", result->process[wait->process].name, !wait->room ? (channel->blocks ? "a block of" : "a word of") : "room in", channel->name, wait->room ? "full" : "empty", (long long)wait->depth);
 }
 
-static struct flow_process *first_stuck(const struct flow_network *network)
+struct flow_process *flow_first_stuck(const struct flow_network *network)
 {
 	for (size_t i = 0; i < network->processes.count; i++)
 		if (!network->processes.data[i]->ended)
@@ -83,7 +83,7 @@ static struct flow_process *first_stuck(const struct flow_network *network)
 
 static void add_cycle(struct flow_network *network, struct text *text, bool *listed, struct flow_result *result)
 {
-	struct flow_process *start = find_cycle(network, first_stuck(network)), *process = start, *next;
+	struct flow_process *start = find_cycle(network, flow_first_stuck(network)), *process = start, *next;
 	do {
 		add_wait(process, result);
 		listed[process->number] = true;
@@ -103,7 +103,7 @@ static int64_t least_depth(struct flow_network *network, int channel)
 	struct flow_channel *grows = network->channels.data[channel];
 	for (flow_clean(network); flow_run_all(network); flow_deepen(network, grows)) {
 		const struct flow_process *writer = grows->process[FLOW_WRITER];
-		if (!first_stuck(network))
+		if (!flow_first_stuck(network))
 			return grows->depth;
 		if (grows->pushed - grows->popped < grows->depth || !writer || writer->ended)
 			return 0;

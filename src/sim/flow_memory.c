@@ -166,11 +166,11 @@ static bool comes_first(int64_t time, const struct flow_port *port, int64_t othe
 	return time < other_time || (time == other_time && port->number < other->number);
 }
 
-static struct flow_port *first_pending(const struct flow_memory *memory)
+static struct flow_port *first_pending(struct flow_port *const *ports, size_t count)
 {
 	struct flow_port *first = NULL;
-	for (size_t i = 0; i < memory->ports.count; i++) {
-		struct flow_port *port = memory->ports.data[i];
+	for (size_t i = 0; i < count; i++) {
+		struct flow_port *port = ports[i];
 		if (is_pending(port) && (!first || comes_first(request_of(port), port, request_of(first), first)))
 			first = port;
 	}
@@ -191,18 +191,13 @@ static bool is_safe(const struct flow_network *network, const struct flow_port *
 
 void flow_memory_grant(struct flow_network *network, struct flow_memory *memory)
 {
-	for (struct flow_port *port; (port = first_pending(memory)) && is_safe(network, port);)
+	for (struct flow_port *port; (port = first_pending(memory->ports.data, memory->ports.count)) && is_safe(network, port);)
 		grant(network, port);
 }
 
 bool flow_memory_grant_first(struct flow_network *network)
 {
-	struct flow_port *first = NULL;
-	for (size_t i = 0; i < network->ports.count; i++) {
-		struct flow_port *port = network->ports.data[i];
-		if (is_pending(port) && (!first || comes_first(request_of(port), port, request_of(first), first)))
-			first = port;
-	}
+	struct flow_port *first = first_pending(network->ports.data, network->ports.count);
 	if (first)
 		grant(network, first);
 	return first != NULL;

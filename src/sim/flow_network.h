@@ -239,6 +239,7 @@ void flow_held_up(struct flow_network *network, const struct flow_access *why, i
 /* flow_path.c, flow_deadlock.c */
 void flow_path(const struct flow_network *network, struct arena *arena, struct flow_result *result);
 void flow_deadlock(struct flow_network *network, struct flow_result *result);
+struct flow_process *flow_first_stuck(const struct flow_network *network);         /* NULL: all have ended */
 /* flow.c */
 void flow_clean(struct flow_network *network);
 /* flow_run.c */
@@ -262,6 +263,17 @@ static inline enum flow_cause flow_cause_of(const struct flow_access *why)
 static inline enum flow_side flow_side_of(enum access_kind kind)
 {
 	return kind == ACCESS_TAKE || kind == ACCESS_ACQUIRE_READ || kind == ACCESS_RELEASE_READ ? FLOW_READER : FLOW_WRITER;
+}
+
+static inline enum flow_side flow_other(enum flow_side side)
+{
+	return side == FLOW_READER ? FLOW_WRITER : FLOW_READER;
+}
+
+/* The condition of an access of an iteration in flight. */
+static inline bool flow_is_made(const struct flow_pipe *pipe, const struct flow_access *access, int64_t iteration)
+{
+	return access->bit < 0 || (pipe->bits[iteration & (pipe->ring - 1)] >> access->bit & 1);
 }
 
 static inline void flow_not_before(int64_t *time, const struct flow_access **why, int64_t known, const struct flow_access *access)
@@ -294,7 +306,7 @@ static inline bool flow_access_time(struct flow_network *network, struct flow_pr
 
 static inline void flow_done(struct flow_network *network, struct flow_channel *channel, enum flow_side side)
 {
-	enum flow_side other = side == FLOW_READER ? FLOW_WRITER : FLOW_READER;
+	enum flow_side other = flow_other(side);
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
 		flow_wake(network, channel->process[other]);

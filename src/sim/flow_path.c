@@ -38,7 +38,7 @@ static void find_last(const struct flow_log *log, int64_t time, const struct flo
 	int64_t end = waits->first + waits->step * (number < waits->count ? number : waits->count - 1);
 	if (end <= hop->end)
 		return;
-	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[side == FLOW_READER ? FLOW_WRITER : FLOW_READER] : NULL};
+	*hop = (struct hop){end, waits->length, channel, channel ? channel->process[flow_other(side)] : NULL};
 }
 
 static struct hop last_wait(const struct flow_network *network, const struct flow_process *process, int64_t time)

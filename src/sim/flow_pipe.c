@@ -36,11 +36,6 @@ static void issue(struct flow_pipe *pipe)
 	}
 }
 
-static inline bool is_made(const struct flow_pipe *pipe, const struct flow_access *access, int64_t iteration)
-{
-	return access->bit < 0 || (pipe->bits[iteration & (pipe->ring - 1)] >> access->bit & 1);
-}
-
 static bool out_of_fuel(struct flow_network *network, struct flow_process *process)
 {
 	process->yielded = --network->fuel < 0;
@@ -63,7 +58,7 @@ static bool run_cycle(struct flow_network *network, struct flow_process *process
 		for (int i = group->first; i < group->first + group->count; i++) {
 			int64_t iteration = pipe->window - pipe->lag[i];
 			const struct flow_access *access = &pipe->access[i];
-			if (iteration < 0 || iteration >= pipe->iterations || !is_made(pipe, access, iteration))
+			if (iteration < 0 || iteration >= pipe->iterations || !flow_is_made(pipe, access, iteration))
 				continue;
 			if (pass)
 				flow_access_make(network, access, time);
@@ -134,7 +129,7 @@ static bool pass_group(struct flow_network *network, struct flow_process *proces
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = group->first; i < group->first + group->count; i++) {
 			const struct flow_access *access = &pipe->access[i];
-			if (!is_made(pipe, access, iteration))
+			if (!flow_is_made(pipe, access, iteration))
 				continue;
 			if (pass)
 				flow_access_make(network, access, time);
