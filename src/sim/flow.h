@@ -90,7 +90,6 @@ struct flow_result {
 	int segments;
 	struct flow_segment *segment;      /* in the order of time; of the last launch */
 	int64_t *on_path;         /* [processes] cycles of the path, if it was wanted */
-	int64_t path_from;        /* the path is known from this cycle on */
 	int waits, cycle;         /* the first `cycle` waits are those of one cycle (or chain), in order; then the other processes */
 	struct flow_wait *wait;
 	const char *deadlock;     /* the cycle of waits as text; NULL: all ended */

@@ -162,7 +162,6 @@ struct flow_process {
 	int64_t launch;           /* that it is at */
 	bool ended, queued, yielded;
 	const struct flow_access *waits_for;       /* the oldest access that it could not make */
-	int64_t waits_iteration;
 };
 
 struct flow_series {          /* points over time */
@@ -248,7 +247,7 @@ void flow_set_depth(struct flow_network *network, struct flow_channel *channel, 
 void flow_deepen(struct flow_network *network, struct flow_channel *channel);      /* by one, and lets its writer go on */
 void flow_wake(struct flow_network *network, struct flow_process *process);
 void flow_count_words(struct flow_network *network, struct flow_channel *channel);
-bool flow_unknown(struct flow_process *process, const struct flow_access *access, int64_t iteration);
+bool flow_unknown(struct flow_process *process, const struct flow_access *access);
 bool flow_full(struct flow_network *network, struct flow_channel *channel);        /* whether it is; an unbounded one gets more slots */
 
 static inline enum flow_cause flow_cause_of(const struct flow_access *why)
@@ -285,19 +284,18 @@ static inline void flow_not_before(int64_t *time, const struct flow_access **why
 }
 
 /* Moves `time` on to when the access can be made.  false: not known yet, and the process is marked as waiting. */
-static inline bool flow_access_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t iteration, int64_t *time,
-				    const struct flow_access **why)
+static inline bool flow_access_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t *time, const struct flow_access **why)
 {
 	struct flow_channel *channel = access->channel;
 	if (!channel)
-		return flow_port_time(network, access, time, why) || flow_unknown(process, access, iteration);
+		return flow_port_time(network, access, time, why) || flow_unknown(process, access);
 	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ) {
 		if (channel->popped == channel->pushed)
-			return flow_unknown(process, access, iteration);
+			return flow_unknown(process, access);
 		flow_not_before(time, why, channel->full_at[channel->popped & channel->mask], access);
 	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) {
 		if (channel->pushed - channel->popped == channel->limit && flow_full(network, channel))
-			return flow_unknown(process, access, iteration);
+			return flow_unknown(process, access);
 		if (channel->pushed >= channel->depth)
 			flow_not_before(time, why, channel->free_at[(channel->pushed - channel->depth) & channel->mask], access);
 	}

@@ -100,7 +100,7 @@ static int64_t later(int64_t left, int64_t right)
 	return left > right ? left : right;
 }
 
-static int64_t follow(struct path *path, const struct flow_process *process)
+static void follow(struct path *path, const struct flow_process *process)
 {
 	int64_t time = path->end;
 	for (int64_t hops = 0; process && time > path->begin && hops < HOPS_MOST; hops++) {
@@ -109,7 +109,7 @@ static int64_t follow(struct path *path, const struct flow_process *process)
 		add_cycles(path, process->number, path->busy, from, time);
 		time = from;
 		if (hop.end <= path->begin)
-			return path->begin;
+			return;
 		if (hop.channel) {
 			process = hop.next;
 			time--;
@@ -121,7 +121,6 @@ static int64_t follow(struct path *path, const struct flow_process *process)
 		add_cycles(path, process->number, path->memory, from, time);
 		time = from;
 	}
-	return time;
 }
 
 static void turn_round(struct flow_result *result)
@@ -148,7 +147,7 @@ void flow_path(const struct flow_network *network, struct arena *arena, struct f
 	path.via = ARENA_ARRAY(arena, int, result->processes);
 	for (int i = 0; i < result->processes; i++)
 		path.via[i] = -1;
-	result->path_from = follow(&path, last);
+	follow(&path, last);
 	end_point(&path);
 	turn_round(result);
 }

@@ -62,7 +62,7 @@ static bool run_cycle(struct flow_network *network, struct flow_process *process
 				continue;
 			if (pass)
 				flow_access_make(network, access, time);
-			else if (!flow_access_time(network, process, access, iteration, &time, &why))
+			else if (!flow_access_time(network, process, access, &time, &why))
 				return false;
 		}
 	if (time > begins) {
@@ -133,7 +133,7 @@ static bool pass_group(struct flow_network *network, struct flow_process *proces
 				continue;
 			if (pass)
 				flow_access_make(network, access, time);
-			else if (!flow_access_time(network, process, access, iteration, &time, &why))
+			else if (!flow_access_time(network, process, access, &time, &why))
 				return false;
 		}
 	group->times[iteration & (pipe->ring - 1)] = group->time = time;
@@ -198,7 +198,7 @@ static bool arrive(struct flow_network *network, struct flow_process *process, c
 {
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->access[i].kind == ACCESS_STORE && !flow_port_end(network, process, &pipe->access[i]))
-			return flow_unknown(process, &pipe->access[i], pipe->iterations);
+			return flow_unknown(process, &pipe->access[i]);
 	return true;
 }
 

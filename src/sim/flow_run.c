@@ -78,14 +78,12 @@ void flow_wake(struct flow_network *network, struct flow_process *process)
 	network->queue[place < network->processes.count ? place : place - network->processes.count] = process;
 }
 
-bool flow_unknown(struct flow_process *process, const struct flow_access *access, int64_t iteration)
+bool flow_unknown(struct flow_process *process, const struct flow_access *access)
 {
 	if (access->channel)
 		access->channel->waiting[flow_side_of(access->kind)] = true;
-	if (!process->waits_for) {
+	if (!process->waits_for)
 		process->waits_for = access;
-		process->waits_iteration = iteration;
-	}
 	return false;
 }
 
@@ -101,7 +99,7 @@ static bool run_access(struct flow_network *network, struct flow_process *proces
 		flow_port_begin(network, step->access.port, &step->access.stretch, process->time);
 		flow_port_ask(network, step->access.port, process->time);
 	}
-	if (!flow_access_time(network, process, &step->access, 0, &process->time, &why))
+	if (!flow_access_time(network, process, &step->access, &process->time, &why))
 		return false;
 	if (process->time > begins) {
 		flow_waited(network, process, why, begins, process->time);
@@ -114,7 +112,7 @@ static bool run_access(struct flow_network *network, struct flow_process *proces
 static bool run_arrival(struct flow_network *network, struct flow_process *process, struct flow_step *step)
 {
 	process->waits_for = NULL;
-	return flow_port_end(network, process, &step->access) || flow_unknown(process, &step->access, 0);
+	return flow_port_end(network, process, &step->access) || flow_unknown(process, &step->access);
 }
 
 typedef bool step_function(struct flow_network *network, struct flow_process *process, struct flow_step *step);
