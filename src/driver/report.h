@@ -53,6 +53,5 @@ bool report_page(const struct report *report, struct diag *diag, struct text *ou
 void report_text(const struct report *report, struct text *out);
 void report_layer_json(const struct report *report, struct text *out);     /* what a layer keeps on chip, and why; in report_layer.c */
 void report_layer_text(const struct report *report, struct text *out);
-void report_string(struct text *out, const char *text);                   /* as JSON spells it */
 void report_timing(const struct session *session, double packed_bytes, struct text *out);
 #endif

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 /* report.json, schema 1: a key is there only where there is a real figure.  timing.json: the only file that differs between runs. */
 #include "base/data.h"
+#include "base/json.h"
 #include "driver/report.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,6 @@ static void add_resources(struct text *out, const char *key, struct resources r)
 {
 	text_add(out, "  \"%s\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld},\n", key, (long long)r.lut, (long long)r.ff,
 		 (long long)r.dsp, (long long)r.bram18, (long long)r.uram);
-}
-
-void report_string(struct text *out, const char *text)
-{
-	text_add(out, "\"");
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			text_add(out, "\\%c", *text);
-		else if ((unsigned char)*text < 32)
-			text_add(out, "\\u%04x", (unsigned)*text);
-		else
-			text_add_bytes(out, text, 1);
-	text_add(out, "\"");
 }
 
 static void add_dies(struct text *out, const struct report *report)
@@ -83,7 +71,7 @@ void report_json(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
 	text_add(out, "{\n  \"schema\": %d,\n  \"tool\": \"%s\",\n  \"design\": %d,\n  \"name\": ", SCHEMA, STC_VERSION, DESIGN_VERSION);
-	report_string(out, report->name);
+	json_quote(out, report->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n  \"quant\": \"%s\",\n", platform->name, platform->clock_mhz, report->quant);
 	if (report->context)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);

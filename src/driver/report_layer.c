@@ -1,4 +1,5 @@
 /* What a layer keeps on chip against what its operators would hand to each other unfused, and why each converter is there. */
+#include "base/json.h"
 #include "driver/report.h"
 
 static double percent(int64_t part, int64_t whole)
@@ -36,12 +37,12 @@ static void add_converter(struct text *out, const struct attr *item)
 	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)bytes_of(item), is_cut(item) ? "true" : "false");
 	for (int i = 0; readers && i < readers->count; i++) {
 		text_add(out, i ? ", " : "");
-		report_string(out, readers->items[i].value->text);
+		json_quote(out, readers->items[i].value->text);
 	}
 	text_add(out, "]");
 	for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
 		text_add(out, ", \"%s\": ", keys[k]);
-		report_string(out, text_of(item, keys[k]));
+		json_quote(out, text_of(item, keys[k]));
 	}
 	text_add(out, "}");
 }
