@@ -70,8 +70,8 @@ struct report report_make(struct session *session, const char *name)
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;
 	double per_ms = platform->clock_mhz * 1e3;
-	report.model_ms = (double)report.time.most / per_ms + platform->launch_us / 1e3;
-	report.least_ms = (double)report.time.least / per_ms + platform->launch_us / 1e3;
+	report.model_ms = platform_launch_ms(platform, report.time.most);
+	report.least_ms = platform_launch_ms(platform, report.time.least);
 	report.latency_ms = report.model_ms;
 	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
@@ -97,7 +97,7 @@ void report_simulate(struct session *session, struct report *report)
 	if (flow.deadlock)
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
 	else
-		report->latency_ms = (double)flow.cycles / (session->platform->clock_mhz * 1e3) + session->platform->launch_us / 1e3;
+		report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
 }
 
 int report_samples(const struct report *report)

@@ -13,7 +13,6 @@ struct simulated {
 	bool stopped;
 };
 
-double simulated_ms(const struct session *session, int64_t cycles);                /* with the time to launch */
 void simulated_json(struct session *session, const struct simulated *simulated);
 void simulated_text(struct session *session, const struct simulated *simulated);
 bool simulated_trace(struct session *session, const struct simulated *simulated, const char *path);      /* .json: trace events; .vcd: value changes; false: a diagnostic */

@@ -5,11 +5,6 @@
 #define LISTED 12             /* rows of a table in the text */
 #define SCHEMA 2
 
-double simulated_ms(const struct session *session, int64_t cycles)
-{
-	return (double)cycles / (session->platform->clock_mhz * 1e3) + session->platform->launch_us / 1e3;
-}
-
 static int64_t busy(const struct flow_process_result *process)
 {
 	return process->active - process->input - process->output - process->memory;
@@ -132,7 +127,7 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 	if (flow->first_output >= 0)
 		text_add(out, "  \"first_output\": %lld,\n", (long long)flow->first_output);
 	if (whole && simulated->wanted == 1)
-		text_add(out, "  \"latency_ms\": %.6g,\n", simulated_ms(session, flow->cycles));
+		text_add(out, "  \"latency_ms\": %.6g,\n", platform_launch_ms(session->platform, flow->cycles));
 	text_add(out, "  \"events\": %lld,\n  \"stopped\": %s,\n  \"deadlock\": ", (long long)flow->events, simulated->stopped ? "true" : "false");
 	if (flow->deadlock)
 		json_quote(out, flow->deadlock);
@@ -188,7 +183,7 @@ static void add_answer(struct session *session, const struct simulated *simulate
 		text_add(out, "%-15s up to cycle %lld, then stopped: %.1f %% of the iterations\n", count, (long long)flow->cycles, percent(flow->events, simulated->total));
 	else if (simulated->wanted == 1)
 		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
-			 simulated_ms(session, flow->cycles), session->platform->launch_us);
+			 platform_launch_ms(session->platform, flow->cycles), session->platform->launch_us);
 	else
 		text_add(out, "%-15s %lld cycles at %g MHz; one more takes %lld, %.4g ms    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
 			 (long long)flow->steady, (double)flow->steady / (session->platform->clock_mhz * 1e3));

@@ -387,3 +387,8 @@ struct resources platform_total(const struct platform *platform)
 		total = resources_add(total, platform->die[i]);
 	return total;
 }
+
+double platform_launch_ms(const struct platform *platform, int64_t cycles)
+{
+	return (double)cycles / (platform->clock_mhz * 1e3) + platform->launch_us / 1e3;
+}

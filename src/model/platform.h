@@ -45,4 +45,5 @@ struct operator_cost platform_operator(const struct platform *platform, enum op_
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
 struct resources platform_total(const struct platform *platform);          /* over all dies */
+double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
 #endif
