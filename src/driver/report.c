@@ -100,13 +100,6 @@ void report_simulate(struct session *session, struct report *report)
 		report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
 }
 
-int report_samples(const struct report *report)
-{
-	const struct flow_result *flow = &report->flow;
-	int64_t used = report->simulated && flow->samples ? (flow->cycles + flow->sample_cycles - 1) / flow->sample_cycles : 0;
-	return (int)(used < flow->samples ? used : flow->samples);
-}
-
 static const char *remedy(const char *resource)
 {
 	bool memory = !strncmp(resource, "BRAM", 4) || !strncmp(resource, "URAM", 4);

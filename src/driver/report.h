@@ -46,7 +46,6 @@ struct report report_make(struct session *session, const char *name);
 void report_simulate(struct session *session, struct report *report);     /* if that takes few iterations (options.events); uses the scratch fields of the module's values */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_json(const struct report *report, struct text *out);
-int report_samples(const struct report *report);         /* points over time up to the end of the launch; 0: none */
 struct report_answer report_answer(struct arena *arena, const struct report *report);
 void report_graph(const struct report *report, struct text *out);         /* JSON */
 bool report_page(const struct report *report, struct diag *diag, struct text *out);       /* false: a diagnostic, the template cannot be read */

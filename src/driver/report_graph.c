@@ -90,7 +90,7 @@ static void add_timeline(const struct report *report, int index, struct text *ou
 	static const char letter[CAUSES] = {[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'};
 	const struct flow_process_result *process = &report->flow.process[index];
 	text_add(out, ",\"timeline\":\"");
-	for (int s = 0; s < report_samples(report); s++) {
+	for (int s = 0; s < flow_points(&report->flow); s++) {
 		int64_t step = report->flow.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
 		char what = 'b';
 		for (int cause = 0; cause < CAUSES; cause++) {
@@ -177,7 +177,7 @@ static void add_channel(const struct report *report, int index, const struct sur
 	if (report->simulated)
 		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->flow.channel[index].words, (long long)report->flow.channel[index].most);
 	if (report->simulated && report->flow.samples && is_drawn(report, index))
-		add_series("held", report->flow.channel[index].held, report_samples(report), out);
+		add_series("held", report->flow.channel[index].held, flow_points(&report->flow), out);
 	text_add(out, "}");
 }
 
@@ -268,7 +268,7 @@ static void add_port(const struct report *report, int argument, struct text *out
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);
 	if (simulated_port(report, argument) && report->flow.samples)
-		add_series("moved", simulated_port(report, argument)->moved, report_samples(report), out);
+		add_series("moved", simulated_port(report, argument)->moved, flow_points(&report->flow), out);
 	add_tensors(main, port.buffer, out);
 	text_add(out, "}");
 }

@@ -36,8 +36,9 @@ static void add_model(const struct report *report, struct text *out)
 		 (long long)report->time.multiplies, (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
 	if (report->simulated)
 		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
-	if (report_samples(report))
-		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", report_samples(report), (long long)report->flow.sample_cycles);
+	int samples = report->simulated ? flow_points(&report->flow) : 0;
+	if (samples)
+		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples, (long long)report->flow.sample_cycles);
 	text_add(out, ",\"predicted\":%s", report->predicted ? "true" : "false");
 	text_add(out, ",\"iterations\":%lld", (long long)report->flow.events);
 	if (report->deadlock) {

@@ -181,8 +181,7 @@ bool simulated_trace(struct session *session, const struct simulated *simulated,
 {
 	const struct flow_result *flow = simulated->flow;
 	struct text out = text_new(session->arena);
-	struct tracing t = {.session = session, .flow = flow, .out = &out};
-	t.points = flow->samples ? (int)((flow->cycles + flow->sample_cycles - 1) / flow->sample_cycles) : 0;
+	struct tracing t = {.session = session, .flow = flow, .out = &out, .points = flow_points(flow)};
 	(ends_in(path, ".vcd") ? add_values : add_events)(&t);
 	return file_write_whole(session->arena, &session->diag, path, out.data, out.size);
 }

@@ -210,6 +210,12 @@ enum flow_outcome flow_run(struct flow_network *network, const struct flow_optio
 	return deadlock ? FLOW_DEADLOCK : whole ? FLOW_DONE : FLOW_STOPPED;
 }
 
+int flow_points(const struct flow_result *result)
+{
+	int64_t used = result->samples ? (result->cycles + result->sample_cycles - 1) / result->sample_cycles : 0;
+	return (int)(used < result->samples ? used : result->samples);
+}
+
 enum flow_outcome flow_simulate(struct arena *arena, const struct platform *platform, const struct module *module, int64_t budget, struct flow_result *result)
 {
 	struct flow_network *network = flow_open(arena, platform, module);
