@@ -1,5 +1,4 @@
 #include "driver/quant_option.h"
-#include "driver/options.h"
 #include <string.h>
 
 static const struct {
