@@ -5,7 +5,7 @@
 
 static void clean_channel(struct flow_network *network, struct flow_channel *channel)
 {
-	const int64_t *depth = network->options->depth;
+	const int64_t *depth = network->options.depth;
 	int64_t wanted = depth ? depth[channel->number] : channel->built;
 	channel->pushed = channel->popped = channel->counted_push = channel->counted_pop = channel->most = channel->held_since = 0;
 	for (int side = 0; side < FLOW_SIDES; side++) {
@@ -13,7 +13,7 @@ static void clean_channel(struct flow_network *network, struct flow_channel *cha
 		channel->log[side].runs.count = 0;
 	}
 	channel->given = wanted > 0 ? wanted : 0;
-	flow_set_depth(network, channel, wanted > 0 && wanted <= flow_product(channel->words_most, network->options->launches) ? wanted : UNBOUNDED);
+	flow_set_depth(network, channel, wanted > 0 && wanted <= flow_product(channel->words_most, network->options.launches) ? wanted : UNBOUNDED);
 }
 
 static void clean_process(struct flow_process *process)
@@ -124,11 +124,11 @@ static void make_lists(struct flow_network *network, struct arena *arena, struct
 
 static void collect(struct flow_network *network, struct flow_result *result)
 {
-	if (network->options->arena)
-		make_lists(network, network->options->arena, result);
+	if (network->options.arena)
+		make_lists(network, network->options.arena, result);
 	else if (!network->own.process)
 		make_lists(network, network->arena, &network->own);
-	if (!network->options->arena)
+	if (!network->options.arena)
 		*result = network->own;
 	for (int i = 0; i < result->processes; i++)
 		result->cycles = network->processes.data[i]->time > result->cycles ? network->processes.data[i]->time : result->cycles;
@@ -185,25 +185,24 @@ int64_t flow_events(const struct flow_network *network)
 
 static bool is_over_budget(const struct flow_network *network)
 {
-	const struct flow_options *options = network->options;
+	const struct flow_options *options = &network->options;
 	return options->budget && (network->events > options->budget || network->events > INT64_MAX / options->launches || network->events * options->launches > options->budget);
 }
 
 enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result)
 {
-	network->run = *options;
-	network->run.launches = options->launches > 1 ? options->launches : 1;
-	network->run.samples = options->arena && options->samples > 0 ? options->samples : 0;
-	network->run.path = options->arena && options->path;
-	network->options = &network->run;
-	*result = (struct flow_result){.first_output = -1, .events = network->events * network->run.launches};
+	network->options = *options;
+	network->options.launches = options->launches > 1 ? options->launches : 1;
+	network->options.samples = options->arena && options->samples > 0 ? options->samples : 0;
+	network->options.path = options->arena && options->path;
+	*result = (struct flow_result){.first_output = -1, .events = network->events * network->options.launches};
 	if (is_over_budget(network))
 		return FLOW_OVER_BUDGET;
 	flow_clean(network);
 	bool whole = flow_run_all(network), deadlock = whole && flow_first_stuck(network);
 	collect(network, result);
 	result->events = whole ? result->events : network->done;
-	if (network->run.path)
+	if (network->options.path)
 		flow_path(network, options->arena, result);
 	if (deadlock)
 		flow_deadlock(network, result);

@@ -113,7 +113,7 @@ static int64_t least_depth(struct flow_network *network, int channel)
 
 void flow_deadlock(struct flow_network *network, struct flow_result *result)
 {
-	struct arena *arena = network->options->arena;
+	struct arena *arena = network->options.arena;
 	result->deadlock = "all processes wait";
 	if (!arena)
 		return;
@@ -127,9 +127,9 @@ void flow_deadlock(struct flow_network *network, struct flow_result *result)
 		if (!network->processes.data[i]->ended && !listed[i])
 			add_wait(network->processes.data[i], result);
 	result->deadlock = text.data;
-	network->run.samples = 0;
-	network->run.path = false;
-	for (int i = 0; network->run.remedy && i < result->cycle; i++)
+	network->options.samples = 0;
+	network->options.path = false;
+	for (int i = 0; network->options.remedy && i < result->cycle; i++)
 		if (result->wait[i].room)
 			result->wait[i].needed = least_depth(network, result->wait[i].channel);
 }

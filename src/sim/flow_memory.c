@@ -181,7 +181,7 @@ static bool is_safe(const struct flow_network *network, const struct flow_port *
 {
 	for (size_t i = 0; i < port->memory->ports.count; i++) {
 		const struct flow_port *other = port->memory->ports.data[i];
-		bool over = other->process->ended && other->process->launch + 1 >= network->options->launches;
+		bool over = other->process->ended && other->process->launch + 1 >= network->options.launches;
 		int64_t bound = other->last > other->process->bound ? other->last : other->process->bound;
 		if (other != port && !over && !is_pending(other) && !comes_first(request_of(port), port, bound, other))
 			return false;

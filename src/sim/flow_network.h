@@ -182,8 +182,7 @@ struct flow_network {
 	struct flow_memory *memory;        /* [platform->channels] */
 	int64_t events;           /* of one launch */
 	/* state of a run */
-	struct flow_options run;
-	const struct flow_options *options;        /* the same */
+	struct flow_options options;
 	struct flow_process **queue;       /* ring of [processes] */
 	size_t first, queued;
 	int64_t fuel, done;       /* iterations until the process at hand yields; events so far */

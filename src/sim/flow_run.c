@@ -163,21 +163,21 @@ static void begin_launch(struct flow_network *network, struct flow_process *proc
 static void end_launch(struct flow_network *network, int64_t time)
 {
 	network->ended = 0;
-	if (network->options->overlap) {
-		network->launches_done = network->options->launches;
+	if (network->options.overlap) {
+		network->launches_done = network->options.launches;
 		return;
 	}
 	network->first_cycles = network->launches_done++ ? network->first_cycles : time;
-	if (network->launches_done == network->options->launches)
+	if (network->launches_done == network->options.launches)
 		return;
-	network->launch_began = time + network->options->gap;
+	network->launch_began = time + network->options.gap;
 	for (size_t i = 0; i < network->processes.count; i++)
 		begin_launch(network, network->processes.data[i], network->launch_began);
 }
 
 static bool run_end(struct flow_network *network, struct flow_process *process, struct flow_step *step)
 {
-	const struct flow_options *options = network->options;
+	const struct flow_options *options = &network->options;
 	(void)step;
 	process->ended = true;
 	process->active += process->time - process->began;
@@ -227,7 +227,7 @@ static struct flow_process *next_process(struct flow_network *network)
 
 static bool stopped(struct flow_network *network)
 {
-	const struct flow_options *options = network->options;
+	const struct flow_options *options = &network->options;
 	if (options->progress)
 		options->progress(options->user, network->done, network->events * options->launches);
 	return options->stop && *options->stop;

@@ -5,14 +5,14 @@
 
 static int64_t *add_series(struct flow_network *network, bool most)
 {
-	struct flow_series series = {.data = ARENA_ARRAY(network->options->arena, int64_t, network->samples), .most = most};
-	VEC_PUSH(network->options->arena, &network->series, series);
+	struct flow_series series = {.data = ARENA_ARRAY(network->options.arena, int64_t, network->samples), .most = most};
+	VEC_PUSH(network->options.arena, &network->series, series);
 	return series.data;
 }
 
 void flow_sample_begin(struct flow_network *network)
 {
-	network->samples = (network->options->samples + 1) / 2 * 2;
+	network->samples = (network->options.samples + 1) / 2 * 2;
 	network->sample_cycles = 1;
 	network->series.data = NULL;
 	network->series.count = network->series.capacity = 0;
@@ -95,7 +95,7 @@ static void add_log(struct flow_network *network, struct flow_log *log, int64_t 
 
 void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to)
 {
-	if (network->options->path)
+	if (network->options.path)
 		add_log(network, why->channel ? &why->channel->log[flow_side_of(why->kind)] : &why->port->log, to, to - from);
 }
 
