@@ -93,32 +93,35 @@ static const void *segment_data(struct packing *p, const struct attr *segment, c
 	return weight ? weight->data : NULL;
 }
 
+static bool add_source(struct packing *p, struct image_file *file, const struct attr *segment)
+{
+	const struct attr *input = input_named(p->module, attr_item(segment, "name")->text), *from = input ? attr_item(input, "from") : NULL;
+	struct source source = {.data = NULL};
+	int errors = p->module->diag->count;
+	if (from && p->weights && !(source.weight = quantised_weight_find(p->arena, p->module->diag, p->weights, from)))
+		return false;
+	if (input && !from && type_elements(attr_item(input, "type")->type))
+		source.data = segment_data(p, segment, input);
+	if (p->module->diag->count > errors)
+		return false;
+	if (!source.weight && !source.data)
+		return true;
+	size_t bytes = source.weight ? quantised_weight_bytes(source.weight) : 0;
+	p->most = bytes > p->most ? bytes : p->most;
+	source.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, file);
+	VEC_PUSH(p->arena, &file->sources, source);
+	return true;
+}
+
 static bool plan_file(struct packing *p, const struct attr *buffer)
 {
 	const struct attr *segments = attr_item(buffer, "segments"), *word = attr_item(buffer, "word");
 	struct image_file file = {.halves = emit_bytes(word->type) < type_elements(word->type)};
 	file.element_bytes = file.halves ? 1 : (int)(emit_bytes(word->type) / type_elements(word->type));
 	file.elements = attr_item(buffer, "words")->integer * type_elements(word->type);
-	for (int s = 0; s < segments->count; s++) {
-		const struct attr *segment = segments->items[s].value, *input = input_named(p->module, attr_item(segment, "name")->text);
-		int errors = p->module->diag->count;
-		const void *data = input && !attr_item(input, "from") && type_elements(attr_item(input, "type")->type) ? segment_data(p, segment, input) : NULL;
-		if (p->module->diag->count > errors)
+	for (int i = 0; i < segments->count; i++)
+		if (!add_source(p, &file, segments->items[i].value))
 			return false;
-		if (input && attr_item(input, "from") && p->weights) {
-			struct source rounded = {.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, &file)};
-			rounded.weight = quantised_weight_find(p->arena, p->module->diag, p->weights, attr_item(input, "from"));
-			if (!rounded.weight)
-				return false;
-			VEC_PUSH(p->arena, &file.sources, rounded);
-			p->most = quantised_weight_bytes(rounded.weight) > p->most ? quantised_weight_bytes(rounded.weight) : p->most;
-			continue;
-		}
-		if (!data)
-			continue;
-		struct source source = {.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, &file), .data = data};
-		VEC_PUSH(p->arena, &file.sources, source);
-	}
 	if (!file.sources.count)
 		return true;
 	file.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, "name")->text);
