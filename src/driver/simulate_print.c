@@ -20,9 +20,9 @@ static void add_points(struct text *out, const char *key, const int64_t *values,
 	text_add(out, "]");
 }
 
-static void begin_row(struct text *out, int number, const char *name)
+static void begin_row(struct text *out, int number, const char *key, const char *name)
 {
-	text_add(out, "%s\n    {\"name\": ", number ? "," : "");
+	text_add(out, "%s\n    {\"%s\": ", number ? "," : "", key);
 	json_quote(out, name);
 }
 
@@ -31,7 +31,7 @@ static void add_processes(struct text *out, const struct flow_result *flow)
 	text_add(out, "  \"processes\": [");
 	for (int i = 0; i < flow->processes; i++) {
 		const struct flow_process_result *process = &flow->process[i];
-		begin_row(out, i, process->name);
+		begin_row(out, i, "name", process->name);
 		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s", (long long)process->end, (long long)busy(process),
 			 (long long)process->input, (long long)process->output, (long long)process->memory, process->ended ? "true" : "false");
 		if (flow->on_path)
@@ -51,7 +51,7 @@ static void add_channels(struct text *out, const struct flow_result *flow)
 	text_add(out, "  \"channels\": [");
 	for (int i = 0; i < flow->channels; i++) {
 		const struct flow_channel_result *channel = &flow->channel[i];
-		begin_row(out, i, channel->name);
+		begin_row(out, i, "name", channel->name);
 		text_add(out, ", \"kind\": \"%s\", \"depth\": %lld, \"most\": %lld, \"words\": %lld", channel->blocks ? "blocks" : "fifo", (long long)channel->depth,
 			 (long long)channel->most, (long long)channel->words);
 		if (flow->samples)
@@ -66,7 +66,7 @@ static void add_ports(struct text *out, const struct flow_result *flow)
 	text_add(out, "  \"ports\": [");
 	for (int i = 0; i < flow->ports; i++) {
 		const struct flow_port_result *port = &flow->port[i];
-		begin_row(out, i, port->name);
+		begin_row(out, i, "name", port->name);
 		text_add(out, ", \"process\": ");
 		json_quote(out, flow->process[port->process].name);
 		text_add(out, ", \"channel\": %d, \"direction\": \"%s\", \"bytes\": %lld", port->channel, port->write ? "write" : "read", (long long)port->bytes);
@@ -82,8 +82,7 @@ static void add_path(struct text *out, const struct flow_result *flow)
 	text_add(out, "  \"path\": [");
 	for (int i = 0; i < flow->segments; i++) {
 		const struct flow_segment *segment = &flow->segment[i];
-		text_add(out, "%s\n    {\"process\": ", i ? "," : "");
-		json_quote(out, flow->process[segment->process].name);
+		begin_row(out, i, "process", flow->process[segment->process].name);
 		text_add(out, ", \"begin\": %lld, \"end\": %lld, \"busy\": %lld, \"memory\": %lld", (long long)segment->begin, (long long)segment->end, (long long)segment->busy,
 			 (long long)segment->memory);
 		if (segment->via >= 0) {
@@ -100,8 +99,7 @@ static void add_waits(struct text *out, const struct flow_result *flow)
 	text_add(out, "  \"waits\": [");
 	for (int i = 0; i < flow->waits; i++) {
 		const struct flow_wait *wait = &flow->wait[i];
-		text_add(out, "%s\n    {\"process\": ", i ? "," : "");
-		json_quote(out, flow->process[wait->process].name);
+		begin_row(out, i, "process", flow->process[wait->process].name);
 		text_add(out, ", \"channel\": ");
 		json_quote(out, flow->channel[wait->channel].name);
 		text_add(out, ", \"for\": \"%s\", \"since\": %lld, \"depth\": %lld, \"in_cycle\": %s", wait->room ? "room" : "word", (long long)wait->since, (long long)wait->depth,
