@@ -1,7 +1,6 @@
 #include "model/token.h"
 #include <stdlib.h>
 
-#define WORD_FRACTION 65536
 #define NO_LIMIT INT64_MAX
 #define TOKEN_WORK 8000000    /* of one prediction; a layer of a language model takes about 300,000 */
 
@@ -222,7 +221,7 @@ static void wait_for_memory(struct stretch *s, const struct token_access *access
 	int64_t word = access->word, next = s->process->port[access->port];
 	if (high <= low)
 		return;
-	int64_t begin = (next + WORD_FRACTION - 1) / WORD_FRACTION, last = (next + (high - low - 1) * word + WORD_FRACTION - 1) / WORD_FRACTION;
+	int64_t begin = (next + TOKEN_PARTS - 1) / TOKEN_PARTS, last = (next + (high - low - 1) * word + TOKEN_PARTS - 1) / TOKEN_PARTS;
 	int64_t offset = offset_of(s->run, s->pipe, access);
 	not_before(s, window_of(s->run, s->pipe, access, low), begin - offset);
 	not_before(s, window_of(s->run, s->pipe, access, high - 1), last - offset);
@@ -247,7 +246,7 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 	int64_t last = cycle_of_window(s, window_of(run, s->pipe, access, high - 1)) + offset;
 	if (access->channel < 0) {
 		int64_t *next = &s->process->port[access->port], word = access->word;
-		int64_t after = *next + (high - low) * word, again = last * WORD_FRACTION + word;
+		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + word;
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
 		pass(run, access->channel, side_of(run, access), base + low + 1, cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
@@ -333,9 +332,9 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 static bool run_access(struct run *run, struct process_state *process, const struct token_access *access)
 {
 	if (access->channel < 0) {
-		int64_t *next = &process->port[access->port], cycle = (*next + WORD_FRACTION - 1) / WORD_FRACTION;
+		int64_t *next = &process->port[access->port], cycle = (*next + TOKEN_PARTS - 1) / TOKEN_PARTS;
 		process->time = cycle > process->time ? cycle : process->time;
-		*next = process->time * WORD_FRACTION + access->word;
+		*next = process->time * TOKEN_PARTS + access->word;
 		return true;
 	}
 	struct channel_state *channel = &run->channel[access->channel];

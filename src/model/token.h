@@ -14,12 +14,14 @@
 #include "model/timing.h"
 #include "model/token_pattern.h"
 
+#define TOKEN_PARTS 65536     /* of a cycle */
+
 enum token_side { TOKEN_READER, TOKEN_WRITER, TOKEN_SIDES };
 
 struct token_access {
 	int channel;              /* -1: a memory port */
 	int port;                 /* argument of the process */
-	int64_t word;             /* of a port: 1/65536 cycles that a word takes */
+	int64_t word;             /* of a port: what a word takes, in TOKEN_PARTS of a cycle */
 	int64_t credit, round;    /* of a port: words under way at once, and cycles until the same number can go again; credit 0: that never holds it up */
 	enum token_side side;
 	bool waits, moves;        /* waits for a word or for room; passes a word or hands a place back */
@@ -42,17 +44,13 @@ struct token_step {           /* one of the three */
 };
 
 struct token_process {
-	const char *name;
 	VEC(struct token_step) steps;     /* outer loops written out */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
 };
 
 struct token_channel {
-	const char *name;
-	const struct op *op;
 	bool blocks;
-	bool back;                /* of a ring: what it carries is for the next layer */
 	int64_t depth;            /* as built */
 	int64_t words;            /* that pass in a launch */
 	int process[TOKEN_SIDES]; /* -1: none */

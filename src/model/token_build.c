@@ -3,7 +3,6 @@
 
 #define STEPS_MOST (1 << 17)  /* of a process */
 #define LEVELS 48             /* loops around an access */
-#define WORD_FRACTION 65536
 
 struct built_pipe {
 	const struct op *loop;
@@ -86,7 +85,7 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 	int64_t run = words_in_a_row(b, op, first, &known), burst = run < b->platform->burst ? run : b->platform->burst;
 	double rate = b->platform->channel_gbps * b->platform->channel_efficiency * 1e3 / b->platform->clock_mhz;      /* bytes a cycle */
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
-	access->word = (int64_t)(cycles * WORD_FRACTION + 0.5);
+	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
 	access->credit = load && !known ? 0 : burst * b->platform->outstanding;
 	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
 	access->credit = access->round > access->credit ? access->credit : 0;
@@ -338,7 +337,6 @@ static bool build_process(struct builder *b)
 {
 	const struct op *function = module_find(b->module, attr_text_or(b->call, "callee", ""));
 	b->process = ARENA_NEW(b->arena, struct token_process);
-	b->process->name = attr_text_or(b->call, "callee", "");
 	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
 	b->pipes.count = 0;
 	b->process->ports = b->call->operands;
@@ -353,8 +351,7 @@ static bool build_process(struct builder *b)
 
 static void add_channel(struct builder *b, const struct op *op)
 {
-	struct token_channel channel = {.name = attr_text_or(op, "name", "(no name)"), .op = op, .blocks = op->code == OP_BLOCKS, .depth = op->result[0]->type->depth, .process = {-1, -1}};
-	channel.back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
+	struct token_channel channel = {.blocks = op->code == OP_BLOCKS, .depth = op->result[0]->type->depth, .process = {-1, -1}};
 	op->result[0]->id = (int)b->network->channels.count;
 	VEC_PUSH(b->arena, &b->network->channels, channel);
 }
