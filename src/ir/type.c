@@ -229,6 +229,12 @@ int64_t type_bits(const struct type *type)
 	return __builtin_mul_overflow(type_elements(type), type_bits(type->element), &bits) ? INT64_MAX : bits;
 }
 
+int64_t type_packed_bytes(const struct type *scalar, int64_t count)
+{
+	int64_t bits = type_bits(scalar);
+	return count / 8 * bits + (count % 8 * bits + 7) / 8;
+}
+
 bool type_is_real(const struct type *type)
 {
 	return type->kind == TYPE_FLOAT || type->kind == TYPE_BFLOAT;

@@ -68,6 +68,7 @@ int64_t run_time_count(const struct run_time_trip *trip, int64_t value);        
 int64_t type_elements(const struct type *type);           /* of a shaped type; 1 for a scalar */
 const struct type *type_scalar(const struct type *type);  /* the innermost element: f32 of vector<4xf32>, of an itensor of such tiles, … */
 int64_t type_bits(const struct type *type);               /* scalar width x elements; index counts 64 */
+int64_t type_packed_bytes(const struct type *scalar, int64_t count);       /* of so many numbers, bit by bit in a row */
 bool type_is_real(const struct type *type);               /* float or bfloat */
 int64_t itensor_tiles(const struct itensor *itensor);     /* product of the trip counts: tiles that flow */
 const char *itensor_fault(struct arena *arena, const struct type *type);   /* NULL: well-formed.  Else what is wrong */

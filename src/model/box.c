@@ -132,8 +132,6 @@ static const char *both_axes(struct arena *arena, const struct view *from, const
 static void add_axes(struct arena *arena, struct box *box, const struct view *from, const struct view *to, bool same)
 {
 	int rank = from->walk.rank, inner = innermost(from);
-	box->rank = rank;
-	box->shape = ARENA_ARRAY(arena, int64_t, rank + 1);
 	box->elements = 1;
 	for (int i = 0; i < rank && !box->why; i++) {           /* innermost first: that dim, then the others from the last on */
 		int dim = i == 0 ? inner : rank - i > inner ? rank - i : rank - 1 - i;
@@ -141,7 +139,6 @@ static void add_axes(struct arena *arena, struct box *box, const struct view *fr
 		box->why = both_axes(arena, from, to, box->shared, dim, same, &fill, &drain);
 		add_dim(&box->fill, from, &fill, dim, box->elements);
 		add_dim(&box->drain, to, &drain, dim, box->elements);
-		box->shape[dim] = fill.extent;
 		box->elements *= fill.extent;
 	}
 }
@@ -152,7 +149,6 @@ static void add_whole(const struct type *tensor, struct box *box, struct view *v
 	struct axis axis = {.start = view->walk.offset[0], .step = view->walk.vector};
 	add_dim(side, view, &axis, 0, 1);
 	box->elements = type_elements(tensor);
-	box->shape[0] = box->elements;
 }
 
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
@@ -161,12 +157,11 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	struct view writer = view_of(arena, tensor, from, linearly), reader = view_of(arena, tensor, to, linearly);
 	bool scattered = writer.scattered || reader.scattered;
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
-	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered || reorder.why ? 0 : reorder.shared, .rank = 1};
+	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered || reorder.why ? 0 : reorder.shared};
 	int most = walk_share(arena, &writer.walk, &reader.walk);
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);
-	box.shape = ARENA_ARRAY(arena, int64_t, 1);
 	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || coverage_differs(arena, writer.walk, reader.walk, box.shared))))
 		box.why = text_format(arena, "the writer and the reader do not walk %d loops together", box.shared);
 	else if (scattered) {
@@ -179,12 +174,6 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	merge_inner(arena, &box.fill, box.shared);
 	merge_inner(arena, &box.drain, box.shared);
 	return box;
-}
-
-int64_t box_bytes(const struct type *scalar, const struct box *box)
-{
-	int64_t elements = box->elements * box->halves, bits = type_bits(scalar);
-	return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
 }
 
 static bool whole_words(const struct box_side *side, int64_t lanes)

@@ -18,15 +18,12 @@ struct box_side {           /* loops strip-mined: the first `shared` are the oth
 struct box {
 	const char *why;          /* NULL, or why no buffer helps */
 	int shared, halves;
-	int64_t *shape;           /* [rank]; rank: data dims of the types, 1 where they address differently */
-	int rank;
 	int64_t elements;         /* of one half */
 	struct box_side fill, drain;
 };
 
 /* Between a writer's and a reader's type of one tensor.  Where the reader wants only part of what is written, the buffer holds all that is written. */
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared);
-int64_t box_bytes(const struct type *scalar, const struct box *box);       /* of all halves */
 /* Elements of a buffer word: the lanes, if both sides move just these words; else 1. */
 int64_t box_word(const struct box *box);
 

@@ -78,10 +78,10 @@ static const char *differs(struct arena *arena, struct walk from, struct walk to
 
 static int64_t bytes_of(struct walk walk, const int64_t *shape, int halves)
 {
-	int64_t elements = halves, bits = type_bits(walk.scalar);
+	int64_t elements = halves;
 	for (int r = 0; r < walk.rank; r++)
 		elements *= shape[r];
-	return elements / 8 * bits + (elements % 8 * bits + 7) / 8;
+	return type_packed_bytes(walk.scalar, elements);
 }
 
 /* The least buffer over the shared prefixes; of equals the one with the most loops shared. */
@@ -99,7 +99,7 @@ struct reorder walk_reorder(struct arena *arena, struct walk from, struct walk t
 	int shared = walk_share(arena, &from, &to);
 	for (int k = 0; k <= shared; k++) {
 		struct reorder next = {.shape = ARENA_ARRAY(arena, int64_t, from.rank + 1), .shared = k, .halves = k ? 2 : 1};
-		if (differs(arena, from, to, k))
+		if (k && differs(arena, from, to, k))
 			continue;
 		coverage_shape(arena, from, k, next.shape);
 		next.bytes = bytes_of(from, next.shape, next.halves);
