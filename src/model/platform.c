@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BRAM18_BYTES 2304
+#define URAM_BYTES 36864
 #define LIKE_MOST 4           /* files that refer to one another */
 
 struct file {
@@ -378,6 +380,11 @@ struct operator_cost platform_operator(const struct platform *platform, enum op_
 struct resources resources_add(struct resources left, struct resources right)
 {
 	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
+}
+
+int64_t resources_bytes(struct resources resources)
+{
+	return resources.bram18 * BRAM18_BYTES + resources.uram * URAM_BYTES;
 }
 
 struct resources platform_total(const struct platform *platform)

@@ -44,6 +44,7 @@ int platform_names(struct arena *arena, const char *const **names);        /* so
 struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar);
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
+int64_t resources_bytes(struct resources resources);      /* that its block RAMs and URAMs hold */
 struct resources platform_total(const struct platform *platform);          /* over all dies */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
 #endif

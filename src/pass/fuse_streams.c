@@ -6,8 +6,6 @@
 #include "model/platform.h"
 #include "pass/explain.h"
 
-#define BRAM18_BYTES 2304
-#define URAM_BYTES 36864
 #define SHARE 8               /* tenths of the memory that converters may take: FIFOs and accumulators need some too */
 
 struct converters {
@@ -27,8 +25,7 @@ static void collect(struct op *op, void *context)
 
 static int64_t budget_of(const struct pass_context *context)
 {
-	struct resources total = platform_total(context->platform);
-	return context->on_chip_bytes ? context->on_chip_bytes : (total.bram18 * BRAM18_BYTES + total.uram * URAM_BYTES) * SHARE / 10;
+	return context->on_chip_bytes ? context->on_chip_bytes : resources_bytes(platform_total(context->platform)) * SHARE / 10;
 }
 
 /* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */

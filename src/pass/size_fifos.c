@@ -20,8 +20,6 @@
 #define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
 #define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
-#define BRAM18_BYTES 2304
-#define URAM_BYTES 36864
 
 const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "least", "lp", "normal", "conservative", "safe"};
 
@@ -53,15 +51,15 @@ static void set_arguments(struct module *module, const struct op *call)
 
 static int64_t on_chip(const struct pass_context *context)
 {
-	struct resources total = platform_total(context->platform);
-	return context->on_chip_bytes ? context->on_chip_bytes : total.bram18 * BRAM18_BYTES + total.uram * URAM_BYTES;
+	return context->on_chip_bytes ? context->on_chip_bytes : resources_bytes(platform_total(context->platform));
 }
 
 static int64_t die_share(const struct platform *platform)
 {
 	int64_t most = 0;
 	for (int i = 0; i < platform->dies; i++) {
-		int64_t bram = platform->die[i].bram18 * BRAM18_BYTES, uram = platform->die[i].uram * URAM_BYTES, bytes = bram > uram ? bram : uram;
+		int64_t bram = resources_bytes((struct resources){.bram18 = platform->die[i].bram18}), uram = resources_bytes((struct resources){.uram = platform->die[i].uram});
+		int64_t bytes = bram > uram ? bram : uram;
 		most = bytes > most ? bytes : most;
 	}
 	return most / DIE_SHARE;
