@@ -240,6 +240,16 @@ bool type_is_real(const struct type *type)
 	return type->kind == TYPE_FLOAT || type->kind == TYPE_BFLOAT;
 }
 
+int64_t stream_lanes(const struct type *itensor)
+{
+	return type_elements(itensor->element);
+}
+
+int64_t stream_tile(const struct type *itensor, int dim)
+{
+	return itensor->element->kind == TYPE_VECTOR ? itensor->element->shape[dim] : 1;
+}
+
 int64_t itensor_tiles(const struct itensor *itensor)
 {
 	return product(itensor->dims, itensor->trip);

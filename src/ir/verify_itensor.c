@@ -12,17 +12,12 @@ static bool is_vector(const struct type *type)
 	return type->kind == TYPE_VECTOR && is_number(type->element);
 }
 
-static int64_t tile_extent(const struct type *type, int dim)
-{
-	return type->element->kind == TYPE_VECTOR ? type->element->shape[dim] : 1;
-}
-
 /* The reach of data dim `dim`: [*low, *high).  false: it overflows. */
 static bool reach(const struct type *type, int dim, int64_t *low, int64_t *high)
 {
 	const struct itensor *order = type->itensor;
 	*low = affine_constant(order->map, dim);
-	if (__builtin_add_overflow(*low, tile_extent(type, dim), high))
+	if (__builtin_add_overflow(*low, stream_tile(type, dim), high))
 		return false;
 	for (int i = 0; i < order->dims; i++) {
 		int64_t far, *end = affine_at(order->map, dim, i) < 0 ? low : high;

@@ -43,7 +43,7 @@ static struct port port_of(const struct kernel *kernel, const struct access *acc
 
 static void check_port(struct verifier *verifier, const struct op *op, const struct type *stream, struct port port, int operand)
 {
-	int64_t words = itensor_tiles(stream->itensor), lanes = stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
+	int64_t words = itensor_tiles(stream->itensor), lanes = stream_lanes(stream);
 	const char *which = operand < 0 ? "result" : "operand";
 	if (words != port.words || lanes != port.lanes)
 		verify_fail(verifier, op, "%s %d: the schedule has %" PRId64 " words of %" PRId64 ", and %s %" PRId64 " of %" PRId64, which, operand < 0 ? 0 : operand, port.words, port.lanes,

@@ -23,22 +23,15 @@ static void check_tensor(struct verifier *verifier, const struct op *op, const s
 		return;
 	}
 	int results = stream->itensor->map.results;
-	if (itensor_fault(verifier->module->arena, stream))
-		return;
 	if (tensor->type->element != type_scalar(stream) || (results != 1 && results != tensor->type->rank)) {
 		verify_fail(verifier, op, "%s is no stream of %s", stream->text, tensor->type->text);
 		return;
 	}
 	for (int r = 0; r < results; r++) {
-		int64_t tile = stream->element->kind == TYPE_VECTOR ? stream->element->shape[r] : 1, extent = tensor_extent(tensor->type, results, r);
+		int64_t tile = stream_tile(stream, r), extent = tensor_extent(tensor->type, results, r);
 		if (tile > extent)
 			verify_fail(verifier, op, "%s: the tile has %" PRId64 " elements in data dim %d and %s only %" PRId64, stream->text, tile, r, tensor->type->text, extent);
 	}
-}
-
-static int64_t lanes_of(const struct type *stream)
-{
-	return stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
 }
 
 static bool all_streams(const struct op *op)
@@ -54,7 +47,7 @@ static bool all_streams(const struct op *op)
 static void check_reassociate(struct verifier *verifier, const struct op *op)
 {
 	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
-	if (lanes_of(from) != lanes_of(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor))
+	if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor))
 		verify_fail(verifier, op, "%s and %s are not as many words of one width", from->text, to->text);
 }
 
@@ -77,8 +70,8 @@ static void check_chunk(struct verifier *verifier, const struct op *op)
 			verify_fail(verifier, op, "range %d is no part of the %lld words there", i, (long long)from->itensor->trip[i]);
 		words *= high->integers[i] - low->integers[i];
 	}
-	if (low && high && !verifier->failed && (words != itensor_tiles(to->itensor) || lanes_of(from) != lanes_of(to)))
-		verify_fail(verifier, op, "%lld words of %lld lanes go on, which %s does not say", (long long)words, (long long)lanes_of(from), to->text);
+	if (low && high && !verifier->failed && (words != itensor_tiles(to->itensor) || stream_lanes(from) != stream_lanes(to)))
+		verify_fail(verifier, op, "%lld words of %lld lanes go on, which %s does not say", (long long)words, (long long)stream_lanes(from), to->text);
 }
 
 static void check_concat(struct verifier *verifier, const struct op *op)
@@ -89,7 +82,7 @@ static void check_concat(struct verifier *verifier, const struct op *op)
 	for (int i = 0; even && i < op->operands; i++) {
 		const struct type *part = op->operand[i]->type;
 		even = words->integers[i] > 0 && words->integers[i] <= INT64_MAX / turns && words->integers[i] * turns == itensor_tiles(part->itensor) &&
-		       lanes_of(part) == lanes_of(op->result[0]->type);
+		       stream_lanes(part) == stream_lanes(op->result[0]->type);
 		sum += even ? words->integers[i] : 0;
 	}
 	if (words && (!even || sum * turns != itensor_tiles(op->result[0]->type->itensor)))
@@ -102,10 +95,10 @@ static void check_join(struct verifier *verifier, const struct op *op)
 	int64_t lanes = 0;
 	bool even = true;
 	for (int i = 0; i < op->operands; i++) {
-		lanes += lanes_of(op->operand[i]->type);
-		even = even && itensor_tiles(op->operand[i]->type->itensor) == itensor_tiles(to->itensor) && lanes_of(op->operand[i]->type) == lanes_of(op->operand[0]->type);
+		lanes += stream_lanes(op->operand[i]->type);
+		even = even && itensor_tiles(op->operand[i]->type->itensor) == itensor_tiles(to->itensor) && stream_lanes(op->operand[i]->type) == stream_lanes(op->operand[0]->type);
 	}
-	if (!even || lanes != lanes_of(to))
+	if (!even || lanes != stream_lanes(to))
 		verify_fail(verifier, op, "words of its operands side by side are not those of %s", to->text);
 }
 

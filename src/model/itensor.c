@@ -4,11 +4,6 @@
 
 #define PARTING_MOST (INT64_C(1) << 22)   /* tiles compared */
 
-static int64_t tile_extent(const struct type *type, int dim)
-{
-	return type->element->kind == TYPE_VECTOR ? type->element->shape[dim] : 1;
-}
-
 struct walk walk_new(struct arena *arena, struct walk like, int loops)
 {
 	like.loops = 0;
@@ -26,7 +21,7 @@ struct walk itensor_walk(struct arena *arena, const struct type *type)
 	walk.offset = ARENA_ARRAY(arena, int64_t, walk.rank + 1);
 	walk = walk_new(arena, walk, order->dims);
 	for (int r = 0; r < walk.rank; r++) {
-		walk.tile[r] = tile_extent(type, r);
+		walk.tile[r] = stream_tile(type, r);
 		walk.offset[r] = affine_constant(order->map, r);
 	}
 	for (int i = 0; i < order->dims; i++) {

@@ -1,10 +1,5 @@
 #include "pass/sequence.h"
 
-int64_t stream_lanes(const struct type *stream)
-{
-	return stream->element->kind == TYPE_VECTOR ? type_elements(stream->element) : 1;
-}
-
 const struct type *stream_word(struct module *module, const struct type *stream)
 {
 	int64_t lanes = stream_lanes(stream);

@@ -27,5 +27,4 @@ const struct type *type_regroup(struct module *module, const struct type *stream
  * have the same type.  run_time: NULL, or [dims] with NULL for a fixed trip count; the other dims stay as they are.  trip, step and rows are overwritten. */
 const struct type *type_canonical(struct module *module, const struct type *tile, int dims, int64_t *trip, const struct run_time_trip *const *run_time, int64_t *step, int results, int64_t *rows);
 const struct type *stream_word(struct module *module, const struct type *stream);         /* vector<16xf32>, or the scalar */
-int64_t stream_lanes(const struct type *stream);
 #endif

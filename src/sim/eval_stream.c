@@ -105,7 +105,7 @@ struct words *eval_words(struct evaluation *e, const struct type *type)
 {
 	struct words *words = ARENA_NEW(e->arena, struct words);
 	words->type = type;
-	words->lanes = type->element->kind == TYPE_VECTOR ? type_elements(type->element) : 1;
+	words->lanes = stream_lanes(type);
 	words->elements = eval_tiles(e, type) * words->lanes;
 	words->data = arena_alloc(e->arena, (size_t)(words->elements * scalar_storage_bytes(type_scalar(type))));
 	return words;
