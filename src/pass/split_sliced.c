@@ -4,6 +4,8 @@
  * joined are not the whole loop, and the result is not a result of main.  The parts compute what they computed before, with offsets moved;
  * elements that nobody reads are not computed any more.  (A GEMM that makes queries, keys and values at once: three GEMMs over slices of the
  * weight, and no reader has to skip the tokens of the others.)
+ * A vector stays whole where every element is read and no reader is elementwise work that a slice could join: its parts come one after the other, each reader drops the words
+ * before its own, and one kernel does instead of several.  (Of a matrix the parts of all rows would have to wait for each other.)
  * Exact.  Copies that became whole are merged away.  Best before fuse_elementwise: slices then join their only readers. */
 #include "pass/fuse.h"
 #include "pass/merge.h"
@@ -236,6 +238,27 @@ static void split_loop(const struct slicing *slicing, int t, int count, const st
 	op_remove(slicing->producer);
 }
 
+/* It hands on one operand as it is: a slice that becomes a result of main. */
+static bool is_copy(const struct kernel *kernel)
+{
+	return !kernel_has_reduction(kernel) && kernel->update.node[kernel->update.result].kind == NODE_OPERAND;
+}
+
+static bool stays_whole(const struct slicing *slicing, int t, int count, const struct interval *interval)
+{
+	int64_t elements = 1, covered = 0;
+	for (int d = 0; d < slicing->digits; d++)
+		elements *= slicing->producer->kernel->loop[slicing->order[d]].extent;
+	for (int i = 0; i < count; i++)
+		covered += interval[i].high - interval[i].low;
+	for (size_t r = 0; r < slicing->readers.count; r++) {
+		const struct kernel *reader = slicing->readers.data[r].use.op->kernel;
+		if (!kernel_has_reduction(reader) && !is_copy(reader))
+			return false;
+	}
+	return elements == slicing->producer->kernel->loop[t].extent && covered == elements;
+}
+
 static bool visit(struct module *module, struct op *op)
 {
 	struct slicing slicing = {.module = module, .producer = op, .order = ARENA_ARRAY(module->arena, int, op->kernel->loops)};
@@ -246,6 +269,8 @@ static bool visit(struct module *module, struct op *op)
 		int t = slicing.order[d], count = intervals_of(&slicing, t, interval);
 		if (count == 1 && interval[0].low == 0 && interval[0].high == op->kernel->loop[t].extent)
 			continue;
+		if (stays_whole(&slicing, t, count, interval))
+			return false;
 		split_loop(&slicing, t, count, interval);
 		return true;
 	}

@@ -320,24 +320,39 @@ static void test_f64_is_demoted(void **state)
 	finish(&s);
 }
 
-/* One matmul for three readers of a third each: three matmuls of a third. */
-static void test_slices_split_their_producer(void **state)
+/* One matmul of `rows` rows; of its 12 columns each of three readers takes `part`: the sum of each row, or its exponentials. */
+static void expect_slices(int rows, int part, bool sums, int count)
 {
-	(void)state;
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	struct text text = text_new(arena);
-	text_add(&text, "func.func @main(%%x: tensor<2x4xf32>, %%w: tensor<4x12xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {\n" FORMAT_ZERO
-	                "  %%e = tensor.empty() : tensor<2x12xf32>\n  %%f = linalg.fill ins(%%zero : f32) outs(%%e : tensor<2x12xf32>) -> tensor<2x12xf32>\n"
-	                "  %%m = linalg.matmul ins(%%x, %%w : tensor<2x4xf32>, tensor<4x12xf32>) outs(%%f : tensor<2x12xf32>) -> tensor<2x12xf32>\n"
-	                "  %%g = tensor.empty() : tensor<2xf32>\n  %%h = linalg.fill ins(%%zero : f32) outs(%%g : tensor<2xf32>) -> tensor<2xf32>\n");
-	for (int i = 0; i < 3; i++)
-		text_add(&text, "  %%s%d = tensor.extract_slice %%m[0, %d] [2, 4] [1, 1] : tensor<2x12xf32> to tensor<2x4xf32>\n"
-		                "  %%r%d = linalg.reduce ins(%%s%d : tensor<2x4xf32>) outs(%%h : tensor<2xf32>) dimensions = [1]\n"
-		                "    (%%a: f32, %%o: f32) { %%q = arith.addf %%a, %%o : f32 linalg.yield %%q : f32 }\n", i, 4 * i, i, i);
-	text_add(&text, "  return %%r0, %%r1, %%r2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>\n}\n");
-	expect_kernels(text.data, 6, 0);
+	const char *matrix = text_format(arena, "tensor<%dx12xf32>", rows), *slice = text_format(arena, "tensor<%dx%dxf32>", rows, part);
+	const char *result = sums ? text_format(arena, "tensor<%dxf32>", rows) : slice;
+	text_add(&text, "func.func @main(%%x: tensor<%dx4xf32>, %%w: tensor<4x12xf32>) -> (%s, %s, %s) {\n" FORMAT_ZERO, rows, result, result, result);
+	text_add(&text, "  %%e = tensor.empty() : %s\n  %%f = linalg.fill ins(%%zero : f32) outs(%%e : %s) -> %s\n"
+	                "  %%m = linalg.matmul ins(%%x, %%w : tensor<%dx4xf32>, tensor<4x12xf32>) outs(%%f : %s) -> %s\n"
+	                "  %%g = tensor.empty() : %s\n  %%h = linalg.fill ins(%%zero : f32) outs(%%g : %s) -> %s\n",
+		 matrix, matrix, matrix, rows, matrix, matrix, result, result, result);
+	for (int i = 0; i < 3; i++) {
+		text_add(&text, "  %%s%d = tensor.extract_slice %%m[0, %d] [%d, %d] [1, 1] : %s to %s\n", i, 4 * i, rows, part, matrix, slice);
+		if (sums)
+			text_add(&text, "  %%r%d = linalg.reduce ins(%%s%d : %s) outs(%%h : %s) dimensions = [1]\n"
+			                "    (%%a: f32, %%o: f32) { %%q = arith.addf %%a, %%o : f32 linalg.yield %%q : f32 }\n", i, i, slice, result);
+		else
+			text_add(&text, "  %%r%d = linalg.exp ins(%%s%d : %s) outs(%%g : %s) -> %s\n", i, i, slice, result, result);
+	}
+	text_add(&text, "  return %%r0, %%r1, %%r2 : %s, %s, %s\n}\n", result, result, result);
+	expect_kernels(text.data, count, 0);
 	arena_free(arena);
+}
+
+static void test_slices_split_their_producer(void **state)
+{
+	(void)state;
+	expect_slices(2, 4, true, 6);         /* three matmuls of a third */
+	expect_slices(1, 4, true, 4);         /* a vector's parts come one after the other */
+	expect_slices(1, 3, true, 6);         /* what nobody reads is not computed */
+	expect_slices(1, 4, false, 3);        /* elementwise readers are part of the matmul of their slice */
 }
 
 /* softmax without its maximum, times v; `summed` is what the divisor adds up. */
