@@ -1,4 +1,5 @@
 #include "model/window.h"
+#include "model/walk.h"
 #include <string.h>
 
 #define POINTS_MOST (1 << 16)     /* reads of one position that are looked at one by one */
@@ -95,12 +96,45 @@ static bool in_time(struct arena *arena, const struct window *window, int64_t lo
 	return fresh <= points;
 }
 
+static int64_t product(const int64_t *trip, int first, int end)
+{
+	int64_t trips = 1;
+	for (int l = first; l < end; l++)
+		trips *= trip[l];
+	return trips;
+}
+
+static int64_t cycles_of(const struct window *window)
+{
+	int64_t cycles = window->first + product(window->trip, 0, window->loops) + window->rest;
+	for (int l = 0; l + 1 < window->outer; l++)
+		cycles += window->carry[l] * product(window->trip, 0, l + 1);
+	return cycles;
+}
+
+bool window_is_better(const struct window *window, const struct box *box)
+{
+	if (window->why || !window->streams || window->words * box->fill.lanes >= box->elements * box->halves)
+		return false;
+	int64_t fill = product(box->fill.trip, 0, box->fill.loops), drain = product(box->drain.trip, 0, box->drain.loops);
+	int64_t longer = fill > drain ? fill : drain, blocks = product(box->fill.trip, 0, box->shared);
+	return window->cycles <= longer + (fill + drain - longer) / blocks;
+}
+
+static bool at_run_time(struct walk walk)
+{
+	for (int l = 0; l < walk.loops; l++)
+		if (walk_run_time(walk, l))
+			return true;
+	return false;
+}
+
 struct window window_between(struct arena *arena, const struct type *from, const struct type *to)
 {
 	struct walk writer = walk_normal(arena, itensor_walk(arena, from)), reader = walk_normal(arena, itensor_walk(arena, to));
 	struct window window = {0};
 	int64_t *weight = ARENA_ARRAY(arena, int64_t, writer.rank + 1), words, low = 0, high = 0, last;
-	if (from->itensor->run_time || to->itensor->run_time)
+	if (at_run_time(writer) || at_run_time(reader))
 		window.why = "an extent is known at run time only";
 	else if (writer.scalar != reader.scalar || writer.rank != reader.rank || memcmp(writer.tile, reader.tile, sizeof *writer.tile * (size_t)writer.rank))
 		window.why = "the writer's words are not the reader's";
@@ -123,5 +157,6 @@ struct window window_between(struct arena *arena, const struct type *from, const
 		last += window.step[l] * (window.trip[l] - 1);
 	window.rest = words - last;
 	window.streams = window.outer && in_time(arena, &window, -low);
+	window.cycles = cycles_of(&window);
 	return window;
 }

@@ -2,7 +2,7 @@
  * oldest and the newest word of one position of the window, for a k x k window over rows k - 1 rows and k words. */
 #ifndef STC_WINDOW_H
 #define STC_WINDOW_H
-#include "model/itensor.h"
+#include "model/box.h"
 
 struct window {
 	const char *why;          /* NULL, or why no ring serves the reader */
@@ -15,8 +15,11 @@ struct window {
 	int64_t *carry;           /* [outer] words taken when that loop goes on */
 	int64_t rest;             /* words taken after the last position */
 	bool streams;             /* the innermost loop's words come just in time while the window is read, so a position costs no cycle more than its reads */
+	int64_t cycles;           /* of one pass: reads, and words that are taken between positions */
 };
 
 struct window window_between(struct arena *arena, const struct type *from, const struct type *to);
+/* Is the ring smaller than the box between the same types, and no slower? */
+bool window_is_better(const struct window *window, const struct box *box);
 
 #endif

@@ -4,7 +4,6 @@
  *     a chunk      where it is part of the stream in the stream's order,
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
-#include "model/box.h"
 #include "model/window.h"
 #include "pass/buffer_readers.h"
 #include "pass/streams.h"
@@ -69,7 +68,7 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 	attr_set(module, convert, "buffer", attr_integer(module, box.elements));
 	attr_set(module, convert, "shared", attr_integer(module, box.shared));
 	attr_set(module, convert, "halves", attr_integer(module, box.halves));
-	if (!crossing && !window.why && window.streams && window.words * stream_lanes(in) < box.elements * box.halves) {
+	if (!crossing && window_is_better(&window, &box)) {
 		attr_set(module, convert, "buffer", attr_integer(module, window.words * stream_lanes(in)));
 		attr_set(module, convert, "shared", attr_integer(module, 0));
 		attr_set(module, convert, "halves", attr_integer(module, 1));
