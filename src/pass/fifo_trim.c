@@ -3,7 +3,8 @@
  * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each more place removes one of them), so depths that suffice form a set that is closed
  * upwards: one pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one can be lowered.
  * The words that a FIFO held in a run that suffices suffice as well: with these depths the same run is possible.  So every run lowers all depths at once; and the *latest*
- * schedule of a launch, in which producers wait until their words are needed, is where the search begins.
+ * schedule of a launch, in which producers wait until their words are needed, is where the search begins.  Predictions of large designs leave little budget for one FIFO after the
+ * other; there the depths with which the launch just ends, some times over, are tried as well.
  *
  * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
  * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
@@ -14,12 +15,16 @@
 #include <string.h>
 
 #define TOLERANCE 200         /* cycles may grow by one part in so many … */
-#define TOLERANCE_PREDICTED 800       /* … and predicted ones by less, because they are not exact */
+#define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
 #define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
 #define PROOF_SHARE 2         /* one part in so many of the budget is for the proof that a prediction ends */
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
-#define LEAST_PREDICTED 16    /* the model does not see what fewer words cost, and a shift register gives as many */
+#define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
+#define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; */
+#define LOW_RAISED 8          /* what deadlocks under them is raised so many times: a run that suffices lowers it again */
+#define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
+#define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
 struct trimming {
 	struct fifo_network *network;
@@ -145,12 +150,21 @@ static bool worth(const struct trimming *t, int number, const int64_t *depth)
 	return t->flow || gain > fifo_bytes(t->network, depth) / WORTH;
 }
 
+/* Near the geometric mean: most depths that are needed are far below those that the search begins with. */
+static int64_t between(int64_t low, int64_t high)
+{
+	int64_t middle = low;
+	while (middle / low < high / middle)
+		middle *= 2;
+	return middle == low || high / low < 4 ? low + (high - low) / 2 : middle;
+}
+
 /* The depth of one FIFO, as low as it goes. */
 static void shrink(struct trimming *t, int number, int64_t *depth)
 {
 	int64_t least = least_of(t, number), low = least - 1;         /* does not suffice */
-	while (low + 1 < depth[number] && t->network->budget > t->reserve) {
-		int64_t middle = low < least ? least : low + (depth[number] - low) / 2;
+	while (low + 1 + (t->flow ? 0 : depth[number] / PRECISION) < depth[number] && t->network->budget > t->reserve) {
+		int64_t middle = low < least ? least : between(low, depth[number]);
 		copy(t, t->trial, depth);
 		t->trial[number] = middle;
 		if (suffices(t, t->trial))
@@ -188,7 +202,7 @@ static struct place *search_order(const struct trimming *t, const int64_t *depth
 
 /* --- what is not simulated: that it ends */
 
-bool fifo_repair(struct fifo_network *n, int64_t *depth)
+bool fifo_repair(struct fifo_network *n, int64_t times, int64_t *depth)
 {
 	if (!n->tokens)
 		return false;
@@ -198,7 +212,7 @@ bool fifo_repair(struct fifo_network *n, int64_t *depth)
 		bool raised = false;
 		for (int i = 0; i < n->count && !result.ended && !result.over_budget; i++)
 			if (result.flow[i].full && n->fifo[i].sized && depth[i] < n->fifo[i].whole) {
-				depth[i] = 2 * depth[i] < n->fifo[i].whole ? 2 * depth[i] : n->fifo[i].whole;
+				depth[i] = times * depth[i] < n->fifo[i].whole ? times * depth[i] : n->fifo[i].whole;
 				raised = true;
 			}
 		bool ended = result.ended;
@@ -229,6 +243,28 @@ static void begin_late(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
+/* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
+static void begin_low(struct trimming *t, int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	copy(t, low, depth);
+	for (int i = 0; i < n->count; i++)
+		if (may_shrink(&n->fifo[i]) && !n->fifo[i].prefetch && least_of(t, i) < low[i])
+			low[i] = least_of(t, i);
+	bool ends = fifo_repair(n, LOW_RAISED, low), good = false;
+	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
+		for (int i = 0; i < n->count; i++) {
+			low[i] = step ? 4 * low[i] : low[i];
+			low[i] = low[i] < depth[i] ? low[i] : depth[i];
+		}
+		copy(t, t->trial, low);
+		good = suffices(t, t->trial);
+	}
+	if (good)
+		take(t, depth);
+}
+
 bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t *depth)
 {
 	struct trimming t = {.network = n, .trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .most = ARENA_ARRAY(n->arena, int64_t, n->count + 1)};
@@ -238,16 +274,18 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 		return false;
 	t.flow = quick ? flow : NULL;
 	t.reserve = quick ? 0 : n->budget / PROOF_SHARE;
-	int64_t reference = cycles_of(&t, limit);
+	int64_t before = n->budget, reference = cycles_of(&t, limit), work = before - n->budget;
 	if (reference < 0)
 		return false;
 	t.allowed = reference + reference / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
 	if (!suffices(&t, depth))
 		copy(&t, depth, limit);
 	begin_late(&t, depth);
+	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
+		begin_low(&t, depth);
 	struct place *place = search_order(&t, depth, order);
 	for (int i = 0; i < n->count; i++)
 		if (may_shrink(&n->fifo[place[i].number]) && worth(&t, place[i].number, depth))
 			shrink(&t, place[i].number, depth);
-	return quick && n->tokens ? true : fifo_repair(n, depth);
+	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }

@@ -12,7 +12,7 @@
 #include "sim/flow.h"
 #include <string.h>
 
-#define BUDGET 24000000       /* iterations, or stretches of the token model: less than a second */
+#define BUDGET 36000000       /* iterations, or stretches of the token model: less than a second */
 #define BUDGET_LEAST 400000000
 #define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
@@ -107,7 +107,7 @@ static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int6
 	enum fifo_equalise how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
 	if (!fifo_lp(n, how, n->context->lp, depth))
 		return false;
-	if (!fifo_repair(n, depth))
+	if (!fifo_repair(n, FIFO_RAISED, depth))
 		make_safe(n, depth);
 	return true;
 }
@@ -123,7 +123,7 @@ static bool by_search(struct fifo_network *n, int order, const int64_t *limit, i
 	if (fifo_trim(n, limit, order, depth))
 		return true;
 	n->budget = PROOF_AGAIN * budget;
-	bool proven = fifo_repair(n, depth);
+	bool proven = fifo_repair(n, FIFO_RAISED, depth);
 	n->budget = 0;
 	if (proven)
 		return true;
@@ -212,7 +212,7 @@ static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
 		}
 		n->budget = BUDGET;
 		n->tokens = most ? token_network_at(n->arena, n->context->platform, n->module, FIFO_STRETCHES, (int)symbols.list.count, extent) : NULL;
-		good = n->tokens && fifo_repair(n, depth);
+		good = n->tokens && fifo_repair(n, FIFO_RAISED, depth);
 	}
 	n->tokens = most;
 	return good;
