@@ -181,7 +181,7 @@ def _export(options, progress: Progress) -> int:
     model = _load(options, progress)
     shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
     with outputs.folder(options.output, ours) as folder:
-        shape = replace(shape, masked=shape.masked or options.bare)  # a run-time extent is an attribute
+        shape = replace(shape, masked=options.bare)  # a run-time extent is an attribute
         workflow.export_files(model, shape, folder, progress, attributes=not options.bare)
     return 0
 

@@ -1,14 +1,16 @@
 """One forward step of a Hugging Face causal language model as a pure function, with an explicit KV cache.
 
-Decode, at most P = context - 1 past rows:
-    (ids 1x1, positions 1x1, k.0.., v.0.. each 1xHxPxD) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
-The design writes row k.i into state k.i along axis 2 at index `positions`, which is also how many past rows there are:
-the states' axis 2 is a run-time extent of that name, and no row beyond it is read. So that such an extent comes last,
-the new keys and values stand before the past ones; attention does not depend on their order.
-A masked step has, behind positions, an additive mask 1x1x1x(P+1) (slot 0: the new token). Prefill has no past:
-    (ids 1xN, positions 1xN, mask 1x1xNxN) -> (logits 1xNxV, k.i.., v.i.. 1xHxNxD)
-Where some layers see the last W tokens only and the context is longer, these have a mask of their own, `mask.window`,
-after `mask`; where all layers do, `mask` is that one.
+A context of C tokens is a cache of P = C - 1 rows, k.i and v.i, each 1xHxPxD. Both phases read its first `positions` rows and
+write the new ones behind them (axis 2, from index `positions` on):
+
+    decode   (ids 1x1, positions 1x1, k.0.., v.0..) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
+    prefill  (ids 1xN, positions 1x1, tokens 1x1, k.0.., v.0..) -> (logits 1x1xV, rows k.i.., v.i.. 1xHxNxD)
+
+Of a prefill's N tokens the first `tokens` count: the others are padding, whose rows are not written, and the logits are those
+of the last one that counts (`every`: of all N). The states' axis 2 is a run-time extent named `positions`: no row beyond it is
+read. So that such an extent comes last, the new keys and values stand before the past ones; attention does not depend on their
+order. What a token may not see, later ones of its launch and rows outside a layer's sliding window, is worked out in the
+step, from positions. `masked`: rows from `positions` on too, where the extent cannot be said.
 """
 from dataclasses import dataclass
 
@@ -52,26 +54,56 @@ class ExplicitCache:
 
 
 class Step(torch.nn.Module):
-    """forward(ids, positions, [mask,] k, v) -> (logits, *new k, *new v)."""
+    """forward(ids, positions, [tokens,] k, v) -> (logits, *new k, *new v)."""
 
-    def __init__(self, model: torch.nn.Module, masked: bool = True):
+    def __init__(self, model: torch.nn.Module, shape: "Shape"):
         super().__init__()
-        self.model, self.masked = model, masked
+        self.model, self.shape = model, shape
 
     def forward(self, ids, positions, *rest):
-        return self.run(ids, positions, *rest) if self.masked else self.run(ids, positions, None, *rest)
-
-    def run(self, ids, positions, mask, k=(), v=()):
-        config = self.model.config
-        if mask is None:  # all rows that there are
-            mask = torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
+        *tokens, k, v = rest
+        config, shape = self.model.config, self.shape
+        at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
-        if isinstance(mask, (list, tuple)) or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
-            full, window = mask if isinstance(mask, (list, tuple)) else (mask, mask)
-            mask = {"full_attention": full, "sliding_attention": window}
-        logits = self.model(input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=cache,
-                            use_cache=True, return_dict=False)[0]
+        past = k[0].shape[2]
+        mask = self._mask(at, past, None if shape.mixed else shape.window)
+        if shape.mixed or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
+            mask = {"full_attention": mask, "sliding_attention": self._mask(at, past, shape.window)}
+        head = self.model.get_output_embeddings()
+        hook = head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens[0]),)) if tokens and not shape.every else None
+        try:
+            logits = self.model(input_ids=ids, position_ids=at[None], attention_mask=mask, past_key_values=cache,
+                                use_cache=True, return_dict=False)[0]
+        finally:
+            if hook:
+                hook.remove()
         return (logits, *cache.new_k, *cache.new_v)
+
+    def _mask(self, at, past: int, window: int | None):
+        """Additive, 1x1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N of the cache."""
+        shape, rows = self.shape, torch.arange(past, device=at.device)
+        distance, age = at[:, None] - at[None], at[:, None] - rows[None]
+        hidden = [distance < 0, rows[None] >= at[:1, None] if shape.masked else None]
+        if window:
+            hidden = [hidden[0] | (distance >= window), age >= window if hidden[1] is None else hidden[1] | (age >= window)]
+        if shape.tokens == 1:
+            hidden[0] = None  # a token sees itself
+        if hidden == [None, None]:
+            return torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
+        parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past))]
+        return torch.cat(parts, 1)[None, None]
+
+    def _additive(self, hidden, width: int):
+        shown = torch.zeros((), device=self.model.get_input_embeddings().weight.device)
+        if hidden is None:
+            return shown.expand(self.shape.tokens, width)
+        return torch.where(hidden, torch.full_like(shown, float("-inf")), shown).expand(self.shape.tokens, width)
+
+
+def _row(hidden, tokens):
+    """Row tokens - 1 of 1xNxD: a sum of which one term is not zero, so exact."""
+    at = torch.arange(hidden.shape[1], device=hidden.device)
+    return torch.where((at == tokens.reshape(1) - 1)[None, :, None], hidden, torch.zeros_like(hidden[:1, :1, :1])).sum(1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -81,11 +113,12 @@ class Shape:
     layers: int
     heads: int    # of keys and values
     width: int    # of one head
-    tokens: int   # text tokens in one step: 1 for decode
-    past: int     # rows of the cache: context - 1 for decode, 0 for prefill
+    tokens: int   # text tokens in one step, at most: 1 for decode
+    past: int     # rows of the cache: context - 1
     window: int | None = None  # text tokens that a sliding layer sees, where that is less than the context
     mixed: bool = False        # other layers see all of them
-    masked: bool = True        # masks are inputs; else every row of the past is seen
+    masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
+    every: bool = False        # a prefill gives the logits of all its tokens
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -95,18 +128,14 @@ class Shape:
                         "accepted are decoders with attention in every layer")
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         limit = getattr(config, "max_position_embeddings", None)
-        wanted = context if phase == "decode" else tokens
-        if wanted < (2 if phase == "decode" else 1) or (limit and wanted > limit):
-            option = "--context" if phase == "decode" else "--tokens"
-            raise Error(f"{option} {wanted} is outside what the model can do",
-                        f"accepted are {2 if phase == 'decode' else 1} to {limit or 'any'}")
+        if context < 2 or (limit and context > limit):
+            raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit or 'any'}")
+        if phase == "prefill" and not 1 <= tokens < context:
+            raise Error(f"--tokens {tokens} is outside what the context of {context} can hold", f"accepted are 1 to {context - 1}")
         window, mixed = _window(config)
-        if window is None or wanted <= window:
+        if window is None or context <= window:
             window, mixed = None, False
-        if phase == "decode":
-            masked = window is not None
-            return cls(phase, config.num_hidden_layers, heads, width, 1, context - 1, window, mixed, masked)
-        return cls(phase, config.num_hidden_layers, heads, width, tokens, 0, window, mixed)
+        return cls(phase, config.num_hidden_layers, heads, width, tokens if phase == "prefill" else 1, context - 1, window, mixed)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
         return (1, self.heads, self.past, self.width)
@@ -114,28 +143,20 @@ class Shape:
     def inputs(self, device: str = "meta") -> list:
         """Arguments for Step.forward, all zero."""
         ids = torch.zeros(1, self.tokens, dtype=torch.long, device=device)
-        inputs = [ids, ids.clone()]
-        masks = [torch.zeros(1, 1, self.tokens, self.past + self.tokens, device=device) for _ in self.mask_names()]
-        if masks:
-            inputs.append(masks if self.mixed else masks[0])
-        if self.phase == "prefill":
-            return inputs
-        return inputs + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
+        scalars = [ids[:, :1].clone() for _ in self.scalar_names()]
+        return [ids, *scalars] + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
 
     def input_ports(self) -> list[Port]:
-        ports = [Port(name, "input") for name in ("ids", "positions", *self.mask_names())]
-        if self.phase == "prefill":
-            return ports
-        return ports + [Port(name, "state", dims=("", "", "positions", "")) for name in self.cache_names()]
+        states = (Port(name, "state", dims=("", "", "" if self.masked else "positions", "")) for name in self.cache_names())
+        return [*(Port(name, "input") for name in ("ids", *self.scalar_names())), *states]
 
     def result_ports(self) -> list[Port]:
-        if self.phase == "prefill":
-            return [Port("logits", "output"), *(Port(name, "output") for name in self.cache_names())]
-        rows = (Port(name, "state", axis=2, at="positions") for name in self.cache_names())
-        return [Port("logits", "output"), *rows]
+        rows = "tokens" if self.phase == "prefill" else None
+        return [Port("logits", "output"), *(Port(name, "state", axis=2, at="positions", rows=rows) for name in self.cache_names())]
 
-    def mask_names(self) -> list[str]:
-        return ["mask", "mask.window"] if self.mixed else ["mask"] if self.masked else []
+    def scalar_names(self) -> list[str]:
+        """Where the new tokens stand, and how many of them count."""
+        return ["positions", "tokens"] if self.phase == "prefill" else ["positions"]
 
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]

@@ -100,12 +100,38 @@ def _evaluate(node, values: dict):
         return node.target(*arguments[0], **options)
 
 
+def _step(value: torch.Tensor) -> int | None:
+    """The distance between neighbours of evenly spaced integers along one dim."""
+    if value.dtype not in (torch.int64, torch.int32) or value.numel() < 2 or max(value.shape) != value.numel():
+        return None
+    numbers = value.flatten()
+    step = int(numbers[1] - numbers[0])
+    return step if step and bool((numbers[1:] - numbers[:-1] == step).all()) else None
+
+
+def _counted(graph, node, value: torch.Tensor, step: int):
+    """Evenly spaced integers are counted, not kept."""
+    first, count = int(value.flatten()[0]), value.numel()
+    fresh = graph.call_function(torch.ops.aten.arange.start_step, (first, first + count * step, step),
+                                {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False})
+    fresh.meta = {"val": node.meta["val"].reshape(-1)}
+    for dim in (dim for dim, extent in enumerate(value.shape) if extent == 1):
+        with graph.inserting_after(fresh):
+            wide = graph.call_function(torch.ops.aten.unsqueeze.default, (fresh, dim))
+        wide.meta = {"val": fresh.meta["val"].unsqueeze(dim)}
+        fresh = wide
+    return fresh
+
+
 def _constant(graph, module, node, value: torch.Tensor):
-    """A node that gives the value: one number where all are equal, else the tensor as an attribute."""
+    """A node that gives the value: one number where all are equal, counted where evenly spaced, else the tensor as an attribute."""
     with graph.inserting_after(node):
+        step = _step(value)
         if value.ndim and value.numel() and bool((value == value.flatten()[0]).all()):
             fresh = graph.call_function(torch.ops.aten.full.default, (list(value.shape), value.flatten()[0].item()),
                                         {"dtype": value.dtype, "device": torch.device("cpu"), "pin_memory": False})
+        elif step:
+            fresh = _counted(graph, node, value, step)
         else:
             name = f"_folded_{node.name}"
             module.register_buffer(name, value.contiguous(), persistent=False)

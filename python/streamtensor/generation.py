@@ -55,9 +55,6 @@ class Decoder:
     def step(self, token: int, position: int) -> Step:
         self.design.write("ids", torch.tensor([[token]]))
         self.design.write("positions", torch.tensor([[position]]))
-        for name in self.shape.mask_names():
-            all_seen = self.shape.mixed and name == "mask"
-            self.design.write(name, mask(self.shape.past, position, None if all_seen else self.shape.window))
         self.design.launch()
         return Step(position, token, self.design.read("logits").reshape(-1))
 
@@ -89,14 +86,6 @@ class Decoder:
             following = position + 1
             token = prompt[following] if following < len(prompt) else choose(step.logits)
             yield step, None if following < len(prompt) else token
-
-
-def mask(past: int, position: int, window: int | None = None) -> torch.Tensor:
-    """Additive: the new token's own slot, the first, and the rows before `position`, or the last window - 1 of them, are seen."""
-    value = torch.full((1, 1, 1, past + 1), float("-inf"))
-    value[..., 0] = 0
-    value[..., 1 + (max(0, position - window + 1) if window else 0):position + 1] = 0
-    return value
 
 
 def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> int:

@@ -26,6 +26,7 @@ class Port:
     role: str                # argument: input, state or weight; result: output or state
     axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
     at: str | None = None    # ... at the index which the input of this name holds
+    rows: str | None = None  # ... as many rows of it as the input of this name says; None: all
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
 
 
@@ -194,6 +195,8 @@ def _dictionary(port: Port):
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:
         values["stream.at"] = ir.StringAttr.get(port.at)
+    if port.rows is not None:
+        values["stream.rows"] = ir.StringAttr.get(port.rows)
     return ir.DictAttr.get(values)
 
 

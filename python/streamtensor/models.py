@@ -38,7 +38,7 @@ class Model:
 
     def lower(self, shape: Shape, attributes: bool = True) -> graph.Lowered:
         """One step as MLIR."""
-        step = Step(self.module, shape.masked)
+        step = Step(self.module, shape)
         meta = {f"model.{name}": value.to("meta") for name, value in self.tensors().items()}
         return graph.lower(step, shape.inputs(), shape.input_ports(), meta, shape.result_ports(), attributes, "model.")
 

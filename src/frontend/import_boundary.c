@@ -93,13 +93,18 @@ static const struct type *argument_named(const struct op *function, const struct
 	return NULL;
 }
 
+static bool is_integer(const struct type *type)
+{
+	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER;
+}
+
 static bool refuse_state(struct module *module, const struct op *function, const char *name, const char *wanted)
 {
 	diag_error(module->diag, function->location, "the state result \"%s\" does not say where its row belongs", name);
 	return diag_note(module->diag, "accepted is %s", wanted);
 }
 
-/* A row of the state of the same name: equal extents but for `axis`, at the index that the input `at` has. */
+/* Rows of the state of the same name: equal extents but for `axis`, from the index on that the input `at` has. */
 static bool check_state(struct module *module, const struct op *function, const struct type *type, int index)
 {
 	const struct attr *list = attr_get(function, "res_attrs");
@@ -107,13 +112,17 @@ static bool check_state(struct module *module, const struct op *function, const 
 	if (strcmp(item(list, index, "stream.role")->text, "state") != 0)
 		return true;
 	const struct type *row = type->output[index], *state = argument_named(function, type, name, "state");
-	const struct attr *axis = item(list, index, "stream.axis"), *at = item(list, index, "stream.at");
+	const struct attr *axis = item(list, index, "stream.axis"), *at = item(list, index, "stream.at"), *rows = item(list, index, "stream.rows");
 	if (!state || state->rank != row->rank || state->element != row->element)
 		return refuse_state(module, function, name, "an argument with the same name, role state, rank and element type");
 	if (!axis || axis->kind != ATTR_INTEGER || axis->integer < 0 || axis->integer >= row->rank)
 		return refuse_state(module, function, name, "stream.axis = N : i64, one of its dimensions");
 	if (!at || at->kind != ATTR_STRING || !argument_named(function, type, at->text, "input"))
 		return refuse_state(module, function, name, "stream.at = \"NAME\", an input with the position");
+	if (rows && (rows->kind != ATTR_STRING || !is_integer(argument_named(function, type, rows->text, "input"))))
+		return refuse_state(module, function, name, "stream.rows = \"NAME\", an input of one integer with the number of rows to write");
+	if (row->shape[axis->integer] > state->shape[axis->integer])
+		return refuse_state(module, function, name, "no more rows than the state has");
 	for (int i = 0; i < row->rank; i++)
 		if (i != axis->integer && row->shape[i] != state->shape[i])
 			return refuse_state(module, function, name, "a row with the extents of the state but for stream.axis");

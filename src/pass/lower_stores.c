@@ -116,6 +116,8 @@ static bool lower_append(struct design *design, const struct op *store)
 	int64_t inner = 1;
 	for (int d = axis + 1; d < whole->rank; d++)
 		inner *= whole->shape[d];
+	if (tensor_of(store)->shape[axis] > 1 || attr_item(output, "rows"))
+		return lower_rows(design, store, state, whole);
 	struct value *fifo;
 	struct image image = store_image(design, store, &fifo);
 	int64_t lanes = image.order.lanes;

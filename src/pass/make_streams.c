@@ -36,11 +36,11 @@ static struct flow *memory_flow(struct streams *s, struct value *old, struct val
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at", "from", "dims"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.from", "stream.dims"};
-	struct named items[7];
+	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims"};
+	struct named items[8];
 	int count = 0;
-	for (int k = 0; k < 6; k++) {
+	for (int k = 0; k < 7; k++) {
 		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
 		if (value)
 			items[count++] = (struct named){.name = keys[k], .value = value};
@@ -359,23 +359,37 @@ static bool emit_block(struct streams *s, struct block *old)
 	return true;
 }
 
-/* The inputs that bound loops: each is read once a launch, for all. */
+/* An input that bounds loops is read once a launch, for all. */
+static void emit_extent(struct streams *s, const struct op *old, const char *symbol, struct location location, struct map *done)
+{
+	if (map_get(done, symbol))
+		return;
+	map_set(done, symbol, s);
+	struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, symbol)]);
+	struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
+	struct op *extent = op_new(s->module, OP_EXTENT, location, 1, &words, 0, NULL);
+	attr_set(s->module, extent, "name", attr_string(s->module, symbol));
+	op_append(s->block, extent);
+}
+
 static void emit_extents(struct streams *s, const struct op *old, const struct block *block, struct map *done)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			emit_extents(s, old, op->region[0], done);
-		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++) {
-			const struct run_time_trip *trip = op->kernel->loop[l].run_time;
-			if (!trip || map_get(done, trip->symbol))
-				continue;
-			map_set(done, trip->symbol, s);
-			struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, trip->symbol)]);
-			struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
-			struct op *extent = op_new(s->module, OP_EXTENT, op->location, 1, &words, 0, NULL);
-			attr_set(s->module, extent, "name", attr_string(s->module, trip->symbol));
-			op_append(s->block, extent);
-		}
+		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
+			if (op->kernel->loop[l].run_time)
+				emit_extent(s, old, op->kernel->loop[l].run_time->symbol, op->location, done);
+	}
+}
+
+/* The inputs that say how many rows of a result go into its state. */
+static void emit_row_counts(struct streams *s, const struct op *old, struct map *done)
+{
+	for (int r = 0; r < s->results->operands; r++) {
+		const struct attr *rows = function_result_attr(old, r, "stream.rows");
+		if (rows)
+			emit_extent(s, old, rows->text, s->results->location, done);
 	}
 }
 
@@ -392,6 +406,7 @@ bool make_streams(struct pass_context *context, struct module *module)
 	mark_rows(&s, old->region[0]);
 	struct map extents = map_new(module->arena);
 	emit_extents(&s, old, old->region[0], &extents);
+	emit_row_counts(&s, old, &extents);
 	s.width = choose_widths(&s, old->region[0]);
 	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
 	if (!s.plan || !emit_block(&s, old->region[0]))

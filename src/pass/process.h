@@ -103,6 +103,7 @@ void lower_fork(struct design *design, const struct op *op);
 void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
+bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
 void lower_extent(struct design *design, const struct op *op);
 void lower_controls(struct design *design);               /* last: all processes have asked */
 void lower_ring(struct design *design, const struct op *loop);

@@ -172,6 +172,33 @@ static void bind_symbols(struct evaluation *e, const struct op *main)
 	}
 }
 
+/* Of rows for a state those are meant that are written; the others read as 0. */
+void eval_clear_rows(const struct tensor *rows, int64_t axis, int64_t count)
+{
+	const struct type *type = rows->type;
+	int64_t outer = 1, inner = scalar_storage_bytes(type_scalar(type)), extent = type->shape[axis];
+	for (int d = 0; d < type->rank; d++) {
+		outer *= d < axis ? type->shape[d] : 1;
+		inner *= d > axis ? type->shape[d] : 1;
+	}
+	count = count < 0 ? 0 : count > extent ? extent : count;
+	for (int64_t o = 0; o < outer; o++)
+		memset((char *)rows->data + (o * extent + count) * inner, 0, (size_t)((extent - count) * inner));
+}
+
+static void clear_rows(struct evaluation *e, const struct op *main)
+{
+	const struct attr *outputs = eval_list(e->module, "stream.outputs");
+	for (int r = 0; r < e->results; r++) {
+		const struct attr *entry = outputs ? outputs->items[r].value : NULL;
+		const struct attr *rows = entry ? attr_item(entry, "rows") : function_result_attr(main, r, "stream.rows");
+		const struct attr *axis = entry ? attr_item(entry, "axis") : function_result_attr(main, r, "stream.axis");
+		const int64_t *count = rows ? map_get(&e->symbols, rows->text) : NULL;
+		if (count && axis)
+			eval_clear_rows(&e->result[r], axis->integer, *count);
+	}
+}
+
 static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *input)
 {
 	struct op *main = module_main(e->module);
@@ -187,6 +214,7 @@ static bool eval_dense(struct evaluation *e, int inputs, const struct tensor *in
 	for (int i = 0; i < e->results; i++)
 		if (!e->result[i].data)
 			return diag_error(e->module->diag, main->location, "result %d is never stored", i);
+	clear_rows(e, main);
 	return true;
 }
 

@@ -178,8 +178,8 @@ static int input_named(const struct machine *m, const char *name)
 	return -1;
 }
 
-/* The row at `at` along `axis` of a state tensor. */
-static void take_row(const struct host *state, const struct host *row, int64_t axis, int64_t at)
+/* The `rows` rows from `at` on along `axis` of a state tensor. */
+static void take_rows(const struct host *state, const struct host *row, int64_t axis, int64_t at, int64_t rows)
 {
 	int64_t outer = 1, inner = scalar_storage_bytes(type_scalar(state->type)), extent = row->type->shape[axis];
 	for (int d = 0; d < state->type->rank; d++) {
@@ -187,23 +187,34 @@ static void take_row(const struct host *state, const struct host *row, int64_t a
 		inner *= d > axis ? state->type->shape[d] : 1;
 	}
 	for (int64_t o = 0; o < outer; o++)
-		memcpy(row->data + o * extent * inner, state->data + (o * state->type->shape[axis] + at) * inner, (size_t)(extent * inner));
+		memcpy(row->data + o * extent * inner, state->data + (o * state->type->shape[axis] + at) * inner, (size_t)(rows * inner));
+}
+
+static int64_t integer_input(const struct tensor *input, int number)
+{
+	int64_t value = 0;
+	scalar_read(type_scalar(input[number].type), &value, input[number].data, 0, 0, 1);
+	return value;
 }
 
 static bool unpack_state(struct machine *m, const struct attr *attr, const struct tensor *input, struct host *row)
 {
-	int state_input = input_named(m, row->name), at_input = input_named(m, item_text(attr, "at")), found;
-	int64_t axis = item_integer(attr, "axis"), at = 0;
+	int state_input = input_named(m, row->name), at_input = input_named(m, item_text(attr, "at")), count_input = input_named(m, item_text(attr, "rows")), found;
+	int64_t axis = item_integer(attr, "axis"), rows;
 	if (state_input < 0 || at_input < 0)
 		return complain(m, "no input that holds the state, or its position:", row->name);
 	struct host state = host_of(m->inputs->items[state_input].value);
-	scalar_read(type_scalar(input[at_input].type), &at, input[at_input].data, 0, 0, 1);
+	int64_t at = integer_input(input, at_input);
 	state.data = arena_alloc(m->e->arena, tensor_bytes(state.type));
 	if (!move_segments(m, &state, false, &found))
 		return false;
-	if (!found || axis < 0 || axis >= state.type->rank || row->type->rank != state.type->rank || at < 0 || at + row->type->shape[axis] > state.type->shape[axis])
+	if (!found || axis < 0 || axis >= state.type->rank || row->type->rank != state.type->rank)
 		return complain(m, "no such row in state", row->name);
-	take_row(&state, row, axis, at);
+	rows = count_input < 0 ? row->type->shape[axis] : integer_input(input, count_input);
+	rows = rows < 0 ? 0 : rows > row->type->shape[axis] ? row->type->shape[axis] : rows;
+	if (at < 0 || at + rows > state.type->shape[axis])
+		return complain(m, "no such row in state", row->name);
+	take_rows(&state, row, axis, at, rows);
 	return true;
 }
 

@@ -84,7 +84,7 @@ class TorchDesign:
     """Behaves as a compiled decode design, and is the exported step run by PyTorch."""
 
     def __init__(self, case: Case):
-        self.step, self.shape = Step(case.model.module, case.shape.masked), case.shape
+        self.step, self.shape = Step(case.model.module, case.shape), case.shape
         self.weights = {f"model.{name}": value for name, value in case.tensors.items()}
         self.reset()
 
@@ -101,17 +101,15 @@ class TorchDesign:
         return 0.0, 0.0
 
     def launch(self):
-        names = self.shape.cache_names()
-        position = int(self.values["positions"])
+        names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
+        position, tokens = int(scalars[0]), int(scalars[1]) if len(scalars) > 1 else 1
         past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
-        masks = [self.values[name] for name in self.shape.mask_names()]
-        inputs = [self.values["ids"], self.values["positions"], *([masks if self.shape.mixed else masks[0]] if masks else [])]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
-                self.step, self.weights, (*inputs, past[:self.shape.layers], past[self.shape.layers:]))
+                self.step, self.weights, (self.values["ids"], *scalars, past[:self.shape.layers], past[self.shape.layers:]))
         self.values["logits"] = logits
         for name, row in zip(names, rows):
-            self.values[name][:, :, int(self.values["positions"])] = row[:, :, 0]
+            self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
 
 
 @dataclass

@@ -17,7 +17,7 @@ from streamtensor.decoder import Shape
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
 RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?'
-                    r'stream.name = "([^"]*)", stream.role = "(\w+)"\}')
+                    r'stream.name = "([^"]*)", stream.role = "(\w+)"(?:, stream.rows = "(\w+)")?\}')
 
 
 def signature(text: str):
@@ -42,19 +42,18 @@ def test_decode_step(family, folder_of):
     states = ["k.0", "k.1", "v.0", "v.1"]
     assert arguments[:2] == [("tensor<1x1xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input")]
     assert arguments[2:6] == [(past, name, "state") for name in states]
-    assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "", "logits", "output")
-    assert results[1:] == [(row, "positions", "2", name, "state") for name in states]
+    assert results[0] == (f"tensor<1x1x{vocabulary}xf32>", "", "", "logits", "output", "")
+    assert results[1:] == [(row, "positions", "2", name, "state", "") for name in states]
     assert [name for _, name, role in arguments[6:] if role == "weight"] == lowered.weights
     assert set(lowered.weights) <= set(model.tensors()) and len(arguments) == 6 + len(lowered.weights)
     assert parses(lowered.text)
 
 
-def test_a_context_beyond_a_sliding_window_has_a_mask_of_its_own(folder_of):
+def test_only_a_context_beyond_a_sliding_window_has_a_window(folder_of):
     config = models.load(str(folder_of("gemma3"))).config
     config.sliding_window = 8
     long, short = Shape.of(config, "decode", 9, 1), Shape.of(config, "decode", 8, 1)
-    assert (long.window, long.mask_names()) == (8, ["mask", "mask.window"]) and (short.window, short.mask_names()) == (None, [])
-    assert [port.name for port in long.input_ports()][:5] == ["ids", "positions", "mask", "mask.window", "k.0"]
+    assert (long.window, long.mixed, short.window, short.mixed) == (8, True, None, False)
 
 
 def test_a_model_without_attention_is_refused():
@@ -63,14 +62,15 @@ def test_a_model_without_attention_is_refused():
         Shape.of(MambaConfig(), "decode", 9, 1)
 
 
-def test_prefill_step(folder_of):
+@pytest.mark.parametrize("every", [False, True])
+def test_prefill_step(every, folder_of):
     model = models.load(str(folder_of("gpt2")))
-    arguments, results = signature(model.lower(Shape.of(model.config, "prefill", 64, 8)).text)
-    assert arguments[:3] == [("tensor<1x8xi64>", "ids", "input"), ("tensor<1x8xi64>", "positions", "input"),
-                             ("tensor<1x1x8x8xf32>", "mask", "input")]
-    assert {role for _, _, role in arguments[3:]} == {"weight"}
-    assert [result[3:] for result in results] == [(name, "output") for name in ("logits", "k.0", "k.1", "v.0", "v.1")]
-    assert results[0][0] == "tensor<1x8x512xf32>" and results[1][0] == "tensor<1x4x8x32xf32>"
+    arguments, results = signature(model.lower(replace(Shape.of(model.config, "prefill", 64, 8), every=every)).text)
+    assert arguments[:3] == [("tensor<1x8xi64>", "ids", "input"), ("tensor<1x1xi64>", "positions", "input"), ("tensor<1x1xi64>", "tokens", "input")]
+    assert arguments[3:7] == [("tensor<1x4x63x32xf32>", name, "state") for name in ("k.0", "k.1", "v.0", "v.1")]
+    assert {role for _, _, role in arguments[7:]} == {"weight"}
+    assert results[0] == (f"tensor<1x{8 if every else 1}x512xf32>", "", "", "logits", "output", "")
+    assert results[1:] == [("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens") for name in ("k.0", "k.1", "v.0", "v.1")]
 
 
 def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
@@ -96,7 +96,7 @@ def test_any_module():
     assert [name for _, name, _ in arguments[1:]] == list(exported.weights)
     assert "1.num_batches_tracked" not in exported.weights and "1.running_var" in exported.weights
     assert all(exported.weights[name] is dict(module.state_dict(keep_vars=True))[name] for name in exported.weights)
-    assert results == [("tensor<1x5xf32>", "", "", "result0", "output")]
+    assert results == [("tensor<1x5xf32>", "", "", "result0", "output", "")]
 
 
 def test_module_is_left_as_it_was():

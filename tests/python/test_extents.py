@@ -9,6 +9,7 @@ from conftest import stc
 from streamtensor import core
 
 MODEL = Path(__file__).resolve().parents[1] / "models" / "attention.mlir"
+CHUNK = MODEL.with_name("chunk.mlir")
 ROWS = 15
 
 
@@ -61,3 +62,41 @@ def test_what_cannot_be_bound_is_refused(tmp_path, change, message):
     (tmp_path / "m.mlir").write_text(MODEL.read_text().replace(*change))
     done = stc("compile", "m.mlir", "--platform", "u55c", "-o", "d", cwd=tmp_path)
     assert done.returncode == 1 and message in done.stderr and not (tmp_path / "d").exists()
+
+
+@pytest.fixture(scope="module")
+def chunk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chunk")
+    core.compile_design(CHUNK, None, "u55c", folder / "design")
+    return folder
+
+
+@pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0), (4, -1), (4, 99)])
+def test_only_the_rows_that_count_are_written(chunk, past, fresh):
+    random = numpy.random.default_rng(17 * past + fresh + 2)
+    inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),
+              "k": random.standard_normal((2, ROWS, 8), numpy.float32), "past": numpy.array([past]), "fresh": numpy.array([fresh])}
+    inputs["k"][:, past:] = numpy.nan
+    arguments = []
+    for name, value in inputs.items():
+        numpy.save(chunk / f"{name}.npy", value)
+        arguments += ["--in", f"{name}={name}.npy"]
+    done = stc("run", chunk / "design", *arguments, "--out", "result0=y.npy", "--out", "k=after.npy", cwd=chunk)
+    assert done.returncode == 0, done.stderr
+    seen = numpy.concatenate([inputs["n"], inputs["k"][:, :past]], 1)
+    expected = numpy.exp(numpy.einsum("hqd,hkd->hqk", inputs["q"], seen)).sum(2)
+    numpy.testing.assert_allclose(numpy.load(chunk / "y.npy"), expected, rtol=1e-6)
+    after, rows = inputs["k"].copy(), min(max(fresh, 0), 3)
+    after[:, past:past + rows] = inputs["n"][:, :rows]
+    numpy.testing.assert_array_equal(numpy.load(chunk / "after.npy"), after)
+
+
+@pytest.mark.parametrize("change, message", [
+    (('stream.rows = "fresh"', 'stream.rows = "now"'), "stream.rows"), (('stream.rows = "fresh"', 'stream.rows = "q"'), "stream.rows"),
+    (("2x15x8", "2x2x8"), "no more rows than the state has"),
+])
+def test_rows_that_cannot_be_written_are_refused(tmp_path, change, message):
+    text = CHUNK.read_text().replace(*change)
+    (tmp_path / "m.mlir").write_text(text.replace("2x18x8", "2x5x8").replace("2x3x18", "2x3x5") if "2x15" in change[0] else text)
+    done = stc("compile", "m.mlir", "--platform", "u55c", "-o", "d", cwd=tmp_path)
+    assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "d").exists()

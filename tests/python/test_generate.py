@@ -35,7 +35,7 @@ def test_a_window_shorter_than_the_context(family, folder_of, tmp_path):
     """Gemma has layers of both kinds, Mistral of the sliding kind only."""
     (tmp_path / "config.json").write_text(json.dumps({**FAMILIES[family], "sliding_window": 9}))
     case = Case.of(tmp_path)
-    assert case.shape.window == 9 and case.shape.mask_names() == (["mask", "mask.window"] if family == "gemma3" else ["mask"])
+    assert case.shape.window == 9 and case.shape.mixed == (family == "gemma3")
     comparison = compare(TorchDesign(case), case, case.prompt(0))
     assert comparison.good(), comparison
 
@@ -56,10 +56,6 @@ def test_generation_ends_at_an_end_token(gpt2):
     decoder, prompt = generation.Decoder(TorchDesign(gpt2), gpt2.shape), gpt2.prompt(0)
     ids = list(decoder.tokens(prompt, 8))
     assert len(ids) == 8 and list(decoder.tokens(prompt, 8, end={ids[2]})) == ids[:ids.index(ids[2]) + 1]
-
-
-def test_mask_shows_the_past_and_the_new_token():
-    assert torch.equal(generation.mask(4, 2), torch.tensor([[[[0, 0, 0, float("-inf"), float("-inf")]]]]))
 
 
 @pytest.mark.parametrize("prompt, new, message", [

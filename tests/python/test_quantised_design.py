@@ -126,7 +126,7 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, fol
     inner.tie_weights()
     for name, value in [*inner.named_parameters(), *inner.named_buffers()]:
         value.data = case.tensors[name].clone()
-    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse("w4a8,kv=f32")), case.shape.masked), {}
+    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse("w4a8,kv=f32")), case.shape), {}
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         found = [step.logits for step in Decoder(design, case.shape).steps(case.prompt(0), 1)]
         expected = [step.logits for step in Decoder(quantised, case.shape).steps(case.prompt(0), 1)]

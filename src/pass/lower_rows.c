@@ -1,0 +1,80 @@
+/* Several rows of a state at once, as two processes: one lets the rows through that there are in this launch, the other writes them one after the other, from the
+ * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does. */
+#include "pass/process.h"
+
+struct rows {                 /* the words of a result, row-major */
+	int64_t trip[3];          /* what lies above the axis, the rows, the words of one row */
+	int64_t lanes;
+	const struct run_time_trip *count; /* of the rows that are written; NULL: all */
+};
+
+static struct rows rows_of(struct design *design, const struct op *store, int axis, const struct attr *name)
+{
+	const struct type *tensor = attr_get(store, "tensor")->type;
+	struct rows rows = {.trip = {1, tensor->shape[axis], 1}, .lanes = stream_lanes(store->operand[0]->type)};
+	for (int d = 0; d < tensor->rank; d++)
+		rows.trip[d < axis ? 0 : 2] *= d == axis ? 1 : tensor->shape[d];
+	if (rows.trip[2] % rows.lanes)
+		rows.lanes = 0;
+	else
+		rows.trip[2] /= rows.lanes;
+	if (name) {
+		struct run_time_trip *count = ARENA_NEW(design->module->arena, struct run_time_trip);
+		*count = (struct run_time_trip){.symbol = name->text, .tile = 1, .most = rows.trip[1]};
+		rows.count = count;
+	}
+	return rows;
+}
+
+/* Drops the rows that are not written. */
+static struct value *add_filter(struct design *design, const struct rows *rows, struct value *all)
+{
+	struct value *some = design_fifo(design, "s_rows", all->type->element, rows->trip[0] * rows->trip[1] * rows->trip[2]), *counter[3];
+	struct process p = process_new(design, "rows");
+	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
+	process_layers(&p);
+	int opened = process_nest(&p, 3, rows->trip, 1, counter);
+	struct value *operand[2] = {counter[1] ? counter[1] : make_index(&p, 0), process_count(&p, rows->count, 1)};
+	struct value *written = make_op(&p, OP_CMPI, type_integer(p.module, 1), 2, operand);
+	attr_set(p.module, written->def, "predicate", attr_integer(p.module, 2));
+	make_push(&p, written, make_take(&p, NULL, in), out);
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+	return some;
+}
+
+bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
+{
+	struct module *module = design->module;
+	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
+	const char *name = attr_item(output, "name")->text;
+	int axis = (int)attr_item(output, "axis")->integer;
+	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"));
+	if (!rows.lanes)
+		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
+	struct value *fifo = stream_fifo(design, store->operand[0]), *counter[4] = {0};
+	const struct run_time_trip *bound[3] = {NULL, rows.count, NULL};
+	if (rows.count)
+		fifo = add_filter(design, &rows, fifo);
+	struct value *port = design_port(design, text_format(module->arena, "append%d", design->serial++), fifo->type->element, state->buffer, true);
+	struct process p = process_new(design, "append");
+	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x"), *token = map_get(&design->tokens, name);
+	struct value *at = process_argument(&p, stream_fifo(design, store->operand[1]), "position");
+	struct value *first = make_array(&p, "first", 1, at->type->element, 1), *zero = make_index(&p, 0);
+	process_layers(&p);
+	int head = process_nest(&p, 0, NULL, 1, counter);          /* there may be no row */
+	if (token)
+		make_take(&p, NULL, process_argument(&p, token, "read_done"));
+	make_store(&p, make_take(&p, NULL, at), first, zero);
+	process_close(&p, head);
+	int opened = process_nest_to(&p, 3, rows.trip, bound, 1, counter);
+	int64_t extent = whole->shape[axis], pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / rows.lanes};
+	const int64_t one[2] = {1, 1};
+	struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
+	counter[1] = make_clamped(&p, make_address(&p, 2, position, one, 0), extent);
+	counter[3] = p.layer;
+	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 4, counter, pitch, state->offset / rows.lanes));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+	return true;
+}
