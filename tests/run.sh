@@ -15,7 +15,7 @@ failed=0
 
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 export PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
-export STC=$PWD/$build/stc STC_TEST_MODE=$mode
+export STC=$PWD/$build/stc STREAMTENSOR_CORE=$PWD/$build STC_TEST_MODE=$mode
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 
 add()

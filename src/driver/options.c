@@ -25,7 +25,7 @@ static const struct option table[] = {
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", COMPILE, OPTION_TEXT, quant),
-	OPTION("on-chip", 0, "BYTES", "most memory for converters and FIFOs, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
+	OPTION("on-chip", 0, "BYTES", "most memory for converters, buffers, sums and FIFOs of two words, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
 	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
 	OPTION("fifo", 0, "STRATEGY", "depths of FIFOs: trim (default), least, lp, normal, conservative or safe", COMPILE, OPTION_TEXT, fifo),
 	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text", COMPILE, OPTION_TEXT, lp),

@@ -26,7 +26,7 @@ const struct pass passes[] = {
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
 	PASS(split_posts, T, T, EXACT, "fused kernels", "wide reductions have no costly operation after the sum"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
-	PASS(fuse_streams, S, S, EXACT, "streams", "converters fit the on-chip budget; what does not is cut: it goes through external memory"),
+	PASS(fuse_streams, S, S, EXACT, "streams", "what is held fits the on-chip budget; converters that do not are cut: they go through external memory"),
 	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),
 	PASS(size_fifos, H, H, EXACT, "processes", "depths at which no cycle of waits can arise"),
 	PASS(allocate_memory, H, H, EXACT, "sized channels", "every array and channel has its storage"),

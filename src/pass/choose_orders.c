@@ -126,6 +126,7 @@ struct plan *choose_orders(struct streams *streams, const struct block *block, c
 	struct chooser c = {.streams = streams, .width = width};
 	build_graph(&c, block);
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
+	c.graph.cuts = streams->frugal ? ORDERS_CUTS : 0;
 	orders_search(&c.graph, ORDERS_POINTS, choice);
 	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_kernels(block) + 1);
 	for (int k = 0; k < c.graph.kernels; k++) {

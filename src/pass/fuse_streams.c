@@ -2,56 +2,23 @@
  * a load DMA.
  * All kernels of one design run side by side, so their buffers add up: starting a second fusion, as the published greedy does when its C_max is
  * reached, frees nothing here.  What helps is to cut edges, largest buffer first, since each cut costs two memory ports whatever it saves.
- * Needs: streams.  Guarantees: converters fit the budget (C_max: --on-chip, else the platform's memory), or a diagnostic says what the least would be.  Exact. */
-#include "model/platform.h"
+ * The budget counts converters, buffers with several readers, sums that kernels hold, and FIFOs of two words; how deep FIFOs really are is decided later.
+ * Needs: streams.  Guarantees: all that fits the budget (C_max: --on-chip, else the platform's memory), or a diagnostic says what the least would be.  Exact. */
 #include "pass/explain.h"
-
-#define SHARE 8               /* tenths of the memory that converters may take: FIFOs and accumulators need some too */
-
-struct converters {
-	struct arena *arena;
-	VEC(struct op *) list;
-	int64_t bytes;
-};
-
-static void collect(struct op *op, void *context)
-{
-	struct converters *converters = context;
-	if (op->code != OP_CONVERT)
-		return;
-	VEC_PUSH(converters->arena, &converters->list, op);
-	converters->bytes += attr_get(op, "cut") ? 0 : converter_bytes(op);
-}
-
-static int64_t budget_of(const struct pass_context *context)
-{
-	return context->on_chip_bytes ? context->on_chip_bytes : resources_bytes(platform_total(context->platform)) * SHARE / 10;
-}
-
-/* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */
-static struct op *largest(const struct converters *converters)
-{
-	struct op *best = NULL;
-	for (size_t i = 0; i < converters->list.count; i++) {
-		struct op *op = converters->list.data[i];
-		if (!attr_get(op, "cut") && !attr_integer_or(op, "shared", 0) && converter_bytes(op) && (!best || converter_bytes(op) > converter_bytes(best)))
-			best = op;
-	}
-	return best;
-}
+#include "pass/held.h"
 
 bool fuse_streams(struct pass_context *context, struct module *module)
 {
-	struct converters converters = {.arena = module->arena};
-	ir_walk(module_main(module)->region[0], collect, &converters);
-	int64_t budget = budget_of(context);
-	while (converters.bytes > budget) {
-		struct op *op = largest(&converters);
+	struct held held = held_count(module->arena, module_main(module)->region[0]);
+	int64_t budget = on_chip_budget(context);
+	while (held_bytes(&held) > budget) {
+		struct op *op = held_largest(&held);
 		if (!op) {
-			diag_error(module->diag, NOWHERE, "converters need %lld bytes on chip with every edge cut that can be, the budget is %lld", (long long)converters.bytes, (long long)budget);
-			return diag_note(module->diag, "--on-chip %lld is the least", (long long)converters.bytes);
+			diag_error(module->diag, NOWHERE, "with every edge cut that can be, %lld bytes are needed on chip: converters %lld, buffers %lld, sums %lld, FIFOs of two words %lld; the budget is %lld",
+			           (long long)held_bytes(&held), (long long)held.converters, (long long)held.buffers, (long long)held.sums, (long long)held.fifos, (long long)budget);
+			return diag_note(module->diag, "--on-chip %lld is the least", (long long)held_bytes(&held));
 		}
-		converters.bytes -= converter_bytes(op);
+		held.converters -= converter_bytes(op);
 		attr_set(module, op, "cut", attr_unit(module));
 	}
 	explain_converters(module);

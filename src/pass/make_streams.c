@@ -1,6 +1,7 @@
 /* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that follows from it, memory is read and written by DMA ops.
  * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
  * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
+#include "pass/held.h"
 #include "pass/streams.h"
 #include <string.h>
 
@@ -78,7 +79,7 @@ static void start_function(struct streams *s, struct op *old)
 	attr_set(module, s->function, "stream.inputs", attr_array(module, (int)inputs.count, inputs.data));
 }
 
-static void finish_function(struct streams *s, struct op *old)
+static void finish_function(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
 	struct block *body = s->function->region[0];
@@ -91,9 +92,6 @@ static void finish_function(struct streams *s, struct op *old)
 	for (int i = 0; i < body->arguments; i++)
 		types[i] = body->argument[i]->type;
 	attr_set(module, s->function, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
-	op_insert_before(old, s->function);
-	op_remove(old);
-	module->level = LEVEL_STREAM;
 }
 
 /* Who reads each tensor: kernels and loops, or only results of main. */
@@ -393,11 +391,10 @@ static void emit_row_counts(struct streams *s, const struct op *old, struct map 
 	}
 }
 
-bool make_streams(struct pass_context *context, struct module *module)
+/* The new main beside the old one; NULL after a diagnostic. */
+static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool frugal)
 {
-	struct streams s = {.context = context, .module = module};
-	struct op *old = module_main(module);
-	s.results = old->region[0]->last;
+	struct streams s = {.context = context, .module = module, .results = old->region[0]->last, .frugal = frugal};
 	ir_clear_data(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);
@@ -410,7 +407,24 @@ bool make_streams(struct pass_context *context, struct module *module)
 	s.width = choose_widths(&s, old->region[0]);
 	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
 	if (!s.plan || !emit_block(&s, old->region[0]))
-		return false;
+		return NULL;
 	finish_function(&s, old);
-	return resolve_streams(&s, s.function->region[0]);
+	return resolve_streams(&s, s.function->region[0]) ? s.function : NULL;
+}
+
+/* Where the budget cannot be met whatever is cut, it is built again, frugally. */
+bool make_streams(struct pass_context *context, struct module *module)
+{
+	struct op *old = module_main(module), *made = build_streams(context, module, old, false), *other;
+	if (!made)
+		return false;
+	int64_t least = held_least(module->arena, made->region[0]);
+	if (least > on_chip_budget(context)) {
+		other = build_streams(context, module, old, true);
+		made = other && held_least(module->arena, other->region[0]) < least ? other : made;
+	}
+	op_insert_before(old, made);
+	op_remove(old);
+	module->level = LEVEL_STREAM;
+	return true;
 }

@@ -56,7 +56,7 @@ struct orders_graph {
 	int forks;
 	int *fork;                /* values from which several paths may meet again */
 	int64_t *scratch;         /* of orders_fifos */
-	int cuts;                 /* so many converters, the largest, will go through memory and do not count */
+	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };
 
 struct orders_cost {

@@ -150,21 +150,28 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 	return bytes / 4 * HELD_QUARTERS;
 }
 
-/* The largest converters that are still counted. */
+/* Only what holds the whole tensor can go through memory (fuse_streams.c). */
+static bool can_be_cut(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+{
+	return buffer_between(value, written_row(graph, choice, value), wanted_row(graph, choice, value->reader.data[i])).blocks == 1;
+}
+
+/* The largest converters that can be cut. */
 static int64_t cut_bytes(const struct orders_graph *graph, const int *choice)
 {
-	int64_t sum = 0, least[ORDERS_CUTS + 1] = {0};           /* largest first */
-	int cuts = graph->cuts < ORDERS_CUTS ? graph->cuts : ORDERS_CUTS;
-	for (int v = 0; cuts && v < graph->values; v++)
+	int64_t sum = 0, largest[ORDERS_CUTS + 1];               /* largest first */
+	int most = graph->cuts < ORDERS_CUTS ? graph->cuts : ORDERS_CUTS, count = 0;
+	for (int v = 0; most && v < graph->values; v++)
 		for (size_t i = 0; i < graph->value[v].reader.count; i++) {
-			int64_t bytes = converter_of(graph, choice, &graph->value[v], i);
-			int at = cuts;
-			for (; at > 0 && least[at - 1] < bytes; at--)
-				least[at] = least[at - 1];
-			least[at] = bytes;
+			int64_t bytes = can_be_cut(graph, choice, &graph->value[v], i) ? converter_of(graph, choice, &graph->value[v], i) : 0;
+			int at = count < most ? count : most;
+			for (; at > 0 && largest[at - 1] < bytes; at--)
+				largest[at] = largest[at - 1];
+			largest[at] = bytes;
+			count += count < most && bytes;
 		}
-	for (int i = 0; i < cuts; i++)
-		sum += least[i];
+	for (int i = 0; i < count; i++)
+		sum += largest[i];
 	return sum;
 }
 

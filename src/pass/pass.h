@@ -21,7 +21,7 @@ extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
 struct pass_context {
 	const struct platform *platform;
-	int64_t on_chip_bytes;    /* C_max: budget of converters and FIFOs; 0: the platform's memory */
+	int64_t on_chip_bytes;    /* C_max: budget of what is held (pass/held.h); 0: the platform's memory */
 	int64_t dsp_budget;       /* DSPs that kernels may use; 0: the platform's */
 	const struct quant_scheme *quant;         /* NULL: none */
 	enum fifo_strategy fifo;

@@ -41,6 +41,7 @@ struct streams {
 	const struct op *results; /* the old return */
 	const struct width *width;        /* of the kernels, by result id */
 	const struct plan *plan;
+	bool frugal;              /* orders that hold least where every edge goes through memory that can, rather than least in all */
 };
 
 struct flow *flow_of(const struct value *value);

@@ -1,7 +1,9 @@
 """Designs as `stc` writes them: legal for the vendor's tools, the same bytes every time, and right on the CPU, against PyTorch and bit for bit against the
 evaluator. Golden hashes of what is emitted are in tests/golden/design.sha256; `BLESS=1` renews them."""
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -142,6 +144,25 @@ def test_values_are_the_evaluators(random):
             expected = whole
         assert got.dtype == expected.dtype and got.tobytes() == expected.tobytes(), name
     assert random.outputs
+
+
+def test_least_budget(case, tmp_path):
+    """What a budget that cannot be met says is enough is enough, and one byte less is not."""
+    def at(budget):
+        return subprocess.run([core.find(core.COMPILER), "compile", case.mlir, "--weights", case.weights, "--on-chip", str(budget), "-o", tmp_path / "least"], capture_output=True, text=True, timeout=300)
+
+    refused = at(1)
+    least = int(re.search(r"note: --on-chip (\d+) is the least", refused.stderr)[1])
+    parts = [int(number) for number in re.search(r"converters (\d+), buffers (\d+), sums (\d+), FIFOs of two words (\d+)", refused.stderr).groups()]
+    assert refused.returncode == 1 and sum(parts) == least
+    assert at(least - 1).returncode == 1
+    assert at(least).returncode == 0
+    on_chip = json.loads((tmp_path / "least" / "report.json").read_text())["intermediates"]
+    assert [on_chip[kind] for kind in ("converters", "buffers", "accumulators")] == parts[:3]
+    numpy.save(case.folder / "x.npy", case.x.numpy())
+    stc("run", tmp_path / "least", "--in", f"x={case.folder}/x.npy", "--out", f"result0={case.folder}/least.npy")
+    got = torch.from_numpy(numpy.load(case.folder / "least.npy"))
+    assert float((got - case.expected).abs().max() / case.expected.abs().max()) <= TOLERANCE
 
 
 def test_same_bytes(case, design, tmp_path):
