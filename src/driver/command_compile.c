@@ -1,4 +1,6 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "driver/limits.h"
+#include "driver/point.h"
 #include "driver/quant_option.h"
 #include "driver/report.h"
 #include "driver/write_design.h"
@@ -36,23 +38,6 @@ static bool choose_passes(struct session *session, struct range *range)
 	if (options->to && !options->stop_after)
 		range->last = pass_last(to);
 	return true;
-}
-
-static bool choose_fifos(struct session *session)
-{
-	const char *name = session->options.fifo;
-	struct nearest nearest = {.wanted = name};
-	for (int i = 0; name && i < FIFO_STRATEGIES; i++) {
-		nearest_consider(&nearest, fifo_strategy_name[i]);
-		if (text_same(name, fifo_strategy_name[i])) {
-			session->fifo = (enum fifo_strategy)i;
-			return true;
-		}
-	}
-	if (!name)
-		return true;
-	diag_error(&session->diag, NOWHERE, "--fifo names '%s', which is no strategy", name);
-	return diag_note(&session->diag, "the nearest is %s; `stc compile --help` lists all", nearest.found);
 }
 
 static bool write_program(struct session *session)
@@ -122,6 +107,15 @@ static bool build_design(struct session *session)
 	       output_commit(session->output);
 }
 
+/* Choices matter from make_streams on: what comes before is run once. */
+static bool run_range(struct session *session, struct range range)
+{
+	int choosing = pass_find("make_streams");
+	if (range.first > choosing || range.last < choosing)
+		return run_passes(session, range.first, range.last);
+	return (range.first == choosing || run_passes(session, range.first, choosing - 1)) && point_build(session, choosing, range.last);
+}
+
 bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
@@ -131,11 +125,11 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
-	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !choose_fifos(session))
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
 		return false;
-	if (!load_platform(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!load_platform(session) || !limits_read(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
 		return false;
-	if (!run_passes(session, range.first, range.last) || !write_program(session))
+	if (!run_range(session, range) || !write_program(session))
 		return false;
 	return whole ? build_design(session) : write_text(session);
 }

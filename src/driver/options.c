@@ -25,9 +25,18 @@ static const struct option table[] = {
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", COMPILE, OPTION_TEXT, quant),
-	OPTION("on-chip", 0, "BYTES", "most memory for converters, buffers, sums and FIFOs of two words, as 4M (default: what the platform has)", COMPILE, OPTION_COUNT, on_chip),
-	OPTION("dsp", 0, "COUNT", "most DSP slices for kernels (default: what the platform has)", COMPILE, OPTION_COUNT, dsp),
-	OPTION("fifo", 0, "STRATEGY", "depths of FIFOs: trim (default), least, lp, normal, conservative or safe", COMPILE, OPTION_TEXT, fifo),
+	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes", COMPILE, OPTION_COUNT, effort),
+#define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, COMPILE | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
+#define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, COMPILE, OPTION_WORD, choices.value[CHOICE_##code]),
+#include "pass/choices.def"
+#undef COUNT
+#undef WORD
+	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas", COMPILE, OPTION_LIST, fix),
+	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", COMPILE, OPTION_TEXT, limit[LIMIT_DSP]),
+	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", COMPILE, OPTION_TEXT, limit[LIMIT_LUT]),
+	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", COMPILE, OPTION_TEXT, limit[LIMIT_BRAM]),
+	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", COMPILE, OPTION_TEXT, limit[LIMIT_URAM]),
+	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do", COMPILE, OPTION_TEXT, target_ms),
 	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text", COMPILE, OPTION_TEXT, lp),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
 	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
@@ -49,41 +58,6 @@ static const struct option table[] = {
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
 };
 #define OPTIONS ((int)(sizeof table / sizeof *table))
-
-/* --- the nearest accepted word --- */
-
-#define WORD_MOST 32
-
-static int smaller(int left, int right)
-{
-	return left < right ? left : right;
-}
-
-static int edit_distance(const char *left, const char *right)
-{
-	int row[WORD_MOST + 1], width = (int)strlen(right);
-	if (width > WORD_MOST)
-		return WORD_MOST;
-	for (int j = 0; j <= width; j++)
-		row[j] = j;
-	for (int i = 1; left[i - 1]; i++) {
-		int diagonal = row[0];
-		row[0] = i;
-		for (int j = 1; j <= width; j++) {
-			int above = row[j];
-			row[j] = smaller(diagonal + (left[i - 1] != right[j - 1]), 1 + smaller(above, row[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[width];
-}
-
-void nearest_consider(struct nearest *nearest, const char *name)
-{
-	int distance = edit_distance(nearest->wanted, name);
-	if (!nearest->found || distance < nearest->distance)
-		*nearest = (struct nearest){nearest->wanted, name, distance};
-}
 
 /* --- parsing --- */
 
@@ -153,11 +127,44 @@ static bool parse_count(struct diag *diag, const struct option *option, const ch
 	return true;
 }
 
+/* The choice that an option sets; NULL: it is none. */
+static const struct choice_info *choice_of(const struct option *option)
+{
+	size_t first = offsetof(struct options, choices.value), number = (option->offset - first) / sizeof(int64_t);
+	return option->offset >= first && number < CHOICES ? &choice_info[number] : NULL;
+}
+
+static bool store_count(struct diag *diag, const struct option *option, const char *value, int64_t *at)
+{
+	const struct choice_info *choice = choice_of(option);
+	if (!parse_count(diag, option, value, at))
+		return false;
+	if (!choice || (*at >= choice->least && *at <= choice->most))
+		return true;
+	diag_error(diag, NOWHERE, "--%s is %lld", option->name, (long long)*at);
+	return diag_note(diag, "from %lld to %lld", (long long)choice->least, (long long)choice->most);
+}
+
+static bool store_word(struct diag *diag, const struct option *option, const char *value, int64_t *at)
+{
+	const struct choice_info *choice = choice_of(option);
+	struct nearest nearest = {.wanted = value};
+	for (*at = 1; *at <= choice->words; ++*at) {
+		nearest_consider(&nearest, choice->word[*at - 1]);
+		if (text_same(value, choice->word[*at - 1]))
+			return true;
+	}
+	diag_error(diag, NOWHERE, "--%s is '%s'", option->name, value);
+	return diag_note(diag, "the nearest is %s; `stc compile --help` lists all", nearest.found);
+}
+
 static bool store(struct diag *diag, struct options *options, const struct option *option, const char *value)
 {
 	void *at = (char *)options + option->offset;
 	if (option->kind == OPTION_COUNT)
-		return parse_count(diag, option, value, at);
+		return store_count(diag, option, value, at);
+	if (option->kind == OPTION_WORD)
+		return store_word(diag, option, value, at);
 	if (option->kind == OPTION_FLAG)
 		*(bool *)at = true;
 	else if (option->kind == OPTION_TEXT)
@@ -184,9 +191,12 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	bool is_long = given[1] == '-';
 	const char *name = is_long ? given + 2 : given + 1, *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option *option = is_long || size == 1 ? option_find(command, name, size, is_long ? 0 : *name) : NULL;
+	bool attached = !is_long && size > 1 && strchr("123456789", name[1]);     /* -O2 */
+	const struct option *option = is_long || size == 1 || attached ? option_find(command, name, size, is_long ? 0 : *name) : NULL;
 	if (!option)
 		return unknown_option(diag, command, equals ? text_copy(arena, given, (size_t)(equals - given)) : given, text_copy(arena, name, size));
+	if (attached)
+		return store(diag, options, option, name + 1);
 	if (option->kind == OPTION_FLAG && !equals)
 		return store(diag, options, option, "1");
 	if (option->kind == OPTION_FLAG)

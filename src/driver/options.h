@@ -2,10 +2,13 @@
 #ifndef STC_OPTIONS_H
 #define STC_OPTIONS_H
 #include "base/diag.h"
+#include "base/nearest.h"
+#include "pass/choices.h"
 #include <stdint.h>
 
 struct session;
 
+enum limit { LIMIT_DSP, LIMIT_LUT, LIMIT_BRAM, LIMIT_URAM, LIMITS };
 
 struct options {
 	const char *file;         /* the command's operand */
@@ -17,9 +20,10 @@ struct options {
 	const char *dump_dir;
 	const char *from, *stop_after;    /* passes */
 	const char *to;           /* level */
-	int64_t on_chip;          /* 0: what the platform has */
-	int64_t dsp;              /* 0: what the platform has */
-	const char *fifo;         /* strategy; NULL: trim */
+	struct choices choices;   /* those given */
+	const char *limit[LIMITS];        /* --max-…; NULL: what the platform has */
+	const char *target_ms;
+	int64_t effort;           /* -O; 0: 2 */
 	const char *lp;           /* file for the linear program of FIFO depths */
 	int64_t events;           /* most iterations to simulate; 0: the default */
 	int64_t launches;         /* to simulate; 0: one */
@@ -29,7 +33,7 @@ struct options {
 	struct option_list {
 		const char **data;
 		size_t count, capacity;
-	} in, out, depth, extent; /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, in the order given */
+	} in, out, depth, extent, fix;    /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, KERNEL:…, in the order given */
 	const char *device;       /* NULL: cpu */
 };
 
@@ -41,7 +45,7 @@ struct command {
 	bool takes_second;        /* a second operand, if one is given */
 };
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST, OPTION_WORD };
 
 struct option {
 	const char *name;
@@ -54,12 +58,6 @@ struct option {
 
 extern const struct command commands[];
 extern const int command_count;
-
-struct nearest {              /* the accepted word that is the fewest letters away */
-	const char *wanted, *found;
-	int distance;
-};
-void nearest_consider(struct nearest *nearest, const char *name);
 
 /* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
 bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);

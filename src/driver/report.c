@@ -60,7 +60,7 @@ struct report report_make(struct session *session, const char *name)
 	struct report report = {.quant = session->quant ? session->quant->text : "none", .name = name, .module = session->module, .platform = platform};
 	report.cost = design_cost(session->arena, platform, session->module);
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
-	report.least = session->fifo == FIFO_STRATEGY_LEAST;
+	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST;
 	count_channels(&report);
 	report.unfused = intermediates_noted(session->module, "stream.unfused");
 	report.fused = intermediates_noted(session->module, "stream.fused");

@@ -43,10 +43,10 @@ static void verify(struct session *session, const struct pass *pass)
 static bool run_pass(struct session *session, const struct pass *pass)
 {
 	const struct options *options = &session->options;
-	struct pass_context context = {.platform = session->platform, .on_chip_bytes = options->on_chip, .dsp_budget = options->dsp, .quant = session->quant, .fifo = session->fifo,
-				       .fifo_events = options->events, .lp = options->lp ? &session->lp : NULL};
+	session->context = (struct pass_context){.platform = session->platform, .choices = session->choices, .quant = session->quant, .fifo_events = options->events,
+						 .lp = options->lp ? &session->lp : NULL, .limit = session->limit, .limited = session->limited[LIMIT_BRAM] || session->limited[LIMIT_URAM]};
 	struct stress *stress = stress_on() ? stress_begin(session) : NULL;
-	if (!session_stage(session, pass->name) || !pass->run(&context, session->module))
+	if (!session_stage(session, pass->name) || !pass->run(&session->context, session->module))
 		return false;
 	if (session->diag.count)
 		return false;

@@ -38,6 +38,7 @@ void session_free(struct session *session)
 {
 	if (!session)
 		return;
+	arena_free(session->attempt);
 	arena_free(session->arena);
 	arena_free(session->own);
 }

@@ -29,7 +29,12 @@ struct session {
 	const struct quant_scheme *quant; /* NULL: none */
 	struct module *module;
 	struct weights *weights;  /* NULL: none were given */
-	enum fifo_strategy fifo;
+	struct choices choices;   /* the point that is compiled */
+	struct resources limit;   /* what the design may take */
+	bool limited[LIMITS];     /* the user says so */
+	double target_ms;         /* 0: none */
+	struct pass_context context;      /* of the pass that runs, or ran last */
+	struct arena *attempt;    /* holds the module where it is one of several attempts */
 	struct text lp;           /* the linear program of FIFO depths, where options.lp wants it */
 	struct output *output;    /* being written; NULL before and after */
 	struct text out;          /* for standard output */

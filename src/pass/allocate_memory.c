@@ -170,11 +170,17 @@ static void allocate(struct allocation *a, struct op *op)
 	}
 }
 
+/* The platform's, or less where the user says so. */
+static struct resources available(const struct allocation *a)
+{
+	return a->context->limited ? a->context->limit : platform_total(a->context->platform);
+}
+
 /* What operators and memory ports leave of the platform. */
 static void subtract_processes(struct allocation *a)
 {
 	const struct platform *platform = a->context->platform;
-	a->left = platform_total(platform);
+	a->left = available(a);
 	for (const struct op *op = module_body(a->module)->first; op; op = op->next)
 		if (attr_get(op, "stream.process"))
 			a->left = subtract(a->left, process_resources(platform, op));
@@ -188,15 +194,15 @@ static bool exceeded(struct allocation *a)
 	const struct platform *platform = a->context->platform;
 	struct diag *diag = a->module->diag;
 	const char *name = a->left.bram18 < 0 ? "BRAM18" : "URAM";
-	int64_t have = a->left.bram18 < 0 ? platform_total(platform).bram18 : platform_total(platform).uram;
+	int64_t have = a->left.bram18 < 0 ? available(a).bram18 : available(a).uram;
 	int64_t over = a->left.bram18 < 0 ? -a->left.bram18 : -a->left.uram, bytes = 0;
 	if (over <= 0)
 		return false;
 	for (size_t i = 0; i < a->items.count; i++)
 		bytes += a->items.data[i].op->code == OP_ALLOCA ? 0 : memory_bytes(a->items.data[i].op);
 	const struct item *largest = &a->items.data[0];
-	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s has; the largest of its memories, '%s', holds %lld bytes",
-		   (long long)(have + over), name, (long long)over, (long long)have, platform->name,
+	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; the largest of its memories, '%s', holds %lld bytes",
+		   (long long)(have + over), name, (long long)over, (long long)have, a->context->limited ? "are allowed" : text_format(a->module->arena, "%s has", platform->name),
 		   attr_text_or(largest->op, "name", attr_text_or(largest->op, "stream.name", "array")), (long long)largest->bytes);
 	diag_note(diag, "converters and FIFOs hold %lld bytes: --on-chip with less keeps more in external memory; or another --platform", (long long)bytes);
 	return true;

@@ -1,11 +1,9 @@
 /* Chooses the loop orders of all kernels together, so that what stays on chip is small: re-ordering buffers between kernels whose orders differ, sums held
  * because a reduction is not innermost, and words held because paths meet again.  The lane loop, the number of lanes, the cycles of each kernel and the words
  * that it reads from memory stay those of the heuristic (plan_kernel.c), whose orders are one of the choices.
- * Effort: ORDERS_POINTS costs are computed at most. */
+ * Effort: --order-points costs are computed at most. */
 #include "pass/orders.h"
 #include "pass/streams.h"
-
-#define ORDERS_POINTS 60000
 
 struct chooser {
 	struct streams *streams;
@@ -127,7 +125,7 @@ struct plan *choose_orders(struct streams *streams, const struct block *block, c
 	build_graph(&c, block);
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
 	c.graph.cuts = streams->frugal ? ORDERS_CUTS : 0;
-	orders_search(&c.graph, ORDERS_POINTS, choice);
+	orders_search(&c.graph, choice_count(&streams->context->choices, CHOICE_ORDER_POINTS), choice);
 	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_kernels(block) + 1);
 	for (int k = 0; k < c.graph.kernels; k++) {
 		const struct orders_kernel *kernel = &c.graph.kernel[k];

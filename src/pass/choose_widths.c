@@ -1,9 +1,11 @@
 /* How many lanes each kernel may have, and how many memory ports its largest operand.
  *
- * Decode is bound by reading weights once: the kernel that would read longest gets twice the ports, again and again, until the ports are spent (intensity-aware,
- * after HIDA).  A kernel that uses each weight for several tokens needs lanes rather than ports.  If the operators then exceed the budget of DSPs, every
- * width is halved until they fit. */
-#include "pass/streams.h"
+ * By intensity (after HIDA, arXiv 2311.03379): decode is bound by reading weights once, so the kernel that would read longest gets twice the ports, again and again, until the
+ * ports are spent.  A kernel that uses each weight for several tokens needs lanes rather than ports.  If the operators then exceed the budget of DSPs, every
+ * width is halved until they fit.  The joint search (widths_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
+ * loops one tile (arXiv 2509.13694). */
+#include "base/nearest.h"
+#include "pass/widths.h"
 
 #define PORT_BITS 512
 #define LANES 16                    /* f32 in a port */
@@ -11,18 +13,22 @@
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
-#define MOST_PORTS 8                /* of one operand: a word has at most 4096 bits */
 #define MOST_LANES 1024             /* 4-bit numbers in such a word */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
-#define DSP_SHARE 6                 /* tenths of the DSPs that operators may use: the rest is for placement */
 
-struct candidate {
-	const struct op *op;
-	int operand;
-	int64_t port_lanes;       /* elements in a word of a memory port */
-	int64_t elements, reuse;
-	bool frozen;
+
+const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
+
+/* All kernels of the module, in order: a row of each array. */
+struct widths {
+	struct streams *streams;
+	int count;
+	const struct op **kernel;
+	struct candidate *candidate;
+	struct width *width;
+	int ports;                /* that may be given to bulk operands beyond their first */
+	int64_t dsp;              /* budget */
 };
 
 static int64_t points(const struct op *op, int operand, bool used)
@@ -96,11 +102,11 @@ static int64_t kernel_dsp(struct streams *streams, const struct op *op, const st
 	return plan.lanes * plan.rows * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
 }
 
-static int64_t total_dsp(struct streams *streams, const struct op *const *kernel, const struct width *width, int count)
+static int64_t total_dsp(const struct widths *w)
 {
 	int64_t dsp = 0;
-	for (int i = 0; i < count; i++)
-		dsp += kernel_dsp(streams, kernel[i], &width[i]);
+	for (int i = 0; i < w->count; i++)
+		dsp += kernel_dsp(w->streams, w->kernel[i], &w->width[i]);
 	return dsp;
 }
 
@@ -124,18 +130,21 @@ static int64_t cycles_of(const struct candidate *candidate, const struct width *
 }
 
 /* Gives the slowest reader twice the ports while there are any. */
-static void spend_ports(struct streams *streams, struct candidate *candidate, struct width *width, int count, int ports)
+static void spend_ports(struct widths *w)
 {
+	struct candidate *candidate = w->candidate;
+	struct width *width = w->width;
+	int most = (int)choice_count(&w->streams->context->choices, CHOICE_PORTS), ports = w->ports;
 	for (;;) {
 		int slowest = -1;
-		for (int i = 0; i < count; i++)
-			if (candidate[i].operand >= 0 && !candidate[i].frozen && width[i].ports <= ports && 2 * width[i].ports <= MOST_PORTS &&
+		for (int i = 0; i < w->count; i++)
+			if (candidate[i].operand >= 0 && !candidate[i].frozen && width[i].ports <= ports && 2 * width[i].ports <= most &&
 			    (slowest < 0 || cycles_of(&candidate[i], &width[i]) > cycles_of(&candidate[slowest], &width[slowest])))
 				slowest = i;
 		if (slowest < 0)
 			return;
 		int64_t lanes = 2 * candidate[slowest].port_lanes * width[slowest].ports;
-		struct plan plan = planned(streams, candidate[slowest].op, lanes);
+		struct plan plan = planned(w->streams, candidate[slowest].op, lanes);
 		if (plan.lanes * plan.rows != lanes) {
 			candidate[slowest].frozen = true;
 			continue;
@@ -147,57 +156,209 @@ static void spend_ports(struct streams *streams, struct candidate *candidate, st
 }
 
 /* A kernel whose loops are listed needs no more lanes than the sums that it reads arrive in. */
-static void keep_pace(struct streams *streams, const struct op *const *kernel, struct width *width, int i)
+static void keep_pace(struct widths *w, int i)
 {
-	const struct op *maker = maker_of_sums(kernel[i]);
-	if (!maker)
-		return;
-	width[i].lanes = planned(streams, maker, width[maker->result[0]->id].lanes).rows;
+	const struct op *maker = maker_of_sums(w->kernel[i]);
+	if (maker)
+		w->width[i].lanes = planned(w->streams, maker, w->width[maker->result[0]->id].lanes).rows;
+}
+
+static void halve(struct widths *w)
+{
+	for (int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES); most > 1 && total_dsp(w) > w->dsp; most /= 2)
+		for (int i = 0; i < w->count; i++) {
+			struct width *width = &w->width[i];
+			width->lanes = width->lanes > most / 2 ? most / 2 : width->lanes;
+			int64_t port = w->candidate[i].port_lanes;
+			keep_pace(w, i);
+			width->ports = width->lanes < port * width->ports ? (int)((width->lanes + port - 1) / port) : width->ports;
+		}
+}
+
+static void by_intensity(struct widths *w)
+{
+	int64_t most = choice_count(&w->streams->context->choices, CHOICE_LANES);
+	for (int i = 0; i < w->count; i++) {
+		w->candidate[i].frozen = w->candidate[i].reuse >= REUSE;
+		if (w->candidate[i].operand >= 0 && w->candidate[i].frozen)
+			w->width[i].lanes = REUSED_LANES * w->candidate[i].port_lanes / LANES;
+	}
+	spend_ports(w);
+	for (int i = 0; i < w->count; i++) {
+		int share = kernel_has_reduction(w->kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
+		keep_pace(w, i);
+		while (w->candidate[i].operand < 0 && w->width[i].lanes > 1 && kernel_dsp(w->streams, w->kernel[i], &w->width[i]) * share > w->dsp)
+			w->width[i].lanes /= 2;
+		w->width[i].lanes = w->width[i].lanes < most ? w->width[i].lanes : most;
+	}
+	halve(w);
+}
+
+/* One width for all. */
+static void by_default_tile(struct widths *w)
+{
+	for (int i = 0; i < w->count; i++)
+		keep_pace(w, i);
+	halve(w);
+}
+
+/* Operands with ports of their own; where there are more than ports, the smallest share. */
+static void find_candidates(struct widths *w)
+{
+	struct arena *arena = w->streams->module->arena;
+	int bulk = 0;
+	for (int i = 0; i < w->count; i++) {
+		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i]);
+		bulk += w->candidate[i].operand >= 0;
+	}
+	for (; bulk > 0 && bulk > w->ports; bulk--) {
+		int smallest = -1;
+		for (int i = 0; i < w->count; i++)
+			if (w->candidate[i].operand >= 0 && (smallest < 0 || w->candidate[i].elements < w->candidate[smallest].elements))
+				smallest = i;
+		w->candidate[smallest].operand = -1;
+	}
+	w->ports -= bulk;
+	for (int i = 0; i < w->count; i++)
+		w->width[i] = (struct width){.lanes = w->candidate[i].port_lanes, .bulk = w->candidate[i].operand, .ports = 1};
+}
+
+/* --- the space of a search */
+
+/* What is yielded into a carried value, or comes out of the loop as its result. */
+static const struct value *made_as(const struct value *value)
+{
+	const struct op *loop = value->def ? value->def : value->block->parent;
+	if (!loop || loop->code != OP_FOR)
+		return value;
+	int carried = value->def ? value->index : value->index - 1;
+	return carried < 0 ? value : loop->region[0]->last->operand[carried];
+}
+
+static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
+{
+	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
+	struct width_kernel *kernel = &space->kernel[k];
+	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = sums ? sums->result[0]->id : -1};
+	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
+	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	for (int j = 0; j < op->operands; j++) {
+		const struct value *value = op->operand[j], *made = made_as(value);
+		bool known = made->def && made->def->code == OP_KERNEL;
+		kernel->source[j] = known ? made->def->result[0]->id : -1;
+		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
+		kernel->carried[j] = known && !value->def;
+	}
+}
+
+static void add_block(struct widths *w, struct width_space *space, const struct block *block, int loop)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_KERNEL)
+			add_kernel(w, space, space->kernels++, loop);
+		if (op->code != OP_FOR)
+			continue;
+		int row = space->loops++;
+		space->loop[row] = (struct width_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, "value")->integer};
+		add_block(w, space, op->region[0], row);
+		space->loop[row].end = space->kernels;
+	}
+}
+
+static int count_loops(const struct block *block)
+{
+	int count = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		count += op->code == OP_FOR ? 1 + count_loops(op->region[0]) : 0;
+	return count;
+}
+
+static struct width_space *make_space(struct widths *w, const struct block *block)
+{
+	struct arena *arena = w->streams->module->arena;
+	const struct choices *choices = &w->streams->context->choices;
+	struct width_space *space = ARENA_NEW(arena, struct width_space);
+	space->arena = arena;
+	space->platform = w->streams->context->platform;
+	space->kernel = ARENA_ARRAY(arena, struct width_kernel, w->count + 1);
+	space->loop = ARENA_ARRAY(arena, struct width_loop, count_loops(block) + 1);
+	space->begin = ARENA_ARRAY(arena, double, w->count + 1);
+	space->end = ARENA_ARRAY(arena, double, w->count + 1);
+	space->before = ARENA_ARRAY(arena, double, w->count + 1);
+	add_block(w, space, block, -1);
+	space->budget = (struct width_budget){.dsp = w->dsp, .lut = choice_on(choices, space->platform, CHOICE_LUT), .ports = w->ports};
+	for (int i = 0; i < w->count; i++)
+		space->budget.ports += w->candidate[i].operand >= 0;
+	return space;
+}
+
+/* The widest option within the widths that were found. */
+static int option_near(const struct width_kernel *kernel, const struct width *width)
+{
+	int best = 0;
+	for (int o = 1; o < kernel->options; o++)
+		if (kernel->option[o].width.lanes <= width->lanes && kernel->option[o].width.ports <= width->ports)
+			best = o;
+	return best;
+}
+
+static bool by_search(struct widths *w, const struct block *block, enum width_search search)
+{
+	const struct choices *choices = &w->streams->context->choices;
+	struct width_space *space = make_space(w, block);
+	int *choice = ARENA_ARRAY(space->arena, int, w->count + 1);
+	int64_t points = choice_count(choices, CHOICE_WIDTH_POINTS);
+	if (!widths_options(w->streams, space, w->candidate))
+		return false;
+	for (int k = 0; k < w->count; k++)
+		choice[k] = option_near(&space->kernel[k], &w->width[k]);
+	widths_follow(space, choice);
+	if (search == WIDTH_JOINT)
+		widths_joint(space, points, choice);
+	if (search == WIDTH_NEIGHBOUR)
+		widths_neighbour(space, points, choice);
+	bool searched = search == WIDTH_JOINT || search == WIDTH_NEIGHBOUR;
+	for (int k = 0; k < w->count; k++)
+		if (searched || fixed_width_of(choices, w->kernel[k]->kernel->name))
+			w->width[k] = space->kernel[k].option[choice[k]].width;
+	return true;
+}
+
+static bool fixes_are_known(struct widths *w)
+{
+	const struct choices *choices = &w->streams->context->choices;
+	for (int f = 0; f < choices->fixed; f++) {
+		struct nearest nearest = {.wanted = choices->fix[f].kernel};
+		for (int k = 0; k < w->count; k++)
+			nearest_consider(&nearest, w->kernel[k]->kernel->name);
+		if (nearest.found && text_same(nearest.found, nearest.wanted))
+			continue;
+		diag_error(w->streams->module->diag, NOWHERE, "--fix names '%s', which is no kernel of the design", nearest.wanted);
+		return diag_note(w->streams->module->diag, "the nearest is %s; report.txt and `--to stream` name all", nearest.found ? nearest.found : "none");
+	}
+	return true;
 }
 
 struct width *choose_widths(struct streams *streams, const struct block *block)
 {
 	struct arena *arena = streams->module->arena;
 	const struct platform *platform = streams->context->platform;
-	int count = collect(block, NULL, 0), ports = platform->ports - SHARED_PORTS;
-	const struct op **kernel = ARENA_ARRAY(arena, const struct op *, count + 1);
-	struct candidate *candidate = ARENA_ARRAY(arena, struct candidate, count + 1);
-	struct width *width = ARENA_ARRAY(arena, struct width, count + 1);
-	collect(block, kernel, 0);
-	for (int i = 0; i < count; i++) {
-		candidate[i] = kernel_is_gather(kernel[i]) ? (struct candidate){.operand = -1} : find_bulk(arena, kernel[i]);
-		width[i] = (struct width){.lanes = candidate[i].port_lanes, .bulk = candidate[i].operand, .ports = 1};
-		candidate[i].frozen = candidate[i].reuse >= REUSE;
-		if (candidate[i].operand >= 0 && candidate[i].frozen)
-			width[i].lanes = REUSED_LANES * candidate[i].port_lanes / LANES;
-	}
-	for (int more = 1; more; ) {          /* more bulk operands than ports: the smallest share */
-		int bulk = 0, smallest = -1;
-		for (int i = 0; i < count; i++) {
-			bulk += candidate[i].operand >= 0;
-			if (candidate[i].operand >= 0 && (smallest < 0 || candidate[i].elements < candidate[smallest].elements))
-				smallest = i;
-		}
-		more = bulk && bulk > ports;
-		if (more)
-			candidate[smallest].operand = width[smallest].bulk = -1;
-		else
-			ports -= bulk;
-	}
-	spend_ports(streams, candidate, width, count, ports);
-	int64_t budget = streams->context->dsp_budget ? streams->context->dsp_budget : platform_total(platform).dsp * DSP_SHARE / 10;
-	for (int i = 0; i < count; i++) {
-		int share = kernel_has_reduction(kernel[i]->kernel) ? TREE_SHARE : KERNEL_SHARE;
-		keep_pace(streams, kernel, width, i);
-		while (candidate[i].operand < 0 && width[i].lanes > 1 && kernel_dsp(streams, kernel[i], &width[i]) * share > budget)
-			width[i].lanes /= 2;
-	}
-	for (int64_t most = MOST_LANES; most > 1 && total_dsp(streams, kernel, width, count) > budget; most /= 2)
-		for (int i = 0; i < count; i++) {
-			width[i].lanes = width[i].lanes > most / 2 ? most / 2 : width[i].lanes;
-			int64_t port = candidate[i].port_lanes;
-			keep_pace(streams, kernel, width, i);
-			width[i].ports = width[i].lanes < port * width[i].ports ? (int)((width[i].lanes + port - 1) / port) : width[i].ports;
-		}
-	return width;
+	const struct choices *choices = &streams->context->choices;
+	enum width_search search = (enum width_search)choice_word(choices, CHOICE_SEARCH);
+	struct widths w = {.streams = streams, .count = collect(block, NULL, 0), .ports = platform->ports - (int)choice_count(choices, CHOICE_SHARED_PORTS)};
+	w.kernel = ARENA_ARRAY(arena, const struct op *, w.count + 1);
+	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
+	w.width = ARENA_ARRAY(arena, struct width, w.count + 1);
+	w.dsp = choice_on(choices, platform, CHOICE_DSP);
+	collect(block, w.kernel, 0);
+	find_candidates(&w);
+	if (!fixes_are_known(&w))
+		return NULL;
+	if (search == WIDTH_DEFAULT_TILE)
+		by_default_tile(&w);
+	else
+		by_intensity(&w);
+	bool direct = search == WIDTH_DEFAULT_TILE || search == WIDTH_INTENSITY;
+	return (direct && !choices->fixed) || by_search(&w, block, search) ? w.width : NULL;
 }

@@ -45,7 +45,8 @@ static void add_op(struct op *op, void *context)
 
 int64_t on_chip_budget(const struct pass_context *context)
 {
-	return context->on_chip_bytes ? context->on_chip_bytes : resources_bytes(platform_total(context->platform)) * SHARE / 10;
+	int64_t chosen = context->choices.value[CHOICE_ON_CHIP];
+	return chosen ? chosen : resources_bytes(platform_total(context->platform)) * SHARE / 10;
 }
 
 /* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */

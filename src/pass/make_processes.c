@@ -96,6 +96,7 @@ static bool too_many_ports(struct design *design)
 	int ports = design->block->arguments, most = design->context->platform->ports;
 	if (ports <= most)
 		return false;
+	design->context->excess_ports = ports - most;
 	diag_error(design->module->diag, NOWHERE, "the design needs %d memory ports, %d more than the %d that %s has", ports, ports - most, most, design->context->platform->name);
 	diag_note(design->module->diag, "results smaller than 1024 elements share a port; larger ones take one each");
 	return true;

@@ -28,21 +28,6 @@ int orders_row(struct arena *arena, struct orders_list *list, const struct order
 	return (int)list->order.count - 1;
 }
 
-/* Words popped: once a point of the loops down to the innermost one that the operand uses. */
-static int64_t words_taken(const struct kernel *kernel, const struct plan *plan, int operand)
-{
-	const struct access *access = &kernel->operand[operand];
-	bool late = kernel_is_post_operand(kernel, operand);
-	int64_t words = 1, all = 1;
-	for (int i = 0; i < plan->parts - (plan->lanes > 1) - (plan->rows > 1); i++) {
-		if (late && kernel->loop[plan->part[i].source].reduction)
-			continue;
-		all *= plan->part[i].trip;
-		words = access->stride[plan->part[i].source] && plan->part[i].trip > 1 ? all : words;
-	}
-	return words;
-}
-
 static bool reduces(const struct kernel *kernel, const struct plan *plan, int part)
 {
 	return kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1 && !plan_is_lane(plan, part) && !plan_is_row(plan, part);
@@ -117,7 +102,7 @@ static bool is_allowed(const struct digits *d, const struct plan *plan)
 	if (kernel_has_reduction(kernel) && plan_interval(kernel, plan, d->latency) > d->interval)
 		return false;
 	for (int j = 0; j < d->kernel->operands; j++)
-		if (d->kernel->source[j] < 0 && words_taken(kernel, plan, j) > d->words[j])
+		if (d->kernel->source[j] < 0 && plan_words(kernel, plan, j) > d->words[j])
 			return false;
 	return true;
 }
@@ -212,7 +197,7 @@ void orders_options(struct orders_graph *graph, int number, const struct platfor
 	d.interval = kernel_has_reduction(kernel) ? plan_interval(kernel, first, d.latency) : 1;
 	d.words = ARENA_ARRAY(graph->arena, int64_t, d.kernel->operands + 1);
 	for (int j = 0; j < d.kernel->operands; j++)
-		d.words[j] = words_taken(kernel, first, j);
+		d.words[j] = plan_words(kernel, first, j);
 	add_option(&d, first);
 	if (!first->padded && first->rows == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= ORDERS_DIGITS)
 		permute(&d, 0);

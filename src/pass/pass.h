@@ -3,8 +3,8 @@
 #define STC_PASS_H
 #include "ir/ir.h"
 #include "ir/kernel.h"
-
-struct platform;
+#include "model/platform.h"
+#include "pass/choices.h"
 
 /* What --quant asks for; bits 0: left in floating point. */
 struct quant_scheme {
@@ -21,10 +21,11 @@ extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
 struct pass_context {
 	const struct platform *platform;
-	int64_t on_chip_bytes;    /* C_max: budget of what is held (pass/held.h); 0: the platform's memory */
-	int64_t dsp_budget;       /* DSPs that kernels may use; 0: the platform's */
+	struct choices choices;   /* the point of the design space */
+	struct resources limit;   /* where limited: what the design may take */
+	bool limited;
+	int excess_ports;         /* out: memory ports that the design needs and the platform lacks */
 	const struct quant_scheme *quant;         /* NULL: none */
-	enum fifo_strategy fifo;
 	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 };

@@ -1,4 +1,4 @@
-/* A plan applied: the scheduled kernel and its initiation interval. */
+/* A plan applied: the scheduled kernel, its initiation interval and the words that it takes. */
 #include "pass/schedule.h"
 
 bool plan_is_lane(const struct plan *plan, int part)
@@ -50,6 +50,21 @@ int plan_interval(const struct kernel *kernel, const struct plan *plan, int late
 	bool carried;
 	int64_t distance = update_distance(kernel, plan, &carried);
 	return carried ? (int)((latency + distance - 1) / distance) : 1;
+}
+
+/* Words popped: once a point of the loops down to the innermost one that the operand uses. */
+int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int operand)
+{
+	const struct access *access = &kernel->operand[operand];
+	bool late = kernel_is_post_operand(kernel, operand);
+	int64_t words = 1, all = 1;
+	for (int i = 0; i < plan->parts - (plan->lanes > 1) - (plan->rows > 1); i++) {
+		if (late && kernel->loop[plan->part[i].source].reduction)
+			continue;
+		all *= plan->part[i].trip;
+		words = access->stride[plan->part[i].source] && plan->part[i].trip > 1 ? all : words;
+	}
+	return words;
 }
 
 static void apply_access(struct arena *arena, const struct plan *plan, const struct access *from, struct access *to)

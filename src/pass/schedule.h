@@ -33,6 +33,8 @@ bool plan_is_row(const struct plan *plan, int part);
 /* Latency of what stands between the accumulator and the update's result; cycles between iterations under that latency. */
 int plan_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel);
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
+/* Words of an operand that a pass over the kernel's loops pops. */
+int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int operand);
 int64_t power_of_two_in(int64_t extent, int64_t most);    /* the largest that divides `extent`, at most `most` */
 /* A scheduled copy of the kernel's payload. */
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);

@@ -17,7 +17,6 @@
 #define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
-#define PREFETCH_SHARE 16     /* loaders' FIFOs may hold whole layers if that takes no more than one part in so many of the on-chip memory; else they are short */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
 #define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
 
@@ -51,7 +50,7 @@ static void set_arguments(struct module *module, const struct op *call)
 
 static int64_t on_chip(const struct pass_context *context)
 {
-	return context->on_chip_bytes ? context->on_chip_bytes : resources_bytes(platform_total(context->platform));
+	return choice_on(&context->choices, context->platform, CHOICE_ON_CHIP);
 }
 
 static int64_t die_share(const struct platform *platform)
@@ -79,7 +78,7 @@ static int64_t *limits(struct fifo_network *n)
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
 		prefetch += n->fifo[i].prefetch ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
-	bool whole = prefetch <= on_chip(n->context) / PREFETCH_SHARE;
+	bool whole = prefetch <= on_chip(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
 		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
@@ -227,7 +226,7 @@ static void open_simulator(struct fifo_network *n)
 
 static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
-	enum fifo_strategy strategy = n->context->fifo;
+	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
 	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
 		open_simulator(n);
@@ -248,7 +247,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct arena *arena = arena_new(module->guard);
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
-	n->budget = context->fifo_events ? context->fifo_events : context->fifo == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
+	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
 	fifo_prove(n);
 	if (!choose(n, limits(n), depth) || !ends_at_extents(n, depth))
 		take_safe(n, depth);

@@ -268,7 +268,7 @@ static void test_buffer_is_chosen(void **state)
 	struct text source = text_new(f->arena);
 	text_add(&source, "%s", residual);
 	struct module *module = read_module(f, &source);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
 	struct tensor input[2], before, after;
 	int buffers = 0, p = 0;
 	for (; module->level != LEVEL_STREAM; p++)

@@ -74,7 +74,7 @@ static void size(struct design *d, enum fifo_strategy strategy)
 {
 	struct sized *sized = &d->sized[strategy];
 	struct module *module = module_clone(d->c.module, d->c.arena);
-	struct pass_context context = {.platform = d->platform, .on_chip_bytes = d->on_chip, .fifo_events = d->events, .fifo = strategy};
+	struct pass_context context = {.platform = d->platform, .choices.value = {[CHOICE_ON_CHIP] = d->on_chip, [CHOICE_FIFO] = 1 + (int64_t)strategy}, .fifo_events = d->events};
 	assert_true(size_fifos(&context, module));
 	assert_true(ir_verify(module));
 	sized->depth = ARENA_ARRAY(d->c.arena, int64_t, d->channels + 1);

@@ -36,7 +36,7 @@ static void options_are_read(void **state)
 	assert_string_equal(s->options.file, "x.mlir");
 	assert_string_equal(s->options.platform, "u280");
 	assert_string_equal(s->options.output, "d");
-	assert_int_equal(s->options.on_chip, 4 << 20);
+	assert_int_equal(s->options.choices.value[CHOICE_ON_CHIP], 4 << 20);
 	assert_true(s->options.progress);
 	assert_true(PARSE(s, WORD("check"), WORD("--"), WORD("-odd")));
 	assert_string_equal(s->options.file, "-odd");

@@ -87,6 +87,7 @@ static int set_up(void **state)
 	put_file(source, model, sizeof model - 1);
 	struct stc_session *session = stc_session_new();
 	assert_int_equal(stc_session_set(session, "output", all.design), STC_OK);
+	assert_int_equal(stc_session_set(session, "search", "intensity"), STC_OK);     /* tests below edit what it writes */
 	if (stc_session_compile(session, source) != STC_OK)
 		fail_msg("%s", stc_session_messages(session));
 	stc_session_free(session);

@@ -491,7 +491,7 @@ static void test_long_fifos_are_needed(void **state)
 	struct fixture *f = begin(1);
 	f->module = import_mlir(f->arena, &f->guard, &f->diag, "softmax", softmax, sizeof softmax - 1);
 	assert_non_null(f->module);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c")};
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
 	for (int p = 0; p <= pass_find("size_fifos"); p++)
 		assert_true(passes[p].run(&context, f->module));
 	assert_true(runs(f));
@@ -632,7 +632,7 @@ static void test_no_cycle_of_waits(void **state)
 			if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 				n->channel[n->channels++].whole = op->result[0]->type->depth;
 		n->channels = 0;
-		struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .fifo = FIFO_STRATEGY_SAFE};
+		struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_FIFO] = 1 + FIFO_STRATEGY_SAFE}};
 		assert_true(size_fifos(&context, f->module));
 		read_network(f, n);
 		for (int c = 0; c < n->channels; c++) {

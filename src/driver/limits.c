@@ -1,0 +1,103 @@
+#include "driver/limits.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const limit_option[LIMITS] = {"max-dsp", "max-lut", "max-bram", "max-uram"};
+const char *const limit_unit[LIMITS] = {"DSP slices", "LUTs", "block RAMs", "URAMs"};
+
+static int64_t *place_of(struct resources *resources, enum limit limit)
+{
+	switch (limit) {
+	case LIMIT_DSP: return &resources->dsp;
+	case LIMIT_LUT: return &resources->lut;
+	case LIMIT_BRAM: return &resources->bram18;
+	case LIMIT_URAM:
+	case LIMITS: return &resources->uram;
+	}
+	return &resources->uram;
+}
+
+int64_t limit_of(struct resources resources, enum limit limit)
+{
+	return *place_of(&resources, limit);
+}
+
+enum limit limits_exceeded(const struct session *session, struct resources used)
+{
+	enum limit limit = LIMIT_DSP;
+	while (limit < LIMITS && limit_of(used, limit) <= limit_of(session->limit, limit))
+		limit++;
+	return limit;
+}
+
+/* COUNT, or P% of what the platform has. */
+static bool read_limit(struct session *session, enum limit limit)
+{
+	const char *text = session->options.limit[limit];
+	int64_t *most = place_of(&session->limit, limit), all = *most;
+	char *end;
+	errno = 0;
+	double value = text ? strtod(text, &end) : 0;
+	if (!text)
+		return true;
+	bool percent = end != text && *end == '%' && !end[1];
+	bool good = end != text && !errno && (percent || !*end) && value >= 0 && value <= (percent ? 100 : (double)all) && (percent || value == (double)(int64_t)value);
+	if (good) {
+		*most = percent ? (int64_t)(value / 100 * (double)all) : (int64_t)value;
+		session->limited[limit] = true;
+		return true;
+	}
+	diag_error(&session->diag, NOWHERE, "--%s is '%s'", limit_option[limit], text);
+	return diag_note(&session->diag, "a whole number up to %lld, which is what %s has, or a part of that as 50%%", (long long)all, session->platform->name);
+}
+
+static bool read_target(struct session *session)
+{
+	const char *text = session->options.target_ms;
+	char *end;
+	if (!text)
+		return true;
+	session->target_ms = strtod(text, &end);
+	if (end != text && !*end && session->target_ms > 0 && session->target_ms < 1e9)
+		return true;
+	diag_error(&session->diag, NOWHERE, "--target-ms is '%s'", text);
+	return diag_note(&session->diag, "milliseconds above 0, as 2.5");
+}
+
+/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers. */
+static bool lower_clock(struct session *session)
+{
+	int64_t clock = session->choices.value[CHOICE_CLOCK];
+	const struct platform *board = session->platform;
+	if (!clock || (double)clock == board->clock_mhz)
+		return true;
+	if ((double)clock > board->clock_mhz) {
+		diag_error(&session->diag, NOWHERE, "--clock is %lld MHz, more than the %g MHz of %s", (long long)clock, board->clock_mhz, board->name);
+		return diag_note(&session->diag, "at most that: the latencies of operators are known for it");
+	}
+	struct platform *slower = arena_copy(session->arena, board, sizeof *board);
+	slower->clock_mhz = (double)clock;
+	slower->memory_latency = (int)(board->memory_latency * slower->clock_mhz / board->clock_mhz + 0.999);
+	session->platform = slower;
+	return true;
+}
+
+static bool contradict(struct session *session)
+{
+	int64_t dsp = session->choices.value[CHOICE_DSP];
+	if (!session->limited[LIMIT_DSP] || dsp <= session->limit.dsp)
+		return false;
+	diag_error(&session->diag, NOWHERE, "--dsp %lld and --max-dsp %s contradict each other", (long long)dsp, session->options.limit[LIMIT_DSP]);
+	diag_note(&session->diag, "--dsp of at most %lld, or neither: with --max-dsp alone the compiler chooses", (long long)session->limit.dsp);
+	return true;
+}
+
+bool limits_read(struct session *session)
+{
+	session->limit = platform_total(session->platform);
+	for (enum limit limit = LIMIT_DSP; limit < LIMITS; limit++)
+		if (!read_limit(session, limit))
+			return false;
+	return read_target(session) && lower_clock(session) && !contradict(session);
+}

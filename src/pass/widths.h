@@ -1,0 +1,82 @@
+/* The choice of lanes and memory ports of all kernels: what choose_widths.c collects, widths_options.c fills, widths_model.c prices in closed form and widths_search.c
+ * and widths_baseline.c search. */
+#ifndef STC_WIDTHS_H
+#define STC_WIDTHS_H
+#include "pass/streams.h"
+
+enum width_search { WIDTH_JOINT, WIDTH_INTENSITY, WIDTH_NEIGHBOUR, WIDTH_DEFAULT_TILE, WIDTH_SEARCHES };
+extern const char *const width_search_name[WIDTH_SEARCHES];
+
+/* What a kernel may read much of: the operand that has memory ports of its own. */
+struct candidate {
+	const struct op *op;
+	int operand;              /* -1: none */
+	int64_t port_lanes;       /* elements in a word of a memory port */
+	int64_t elements, reuse;
+	bool frozen;              /* more ports do not help, or are not to be had */
+};
+
+/* One width of a kernel and what it costs; times are of one layer. */
+struct width_option {
+	struct width width;
+	int64_t lanes, rows;      /* of its plan */
+	double cycles;            /* at its own pace: iterations, or words from memory */
+	double depth;             /* cycles through its pipeline */
+	double first;             /* the part of its cycles before its first result */
+	double *need;             /* [operands] the part of the operand that it takes before its first result */
+	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */
+	int64_t dsp, lut;
+};
+
+struct width_kernel {
+	const struct op *op;
+	int operands;
+	int *source;              /* [operands] the kernel that makes it; -1: memory */
+	bool *late;               /* [operands] read after the reduction */
+	bool *carried;            /* [operands] made by the layer before */
+	int loop;                 /* the rolled loop that it stands in; -1: none */
+	int follows;              /* the kernel whose rows its lanes must be; -1: none */
+	int options;              /* in the order of growing widths; at least one */
+	struct width_option *option;
+	const int *follow;        /* [options of the one that it follows] its own then */
+};
+
+struct width_loop {
+	int first, end;           /* its kernels */
+	int64_t layers;
+};
+
+struct width_budget {
+	int64_t dsp, lut;
+	int ports;                /* of operands that have their own */
+};
+
+struct width_space {
+	struct arena *arena;
+	const struct platform *platform;
+	int kernels, loops;
+	struct width_kernel *kernel;
+	struct width_loop *loop;
+	struct width_budget budget;
+	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
+	double *before;           /* [kernels] when it ended the layer before */
+};
+
+struct width_cost {
+	double cycles;
+	int64_t dsp, lut;
+	int ports;
+};
+
+/* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
+bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
+/* Cycles of a launch and what it takes of the board, in closed form. */
+struct width_cost widths_cost(const struct width_space *space, const int *choice);
+/* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */
+double widths_objective(const struct width_space *space, const struct width_cost *cost, double reference);
+/* Sets the options of kernels that follow another. */
+void widths_follow(const struct width_space *space, int *choice);
+/* Each looks at no more than `points` points, begins at choice[kernels] and leaves there the best that it found.  Deterministic. */
+void widths_joint(const struct width_space *space, int64_t points, int *choice);
+void widths_neighbour(const struct width_space *space, int64_t points, int *choice);
+#endif

@@ -1,0 +1,109 @@
+/* The time of a launch in closed form, from the widths of all kernels.
+ *
+ * A kernel begins when what it reads begins to flow.  It gives its first result when it has taken of each operand what that needs, its last one no sooner than its own work
+ * takes, and no sooner than what is left to do after an operand's last word.  A rolled layer is walked three times, each begun by what the one before hands on, and a kernel never
+ * before it has ended the last layer: what the third adds to the second is what every further layer adds.  Buffers have room, and nothing shares a channel. */
+#include "pass/widths.h"
+
+#define WALKED 3              /* layers */
+#define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time */
+#define OVERFLOW 100.0        /* what does not fit is worse than any time */
+
+static double larger(double left, double right)
+{
+	return left > right ? left : right;
+}
+
+static void walk_kernel(const struct width_space *space, int k, const struct width_option *option, bool first_layer)
+{
+	const struct width_kernel *kernel = &space->kernel[k];
+	double start = space->before[k], ready = 0, late = 0, tail = 0;
+	for (int j = 0; j < kernel->operands; j++) {
+		int source = kernel->source[j];
+		if (source < 0 || (kernel->carried[j] && first_layer))
+			continue;
+		double begin = space->begin[source], end = space->end[source];
+		if (kernel->late[j]) {
+			late = larger(late, begin);
+			tail = larger(tail, end);
+			continue;
+		}
+		start = larger(start, begin);
+		ready = larger(ready, begin + option->need[j] * (end - begin));
+		tail = larger(tail, end + (1 - option->taken[j]) * option->cycles);
+	}
+	space->begin[k] = larger(larger(start + option->first * option->cycles, ready), late) + option->depth;
+	space->end[k] = larger(larger(start + option->cycles, tail) + option->depth, space->begin[k]);
+}
+
+static double latest(const struct width_space *space, int first, int end)
+{
+	double cycles = 0;
+	for (int k = first; k < end; k++)
+		cycles = larger(cycles, space->end[k]);
+	return cycles;
+}
+
+/* Layers beyond those walked only move what follows. */
+static void walk_loop(const struct width_space *space, const struct width_loop *loop, const int *choice)
+{
+	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
+	double ends[WALKED] = {0};
+	for (int64_t layer = 0; layer < layers; layer++) {
+		for (int k = loop->first; k < loop->end; k++)
+			walk_kernel(space, k, &space->kernel[k].option[choice[k]], !layer);
+		ends[layer] = latest(space, loop->first, loop->end);
+		for (int k = loop->first; k < loop->end; k++)
+			space->before[k] = space->end[k];
+	}
+	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * (ends[WALKED - 1] - ends[WALKED - 2]);
+	for (int k = loop->first; k < loop->end; k++) {
+		space->begin[k] += more;
+		space->end[k] += more;
+	}
+}
+
+struct width_cost widths_cost(const struct width_space *space, const int *choice)
+{
+	struct width_cost cost = {0};
+	for (int k = 0; k < space->kernels; k++) {
+		const struct width_option *option = &space->kernel[k].option[choice[k]];
+		cost.dsp += option->dsp;
+		cost.lut += option->lut;
+		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
+		space->before[k] = 0;
+	}
+	for (int k = 0; k < space->kernels;) {
+		int loop = space->kernel[k].loop;
+		if (loop < 0) {
+			walk_kernel(space, k, &space->kernel[k].option[choice[k]], false);
+			k++;
+			continue;
+		}
+		walk_loop(space, &space->loop[loop], choice);
+		k = space->loop[loop].end;
+	}
+	cost.cycles = latest(space, 0, space->kernels);
+	return cost;
+}
+
+static double over(double need, double have)
+{
+	return need > have ? (need - have) / (have > 0 ? have : 1) : 0;
+}
+
+double widths_objective(const struct width_space *space, const struct width_cost *cost, double reference)
+{
+	const struct width_budget *budget = &space->budget;
+	double dsp = (double)cost->dsp, lut = (double)cost->lut, all_dsp = (double)budget->dsp, all_lut = (double)budget->lut;
+	double missing = over(dsp, all_dsp) + over(lut, all_lut) + over(cost->ports, budget->ports);
+	double used = dsp / (all_dsp > 0 ? all_dsp : 1) + lut / (all_lut > 0 ? all_lut : 1) + (double)cost->ports / (budget->ports > 0 ? budget->ports : 1);
+	return cost->cycles / reference + PARSIMONY / 3 * used + (missing > 0 ? OVERFLOW * (1 + missing) : 0);
+}
+
+void widths_follow(const struct width_space *space, int *choice)
+{
+	for (int k = 0; k < space->kernels; k++)
+		if (space->kernel[k].follows >= 0)
+			choice[k] = space->kernel[k].follow[choice[space->kernel[k].follows]];
+}

@@ -1,0 +1,266 @@
+/* The widths that a kernel may have, each with its time and its operators in closed form.
+ *
+ * Asked for 1, 2, 4 … lanes, the scheduler gives a kernel some; each different answer is an option, with as many memory ports as the words of its bulk operand fill, or fewer.
+ * A kernel whose words from memory arrive slower than it takes them is as slow as they are. */
+#include "model/timing.h"
+#include "pass/widths.h"
+#include <string.h>
+
+#define WORD_BITS 4096              /* widest word of a stream */
+#define PORT_BITS 512
+
+struct maker {
+	struct streams *streams;
+	struct width_space *space;
+	struct width_kernel *kernel;
+	const struct candidate *candidate;
+	const struct fixed_width *fixed;  /* NULL: free */
+	int64_t most_lanes;
+	int most_ports;
+	VEC(struct width_option) options;
+	int64_t below, above;     /* widths next to a fixed one that there is not; 0: none */
+};
+
+/* --- operators of a body */
+
+static struct operator_cost node_cost(const struct platform *platform, const struct body *body, const struct node *node)
+{
+	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
+	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
+		return platform_operator(platform, node->code, node->type);
+	int bits = body->node[left->argument[0]].type->width, other = body->node[right->argument[0]].type->width;
+	return platform_product(platform, bits > other ? bits : other);
+}
+
+static void add_body(struct maker *m, const struct body *body, int64_t lanes, int64_t interval, struct width_option *option)
+{
+	int64_t instances = (lanes + interval - 1) / interval;
+	for (int n = 0; n < body->count; n++) {
+		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX)
+			continue;
+		struct operator_cost cost = node_cost(m->space->platform, body, &body->node[n]);
+		option->dsp += instances * cost.dsp;
+		option->lut += instances * cost.lut;
+	}
+}
+
+static double body_depth(struct maker *m, const struct body *body)
+{
+	int *ready = ARENA_ARRAY(m->space->arena, int, body->count + 1);
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		for (int a = 0; node->kind == NODE_OP && a < op_info[node->code].operands; a++)
+			ready[n] = ready[node->argument[a]] > ready[n] ? ready[node->argument[a]] : ready[n];
+		if (node->kind == NODE_OP && node->type->kind != TYPE_INDEX)
+			ready[n] += platform_operator(m->space->platform, node->code, node->type).latency;
+	}
+	return body->count ? ready[body->result] : 0;
+}
+
+/* --- times of a plan */
+
+static int inner_parts(const struct plan *plan)
+{
+	return plan->parts - (plan->lanes > 1) - (plan->rows > 1);
+}
+
+static double iterations(const struct plan *plan)
+{
+	double product = 1;
+	for (int i = 0; i < inner_parts(plan); i++)
+		product *= (double)plan->part[i].trip;
+	return product;
+}
+
+/* The part of all iterations after which the loops that `counts` have run through for the first time. */
+static double part_after(const struct plan *plan, const bool *counts)
+{
+	double all = iterations(plan), inner = all, last = 0;
+	for (int i = 0; i < inner_parts(plan); i++) {
+		inner /= (double)plan->part[i].trip;
+		last += counts[i] ? (double)(plan->part[i].trip - 1) * inner : 0;
+	}
+	return (last + 1) / all;
+}
+
+static bool reduces(const struct kernel *kernel, const struct plan *plan, int part)
+{
+	return kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1;
+}
+
+static void add_times(struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+{
+	struct arena *arena = m->space->arena;
+	bool *counts = ARENA_ARRAY(arena, bool, plan->parts + 1);
+	for (int i = 0; i < inner_parts(plan); i++)
+		counts[i] = reduces(kernel, plan, i);
+	option->first = part_after(plan, counts);
+	option->need = ARENA_ARRAY(arena, double, m->kernel->operands + 1);
+	option->taken = ARENA_ARRAY(arena, double, m->kernel->operands + 1);
+	for (int j = 0; j < m->kernel->operands; j++) {
+		double outside = 1;
+		bool reduced = false;
+		for (int i = 0; i < inner_parts(plan); i++) {
+			reduced = reduced || reduces(kernel, plan, i);
+			counts[i] = kernel->operand[j].stride[plan->part[i].source] != 0;
+			outside *= counts[i] && !reduced ? (double)plan->part[i].trip : 1;
+		}
+		option->taken[j] = part_after(plan, counts);
+		option->need[j] = reduced ? 1 / outside : 0;
+	}
+}
+
+static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, int operand)
+{
+	const int64_t *stride = kernel->operand[operand].stride;
+	int64_t lanes = 1;
+	for (int i = inner_parts(plan); i < plan->parts; i++)
+		lanes *= stride[plan->part[i].source] ? plan->part[i].trip : 1;
+	return lanes;
+}
+
+/* Cycles that the words from memory take; what is laid out offline is read as often as it is taken, a state once. */
+static double memory_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand, int ports)
+{
+	const struct platform *platform = m->space->platform;
+	const struct op *op = m->kernel->op;
+	if (reach[operand] == REACH_CHIP)
+		return 0;
+	double elements = (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
+	if (reach[operand] == REACH_ORDERED)
+		elements = (double)type_elements(op->operand[operand]->type);
+	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	double word = platform->port_bits / 8.0;
+	return elements * (double)type_bits(type_scalar(op->operand[operand]->type)) / 8 / ports / (rate < word ? rate : word);
+}
+
+/* --- options */
+
+static bool words_fit(const struct op *op, const struct plan *plan)
+{
+	bool fit = true;
+	for (int j = 0; j < op->operands; j++)
+		fit = fit && lanes_of(op->kernel, plan, j) * type_bits(type_scalar(op->operand[j]->type)) <= WORD_BITS;
+	return fit && plan->lanes * type_bits(op->kernel->type) <= WORD_BITS * (plan->rows > 1 ? 8 : 1);
+}
+
+static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	struct arena *arena = m->space->arena;
+	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
+	int64_t interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
+	bool tree = plan->lanes > 1 && kernel->loop[plan->part[plan->parts - 1].source].reduction;
+	option.cycles = iterations(plan) * (double)interval;
+	for (int j = 0; j < m->kernel->operands; j++) {
+		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
+		option.cycles = memory > option.cycles ? memory : option.cycles;
+	}
+	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
+	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
+	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
+	add_times(m, kernel, plan, &option);
+	VEC_PUSH(arena, &m->options, option);
+}
+
+/* Ports that the words of the bulk operand fill. */
+static int ports_of(struct maker *m, const struct plan *plan)
+{
+	int bulk = m->candidate->operand;
+	if (bulk < 0)
+		return 1;
+	int64_t own = lanes_of(m->kernel->op->kernel, plan, bulk) * type_bits(type_scalar(m->kernel->op->operand[bulk]->type)) / PORT_BITS;
+	return own < 1 ? 1 : own < m->most_ports ? (int)own : m->most_ports;
+}
+
+static bool is_fixed_to(const struct maker *m, const struct plan *plan)
+{
+	const struct fixed_width *fixed = m->fixed;
+	return !fixed || ((!fixed->lanes || fixed->lanes == plan->lanes) && (!fixed->rows || fixed->rows == plan->rows));
+}
+
+static void note_near(struct maker *m, const struct plan *plan)
+{
+	int64_t lanes = plan->lanes, wanted = m->fixed ? m->fixed->lanes : 0;
+	if (lanes < wanted)
+		m->below = lanes > m->below ? lanes : m->below;
+	else if (lanes > wanted)
+		m->above = !m->above || lanes < m->above ? lanes : m->above;
+}
+
+static void add_options(struct maker *m)
+{
+	const struct op *op = m->kernel->op;
+	const enum reach *reach = reach_of(m->space->arena, op);
+	int64_t lanes = 0, rows = 0;
+	for (int64_t most = 1; most <= m->most_lanes; most *= 2) {
+		struct plan plan = plan_kernel(m->streams->module, op, reach, only_stored(op), most);
+		if ((plan.lanes == lanes && plan.rows == rows) || (m->options.count && !words_fit(op, &plan)))
+			continue;
+		lanes = plan.lanes;
+		rows = plan.rows;
+		note_near(m, &plan);
+		int own = ports_of(m, &plan);
+		for (int ports = 1; ports <= own && is_fixed_to(m, &plan); ports *= 2)
+			if (!m->fixed || !m->fixed->ports || m->fixed->ports == ports)
+				add_option(m, reach, &plan, most, ports);
+	}
+	m->kernel->options = (int)m->options.count;
+	m->kernel->option = m->options.data;
+}
+
+/* A gather moves rows: it has no operators to choose. */
+static void add_gather(struct maker *m)
+{
+	struct width_option *option = ARENA_NEW(m->space->arena, struct width_option);
+	*option = (struct width_option){.width = {.lanes = m->candidate->port_lanes, .bulk = -1, .ports = 1}, .lanes = 1, .rows = 1};
+	option->cycles = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
+	option->depth = m->space->platform->memory_latency;
+	option->need = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
+	option->taken = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
+	m->kernel->options = 1;
+	m->kernel->option = option;
+}
+
+static bool cannot_be(struct maker *m)
+{
+	struct diag *diag = m->streams->module->diag;
+	const char *name = m->kernel->op->kernel->name;
+	diag_error(diag, m->kernel->op->location, "kernel %s cannot be fixed to these widths: lanes %lld, rows %lld, ports %lld (0: free)", name, (long long)m->fixed->lanes,
+		   (long long)m->fixed->rows, (long long)m->fixed->ports);
+	if (m->fixed->lanes && m->below && m->above)
+		return diag_note(diag, "the nearest that it can have are %lld and %lld lanes", (long long)m->below, (long long)m->above);
+	return diag_note(diag, "the nearest that it can have is %lld lanes; rows and ports are powers of two that these lanes leave room for", (long long)(m->below ? m->below : m->above));
+}
+
+/* A kernel that takes the sums of another as they come: its option for each of the other's. */
+static void follow(struct width_space *space, struct width_kernel *kernel)
+{
+	const struct width_kernel *leader = &space->kernel[kernel->follows];
+	int *own = ARENA_ARRAY(space->arena, int, leader->options + 1);
+	for (int i = 0; i < leader->options; i++)
+		for (int o = 0; o < kernel->options; o++)
+			own[i] = kernel->option[o].lanes <= leader->option[i].rows ? o : own[i];
+	kernel->follow = own;
+}
+
+bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate)
+{
+	const struct choices *choices = &streams->context->choices;
+	for (int k = 0; k < space->kernels; k++) {
+		struct maker m = {.streams = streams, .space = space, .kernel = &space->kernel[k], .candidate = &candidate[k]};
+		m.fixed = fixed_width_of(choices, m.kernel->op->kernel->name);
+		m.most_lanes = choice_count(choices, CHOICE_LANES);
+		m.most_ports = (int)choice_count(choices, CHOICE_PORTS);
+		if (kernel_is_gather(m.kernel->op))
+			add_gather(&m);
+		else
+			add_options(&m);
+		if (!m.kernel->options)
+			return cannot_be(&m);
+	}
+	for (int k = 0; k < space->kernels; k++)
+		if (space->kernel[k].follows >= 0)
+			follow(space, &space->kernel[k]);
+	return true;
+}

@@ -1,0 +1,140 @@
+/* Searches lanes and ports of all kernels together: from the given widths, the narrowest and those of nearest neighbours, kernel by kernel to the option that helps most, then pairs, so that what one
+ * kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
+#include "pass/widths.h"
+#include <string.h>
+
+#define STARTS 3
+static const int start_share[STARTS] = {8, 8, 2};     /* each takes one part in so many of the points; exchanges take the rest */
+#define FOLLOWING 4           /* kernels that may answer a change of one */
+
+struct search {
+	const struct width_space *space;
+	int64_t points;           /* left */
+	double reference;         /* cycles that count as 1 */
+	uint64_t random;
+	int *choice, *tried;      /* [kernels] */
+	double now;               /* the objective of `choice` */
+};
+
+static uint64_t next_random(struct search *s)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 7;
+	s->random ^= s->random << 17;
+	return s->random;
+}
+
+static double price(struct search *s, int *choice)
+{
+	widths_follow(s->space, choice);
+	struct width_cost cost = widths_cost(s->space, choice);
+	s->points--;
+	return widths_objective(s->space, &cost, s->reference);
+}
+
+static void copy(const struct search *s, int *to, const int *from)
+{
+	memcpy(to, from, sizeof *to * (size_t)s->space->kernels);
+}
+
+/* The best option of one kernel, the others as they are in `choice`. */
+static bool improve(struct search *s, int k, int *choice, double *now)
+{
+	int best = choice[k];
+	bool better = false;
+	for (int o = 0; o < s->space->kernel[k].options && s->points > 0; o++) {
+		copy(s, s->tried, choice);
+		s->tried[k] = o;
+		if (o == choice[k])
+			continue;
+		double found = price(s, s->tried);
+		if (found < *now) {
+			*now = found;
+			best = o;
+			better = true;
+		}
+	}
+	choice[k] = best;
+	widths_follow(s->space, choice);
+	return better;
+}
+
+static bool is_free(const struct search *s, int k)
+{
+	return s->space->kernel[k].options > 1 && s->space->kernel[k].follows < 0;
+}
+
+static void descend(struct search *s)
+{
+	bool better = true;
+	s->now = price(s, s->choice);
+	while (better && s->points > 0) {
+		better = false;
+		for (int k = 0; k < s->space->kernels; k++)
+			better = (is_free(s, k) && improve(s, k, s->choice, &s->now)) || better;
+	}
+}
+
+/* One kernel elsewhere, and what some others make of it; kept if all of it together is better. */
+static void exchange(struct search *s, const int *free, int count, int *saved)
+{
+	int k = free[next_random(s) % (uint64_t)count];
+	double now;
+	copy(s, saved, s->choice);
+	saved[k] = (int)(next_random(s) % (uint64_t)s->space->kernel[k].options);
+	if (saved[k] == s->choice[k])
+		return;
+	now = price(s, saved);
+	for (int step = 0; step < FOLLOWING; step++) {
+		int other = free[next_random(s) % (uint64_t)count];
+		if (other != k)
+			improve(s, other, saved, &now);
+	}
+	if (now >= s->now)
+		return;
+	copy(s, s->choice, saved);
+	s->now = now;
+}
+
+/* The widths given, the narrowest, those of nearest neighbours. */
+static void begin(struct search *s, int start, const int *given)
+{
+	copy(s, s->choice, given);
+	if (start == 1)
+		memset(s->choice, 0, sizeof *s->choice * (size_t)s->space->kernels);
+	if (start != 2)
+		return;
+	int64_t points = s->points * 4 / 5;
+	widths_neighbour(s->space, points, s->choice);
+	s->points -= points;
+}
+
+void widths_joint(const struct width_space *space, int64_t points, int *choice)
+{
+	struct search s = {.space = space, .points = points, .random = 88172645463325252u};
+	int *saved = ARENA_ARRAY(space->arena, int, space->kernels + 1), *free = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 0;
+	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.choice = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.reference = widths_cost(space, choice).cycles;
+	s.reference = s.reference > 0 ? s.reference : 1;
+	for (int k = 0; k < space->kernels; k++)
+		if (is_free(&s, k))
+			free[count++] = k;
+	double best = price(&s, choice);
+	for (int start = 0; start < STARTS && count; start++) {
+		int64_t rest = s.points - points / start_share[start];
+		s.points -= rest;
+		begin(&s, start, choice);
+		descend(&s);
+		s.points += rest;
+		if (s.now < best) {
+			best = s.now;
+			copy(&s, choice, s.choice);
+		}
+	}
+	copy(&s, s.choice, choice);
+	s.now = best;
+	while (count > 1 && s.points > 0)
+		exchange(&s, free, count, saved);
+	copy(&s, choice, s.choice);
+}

@@ -1,0 +1,228 @@
+/* Widths of kernels: the searches over the closed form against brute force and each other, and fixed widths. */
+#include "pass/choices.h"
+#include "pass/widths.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct arena *arena;
+static struct guard guard;
+
+static bool is_long(void)
+{
+	const char *mode = getenv("STC_TEST_MODE");
+	return mode && !strcmp(mode, "long");
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static int below(uint64_t *state, int count)
+{
+	return (int)(next_random(state) % (uint64_t)count);
+}
+
+/* Wider options are faster and dearer; how much of an operand is needed first is random. */
+static void fill_kernel(struct width_kernel *kernel, int k, int most_options, uint64_t *state)
+{
+	*kernel = (struct width_kernel){.loop = -1, .follows = -1, .operands = 1 + below(state, 2), .options = 1 + below(state, most_options)};
+	kernel->source = ARENA_ARRAY(arena, int, 2);
+	kernel->late = ARENA_ARRAY(arena, bool, 2);
+	kernel->carried = ARENA_ARRAY(arena, bool, 2);
+	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
+	double work = 1000.0 * (1 + below(state, 100));
+	int64_t dsp = 1 + below(state, 40);
+	bool bulk = below(state, 2);
+	for (int j = 0; j < kernel->operands; j++) {
+		kernel->source[j] = k && below(state, 4) ? below(state, k) : -1;
+		kernel->late[j] = !below(state, 5);
+	}
+	for (int o = 0; o < kernel->options; o++) {
+		struct width_option *option = &kernel->option[o];
+		int ports = bulk ? 1 << (o / 2 < 3 ? o / 2 : 3) : 1;
+		*option = (struct width_option){.width = {.lanes = INT64_C(1) << o, .bulk = bulk ? 0 : -1, .ports = ports}, .lanes = INT64_C(1) << o, .rows = 1};
+		option->cycles = work / (double)(1 << o);
+		option->depth = 20;
+		option->first = below(state, 2) ? 1 : 0.1;
+		option->dsp = dsp << o;
+		option->lut = 50 * dsp << o;
+		option->need = ARENA_ARRAY(arena, double, 2);
+		option->taken = ARENA_ARRAY(arena, double, 2);
+		for (int j = 0; j < 2; j++) {
+			option->need[j] = below(state, 5) / 4.0;
+			option->taken[j] = below(state, 5) / 4.0;
+		}
+	}
+}
+
+static struct width_space *random_space(uint64_t seed, int kernels, int most_options)
+{
+	static struct width_space space;
+	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+	space = (struct width_space){.arena = arena, .kernels = kernels};
+	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
+	space.loop = ARENA_ARRAY(arena, struct width_loop, 1);
+	space.begin = ARENA_ARRAY(arena, double, kernels);
+	space.end = ARENA_ARRAY(arena, double, kernels);
+	space.before = ARENA_ARRAY(arena, double, kernels);
+	for (int k = 0; k < kernels; k++)
+		fill_kernel(&space.kernel[k], k, most_options, &state);
+	if (below(&state, 2)) {               /* all but the first and the last are layers, the first of which takes what its last hands on */
+		space.loops = 1;
+		space.loop[0] = (struct width_loop){1, kernels - 1, 1 + below(&state, 30)};
+		for (int k = 1; k < kernels - 1; k++)
+			space.kernel[k].loop = 0;
+		space.kernel[1].source[0] = kernels - 2;
+		space.kernel[1].carried[0] = true;
+	}
+	space.budget = (struct width_budget){.dsp = 50 + below(&state, 1500), .lut = 5000 + below(&state, 60000), .ports = kernels + below(&state, 8)};
+	return &space;
+}
+
+static double best_of_all(const struct width_space *space, double reference)
+{
+	int *choice = ARENA_ARRAY(arena, int, space->kernels);
+	double best = INFINITY;
+	for (;;) {
+		struct width_cost cost = widths_cost(space, choice);
+		double now = widths_objective(space, &cost, reference);
+		best = now < best ? now : best;
+		int k = 0;
+		while (k < space->kernels && ++choice[k] == space->kernel[k].options)
+			choice[k++] = 0;
+		if (k == space->kernels)
+			return best;
+	}
+}
+
+static double found(const struct width_space *space, void (*search)(const struct width_space *, int64_t, int *), int64_t points, double *reference)
+{
+	int *choice = ARENA_ARRAY(arena, int, space->kernels);
+	*reference = widths_cost(space, choice).cycles;
+	search(space, points, choice);
+	struct width_cost cost = widths_cost(space, choice);
+	return widths_objective(space, &cost, *reference);
+}
+
+static void test_joint_against_all(void **state)
+{
+	(void)state;
+	int seeds = is_long() ? 3000 : 200, same = 0;
+	for (int seed = 1; seed <= seeds; seed++) {
+		const struct width_space *space = random_space((uint64_t)seed, 5, 5);
+		double reference, joint = found(space, widths_joint, 5000, &reference), best = best_of_all(space, reference);
+		if (joint > best * 1.02)
+			fail_msg("seed %d: %g, the best of all is %g", seed, joint, best);
+		same += joint <= best * (1 + 1e-12);
+	}
+	printf("%d of %d are the best of all\n", same, seeds);
+	assert_true(same >= seeds * 9 / 10);
+}
+
+static void test_joint_against_neighbours(void **state)
+{
+	(void)state;
+	int seeds = is_long() ? 300 : 30;
+	int better = 0, worse = 0;
+	for (int seed = 1; seed <= seeds; seed++) {
+		double reference;
+		const struct width_space *space = random_space((uint64_t)seed, 40, 10);
+		double joint = found(space, widths_joint, 10000, &reference), neighbour = found(space, widths_neighbour, 10000, &reference);
+		better += joint < neighbour;
+		worse += joint > neighbour;
+		if (joint > neighbour * 1.001)
+			fail_msg("seed %d: %g, nearest neighbours find %g", seed, joint, neighbour);
+	}
+	printf("better than nearest neighbours on %d of %d, worse on %d\n", better, seeds, worse);
+	assert_true(better >= seeds * 8 / 10);
+}
+
+/* Along a chain of kernels that need all of their operand first, times add up; a rolled loop repeats them. */
+static void test_model(void **state)
+{
+	(void)state;
+	uint64_t random = 7;
+	struct width_space *space = random_space(1, 4, 1);
+	int choice[4] = {0};
+	for (int k = 0; k < 4; k++) {
+		fill_kernel(&space->kernel[k], k, 1, &random);
+		space->kernel[k].operands = 1;
+		space->kernel[k].source[0] = k - 1;
+		space->kernel[k].late[0] = false;
+		space->kernel[k].option[0].cycles = 100;
+		space->kernel[k].option[0].depth = 0;
+		space->kernel[k].option[0].first = 1;
+		space->kernel[k].option[0].taken[0] = 0;
+	}
+	space->loops = 0;
+	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
+	for (int k = 0; k < 4; k++) {
+		space->kernel[k].option[0].first = 0;     /* streams: they run side by side, and end together */
+		space->kernel[k].option[0].need[0] = 0;
+		space->kernel[k].option[0].taken[0] = 1;
+	}
+	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
+	space->loops = 1;
+	space->loop[0] = (struct width_loop){0, 4, 10};
+	for (int k = 0; k < 4; k++)
+		space->kernel[k].loop = 0;
+	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
+	space->kernel[0].source[0] = 3;
+	space->kernel[0].carried[0] = true;
+	space->kernel[3].option[0].first = 1;
+	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
+}
+
+static void test_fixed(void **state)
+{
+	(void)state;
+	struct diag diag = {.arena = arena};
+	struct fixed_width fixed;
+	assert_true(fixed_width_parse(&diag, "k2:lanes=8,rows=2,ports=4", &fixed));
+	assert_string_equal(fixed.kernel, "k2");
+	assert_true(fixed.lanes == 8 && fixed.rows == 2 && fixed.ports == 4);
+	assert_true(fixed_width_parse(&diag, "k2:rows=2", &fixed));
+	assert_true(!fixed.lanes && fixed.rows == 2 && !fixed.ports);
+	static const char *const wrong[] = {"", "k2", "k2:", ":lanes=2", "k2:lanes", "k2:lanes=", "k2:lanes=0", "k2:lanes=-4", "k2:lanes=8,", "k2:lanes=8,lanes=4", "k2:width=8", "k2:lanes=8;rows=2"};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(fixed_width_parse(&diag, wrong[i], &fixed));
+}
+
+static void test_choices(void **state)
+{
+	(void)state;
+	struct choices choices = {0};
+	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), WIDTH_JOINT);
+	choices.value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "neighbour");
+	assert_int_equal(choice_word(&choices, CHOICE_SEARCH), WIDTH_NEIGHBOUR);
+	assert_int_equal(choice_word_named(CHOICE_SEARCH, "guess"), -1);
+	assert_int_equal(choice_count(&choices, CHOICE_PORTS), 8);
+	assert_int_equal(choice_tried(CHOICE_SEARCH), WIDTH_SEARCHES);
+	assert_int_equal(choice_tried(CHOICE_WIDTH_POINTS), 0);
+	for (int c = 0; c < CHOICES; c++) {
+		assert_true(choice_tried((enum choice)c) < CHOICE_TRIED);
+		for (int i = 0; i < choice_tried((enum choice)c); i++)
+			assert_true(choice_info[c].word || choice_info[c].tried[i] > 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_model), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
+					   cmocka_unit_test(test_choices)};
+	arena = arena_new(&guard);
+	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	arena_free(arena);
+	return failed;
+}
