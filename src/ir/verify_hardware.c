@@ -1,4 +1,5 @@
 /* Hardware level: shape of main and of processes, pipelined loops, both ends of every channel. */
+#include "base/map.h"
 #include "ir/verify.h"
 
 /* Channel operand of an operation that accesses one, else NULL. */
@@ -54,24 +55,40 @@ static void check_process(struct verifier *verifier, struct op *function)
 	ir_walk(function->region[0], check_process_op, verifier);
 }
 
-static void check_main(struct verifier *verifier, const struct op *main)
+/* A function of the module, and how often main calls it. */
+struct callee {
+	struct op *function;
+	int calls;
+};
+
+static struct callee *callee_of(const struct map *callees, const struct op *call)
+{
+	return map_get(callees, attr_text_or(call, "callee", ""));
+}
+
+static struct map collect_callees(struct arena *arena, const struct module *module)
+{
+	struct map callees = map_new(arena);
+	for (struct op *op = module_body(module)->first; op; op = op->next) {
+		struct callee *callee = ARENA_NEW(arena, struct callee);
+		callee->function = op;
+		if (op->code == OP_FUNC)
+			map_set(&callees, attr_text_or(op, "sym_name", ""), callee);
+	}
+	return callees;
+}
+
+static void check_main(struct verifier *verifier, const struct op *main, const struct map *callees)
 {
 	for (const struct op *op = main->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS && op->code != OP_CALL && op->code != OP_RETURN)
 			verify_fail(verifier, op, "main makes channels and starts processes, nothing else");
-		const struct op *callee = op->code == OP_CALL ? module_find(verifier->module, attr_text_or(op, "callee", "")) : NULL;
-		if (callee && !attr_get(callee, "stream.process"))
+		struct callee *callee = op->code == OP_CALL ? callee_of(callees, op) : NULL;
+		if (callee && !attr_get(callee->function, "stream.process"))
 			verify_fail(verifier, op, "the callee is no process");
+		if (callee)
+			callee->calls++;
 	}
-}
-
-/* How often each process is started. */
-static int calls_of(const struct op *main, const char *name)
-{
-	int calls = 0;
-	for (const struct op *op = main->region[0]->first; op; op = op->next)
-		calls += op->code == OP_CALL && text_same(attr_text_or(op, "callee", NULL), name);
-	return calls;
 }
 
 struct ends {
@@ -89,25 +106,25 @@ static void find_ends(struct op *op, void *context)
 	ends->out |= !writes;
 }
 
-static void add_ends(const struct verifier *verifier, const struct op *call, const struct value *channel, int *in, int *out)
+static void add_ends(const struct map *callees, const struct op *call, const struct value *channel, int *in, int *out)
 {
-	const struct op *process = module_find(verifier->module, attr_text_or(call, "callee", ""));
 	for (int i = 0; i < call->operands; i++) {
 		if (call->operand[i] != channel)
 			continue;
-		struct ends ends = {.channel = process->region[0]->argument[i]};
-		ir_walk(process->region[0], find_ends, &ends);
+		struct block *body = callee_of(callees, call)->function->region[0];
+		struct ends ends = {.channel = body->argument[i]};
+		ir_walk(body, find_ends, &ends);
 		*in += ends.in;
 		*out += ends.out;
 	}
 }
 
-static void check_channel(struct verifier *verifier, const struct op *channel, const struct op *main)
+static void check_channel(struct verifier *verifier, const struct op *channel, const struct op *main, const struct map *callees)
 {
 	int in = 0, out = 0;
 	for (const struct op *op = main->region[0]->first; op; op = op->next)
 		if (op->code == OP_CALL)
-			add_ends(verifier, op, channel->result[0], &in, &out);
+			add_ends(callees, op, channel->result[0], &in, &out);
 	if (in != 1 || out != 1)
 		verify_fail(verifier, channel, "'%s' is written by %d processes and read by %d, where one each is expected",
 			    attr_text_or(channel, "name", ""), in, out);
@@ -116,16 +133,19 @@ static void check_channel(struct verifier *verifier, const struct op *channel, c
 void verify_hardware(struct verifier *verifier)
 {
 	const struct op *main = module_main(verifier->module);
-	check_main(verifier, main);
+	struct arena *arena = arena_new(verifier->module->guard);
+	struct map callees = collect_callees(arena, verifier->module);
+	check_main(verifier, main, &callees);
 	for (struct op *op = module_body(verifier->module)->first; op; op = op->next) {
 		if (!attr_get(op, "stream.process"))
 			continue;
 		check_process(verifier, op);
-		int calls = calls_of(main, attr_text_or(op, "sym_name", ""));
-		if (calls != 1)
-			verify_fail(verifier, op, "is started %d times, not once", calls);
+		const struct callee *callee = map_get(&callees, attr_text_or(op, "sym_name", ""));
+		if (callee->calls != 1)
+			verify_fail(verifier, op, "is started %d times, not once", callee->calls);
 	}
 	for (const struct op *op = main->region[0]->first; !verifier->failed && op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
-			check_channel(verifier, op, main);
+			check_channel(verifier, op, main, &callees);
+	arena_free(arena);
 }

@@ -1,5 +1,5 @@
-/* Placement as an integer program.  x_i_d: item i stands on die d (one of them); c_e_b: edge e crosses the boundary above die b, so at least
- * the difference of "stands above b" of its two items.  Minimises Σ bits · c under each die's resources and each boundary's wires. */
+/* Placement as an integer program.  y_i_b: item i stands above boundary b, that between dies b and b + 1, and so above every lower one; c_e_b: edge e crosses
+ * boundary b, so at least the difference of its items' y.  Minimises Σ bits · c under each die's resources and each boundary's wires. */
 #include "pass/place.h"
 #include "solve/ilp.h"
 #include <stddef.h>
@@ -13,18 +13,18 @@ struct program {
 	int crossing;             /* first of the c columns */
 };
 
-static int on_die(const struct program *p, int item, int die)
+static int above(const struct program *p, int item, int boundary)
 {
-	return item * p->problem->dies + die;
+	return item * (p->problem->dies - 1) + boundary;
 }
 
 static void add_columns(struct program *p)
 {
 	const struct place_problem *problem = p->problem;
 	for (int i = 0; i < problem->items; i++)
-		for (int d = 0; d < problem->dies; d++) {
-			double lower = problem->item[i].home && d == problem->home, upper = !problem->item[i].home || d == problem->home;
-			ilp_column(&p->ilp, text_format(problem->arena, "x_%d_%d", i, d), lower, upper, 0, true);
+		for (int b = 0; b + 1 < problem->dies; b++) {
+			bool home = problem->item[i].home;
+			ilp_column(&p->ilp, text_format(problem->arena, "y_%d_%d", i, b), home && problem->home > b, !home || problem->home > b, 0, true);
 		}
 	p->crossing = (int)p->ilp.column.count;
 	for (int e = 0; e < problem->edges; e++)
@@ -32,27 +32,31 @@ static void add_columns(struct program *p)
 			ilp_column(&p->ilp, text_format(problem->arena, "c_%d_%d", e, b), 0, 1, (double)problem->edge[e].bits, false);
 }
 
-/* c ± (above(from) - above(to)) ≥ 0 */
+/* c ± (y(from) - y(to)) ≥ 0 */
 static void add_crossing(struct program *p, int edge, int boundary, int sign)
 {
 	const struct place_problem *problem = p->problem;
 	ilp_row(&p->ilp, text_format(problem->arena, "cross_%d_%d_%s", edge, boundary, sign > 0 ? "down" : "up"), 'G', 0);
 	ilp_term(&p->ilp, p->crossing + edge * (problem->dies - 1) + boundary, 1);
-	for (int d = boundary + 1; d < problem->dies; d++) {
-		ilp_term(&p->ilp, on_die(p, problem->edge[edge].from, d), sign);
-		ilp_term(&p->ilp, on_die(p, problem->edge[edge].to, d), -sign);
-	}
+	ilp_term(&p->ilp, above(p, problem->edge[edge].from, boundary), sign);
+	ilp_term(&p->ilp, above(p, problem->edge[edge].to, boundary), -sign);
 }
 
+/* An item stands on die d if it is above the boundary below and not above the one on top; above the one below the lowest die stand all. */
 static void add_resource(struct program *p, const char *name, int die, size_t offset)
 {
 	const struct place_problem *problem = p->problem;
-	int64_t available = *(const int64_t *)((const char *)&problem->capacity[die] + offset);
-	ilp_row(&p->ilp, text_format(problem->arena, "%s_%d", name, die), 'L', 1);
+	int64_t available = *(const int64_t *)((const char *)&problem->capacity[die] + offset), all = 0;
+	for (int i = 0; i < problem->items; i++)
+		all += *(const int64_t *)((const char *)&problem->item[i].need + offset);
+	double whole = available > 0 ? (double)available : 1;
+	ilp_row(&p->ilp, text_format(problem->arena, "%s_%d", name, die), 'L', ((double)available - (die ? 0 : (double)all)) / whole);
 	for (int i = 0; i < problem->items; i++) {
-		int64_t need = *(const int64_t *)((const char *)&problem->item[i].need + offset);
-		if (need > 0)
-			ilp_term(&p->ilp, on_die(p, i, die), (double)need / (double)(available > 0 ? available : 1) + (available > 0 ? 0 : 1));
+		double need = (double)*(const int64_t *)((const char *)&problem->item[i].need + offset) / whole;
+		if (need > 0 && die)
+			ilp_term(&p->ilp, above(p, i, die - 1), need);
+		if (need > 0 && die + 1 < problem->dies)
+			ilp_term(&p->ilp, above(p, i, die), -need);
 	}
 }
 
@@ -66,11 +70,12 @@ static void add_rows(struct program *p)
 		{"bram", offsetof(struct resources, bram18)}, {"uram", offsetof(struct resources, uram)},
 	};
 	const struct place_problem *problem = p->problem;
-	for (int i = 0; i < problem->items; i++) {
-		ilp_row(&p->ilp, text_format(problem->arena, "one_%d", i), 'E', 1);
-		for (int d = 0; d < problem->dies; d++)
-			ilp_term(&p->ilp, on_die(p, i, d), 1);
-	}
+	for (int i = 0; i < problem->items; i++)
+		for (int b = 1; b + 1 < problem->dies; b++) {
+			ilp_row(&p->ilp, text_format(problem->arena, "order_%d_%d", i, b), 'G', 0);
+			ilp_term(&p->ilp, above(p, i, b - 1), 1);
+			ilp_term(&p->ilp, above(p, i, b), -1);
+		}
 	for (int d = 0; d < problem->dies; d++)
 		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
 			add_resource(p, kinds[k].name, d, kinds[k].offset);
@@ -90,7 +95,8 @@ static const double *start_values(const struct program *p, const int *die)
 	const struct place_problem *problem = p->problem;
 	double *value = ARENA_ARRAY(problem->arena, double, p->ilp.column.count + 1);
 	for (int i = 0; i < problem->items; i++)
-		value[on_die(p, i, die[i])] = 1;
+		for (int b = 0; b < die[i]; b++)
+			value[above(p, i, b)] = 1;
 	for (int e = 0; e < problem->edges; e++)
 		for (int b = 0; b + 1 < problem->dies; b++)
 			value[p->crossing + e * (problem->dies - 1) + b] = (die[problem->edge[e].from] > b) != (die[problem->edge[e].to] > b);
@@ -110,9 +116,8 @@ struct place_cost place_exact(const struct place_problem *problem, int *die)
 		return before;
 	int *found = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	for (int i = 0; i < problem->items; i++)
-		for (int d = 0; d < problem->dies; d++)
-			if (solution.value[on_die(&p, i, d)] > 0.5)
-				found[i] = d;
+		for (int b = 0; b + 1 < problem->dies; b++)
+			found[i] += solution.value[above(&p, i, b)] > 0.5;
 	struct place_cost after = place_cost(problem, found);
 	if (!place_better(after, before))
 		return before;

@@ -76,13 +76,24 @@ static struct place_problem contract(const struct place_problem *problem, const 
 	return smaller;
 }
 
+/* Items with memory ports stand together whatever is decided. */
+static void join_home(const struct place_problem *problem, int *parent, struct place_item *sum)
+{
+	int home = -1;
+	for (int i = 0; i < problem->items; i++) {
+		home = home < 0 && problem->item[i].home ? i : home;
+		parent[i] = problem->item[i].home ? home : i;
+		if (parent[i] != i)
+			sum[home].need = resources_add(sum[home].need, sum[i].need);
+	}
+}
+
 struct place_problem place_merge(const struct place_problem *problem, int *group)
 {
 	int *parent = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	int64_t *bits = ARENA_ARRAY(problem->arena, int64_t, problem->items + 1);
 	struct place_item *sum = arena_copy(problem->arena, problem->item, sizeof *sum * (size_t)(problem->items + 1));
-	for (int i = 0; i < problem->items; i++)
-		parent[i] = i;
+	join_home(problem, parent, sum);
 	bool merged = true;
 	while (merged) {
 		merged = false;
