@@ -48,13 +48,20 @@ struct orders_kernel {
 	struct orders_option *option;     /* the first is the heuristic's */
 };
 
+/* A value from which several paths may meet again, and the kernels that they go through until only one value is left of them.  What comes after it needs no
+ * look from here: it is ahead by no more than when the paths begin at that value, which is a fork of its own. */
+struct orders_fork {
+	int value, kernels;
+	int *kernel;              /* [kernels] in order */
+};
+
 struct orders_graph {
 	struct arena *arena;
 	int kernels, values;
 	struct orders_kernel *kernel;     /* makers before readers */
 	struct orders_value *value;
 	int forks;
-	int *fork;                /* values from which several paths may meet again */
+	struct orders_fork *fork;
 	int64_t *scratch;         /* of orders_fifos */
 	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };

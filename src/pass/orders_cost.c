@@ -115,13 +115,49 @@ static bool forks(const struct orders_value *value)
 	return false;
 }
 
+static bool read_after(const struct orders_value *value, int kernel)
+{
+	for (size_t i = 0; i < value->reader.count; i++)
+		if (value->reader.data[i].kernel > kernel)
+			return true;
+	return false;
+}
+
+/* Is the result of kernel k all that is left of what was reached? */
+static bool meets_in(const struct orders_graph *graph, const bool *reached, int k)
+{
+	for (int v = 0; v < graph->values; v++)
+		if (reached[v] && v != graph->kernel[k].value && read_after(&graph->value[v], k))
+			return false;
+	return forks(&graph->value[graph->kernel[k].value]);
+}
+
+static struct orders_fork find_paths(const struct orders_graph *graph, int value)
+{
+	struct orders_fork fork = {.value = value, .kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1)};
+	bool *reached = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
+	reached[value] = true;
+	for (int k = 0; k < graph->kernels; k++) {
+		bool reads = false;
+		for (int j = 0; j < graph->kernel[k].operands; j++)
+			reads = reads || (graph->kernel[k].source[j] >= 0 && reached[graph->kernel[k].source[j]]);
+		if (!reads)
+			continue;
+		fork.kernel[fork.kernels++] = k;
+		reached[graph->kernel[k].value] = true;
+		if (meets_in(graph, reached, k))
+			break;
+	}
+	return fork;
+}
+
 static void find_forks(struct orders_graph *graph)
 {
-	graph->fork = ARENA_ARRAY(graph->arena, int, graph->values + 1);
+	graph->fork = ARENA_ARRAY(graph->arena, struct orders_fork, graph->values + 1);
 	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, graph->kernels * ORDERS_PORTS + graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
-			graph->fork[graph->forks++] = v;
+			graph->fork[graph->forks++] = find_paths(graph, v);
 }
 
 void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first)
@@ -136,17 +172,24 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 {
 	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * ORDERS_PORTS;
-	for (int i = 0; i < graph->kernels * ORDERS_PORTS; i++)
-		held[i] = 0;
+	for (int f = 0; f < graph->forks; f++)
+		for (int i = 0; i < graph->fork[f].kernels; i++)
+			for (int k = graph->fork[f].kernel[i], j = 0; j < graph->kernel[k].operands; j++)
+				held[k * ORDERS_PORTS + j] = 0;
+	for (int v = 0; v < graph->values; v++)
+		lag[v] = -1;
 	for (int f = 0; f < graph->forks; f++) {
-		for (int v = 0; v < graph->values; v++)
-			lag[v] = -1;
-		lag[graph->fork[f]] = 0;
-		for (int k = graph->value[graph->fork[f]].reader.data[0].kernel; k < graph->kernels; k++)
-			meet(graph, choice, k, lag, held + k * ORDERS_PORTS);
+		const struct orders_fork *fork = &graph->fork[f];
+		lag[fork->value] = 0;
+		for (int i = 0; i < fork->kernels; i++)
+			meet(graph, choice, fork->kernel[i], lag, held + fork->kernel[i] * ORDERS_PORTS);
+		lag[fork->value] = -1;
+		for (int i = 0; i < fork->kernels; i++)
+			lag[graph->kernel[fork->kernel[i]].value] = -1;
 	}
-	for (int i = 0; i < graph->kernels * ORDERS_PORTS; i++)
-		bytes += held[i];
+	for (int k = 0; k < graph->kernels; k++)
+		for (int j = 0; j < graph->kernel[k].operands; j++)
+			bytes += held[k * ORDERS_PORTS + j];
 	return bytes / 4 * HELD_QUARTERS;
 }
 

@@ -407,8 +407,37 @@ static void test_buffers(void **state)
 	assert_true(compared > 20);
 }
 
+/* What waits where paths meet is the same as when every path is followed to the end of the graph. */
+static void test_meetings(void **state)
+{
+	(void)state;
+	int held = 0, shorter = 0;
+	for (int g = 0; g < 60; g++) {
+		struct fixture *f = begin((uint64_t)g + 3000);
+		random_graph(f);
+		struct orders_graph whole = f->graph;
+		whole.fork = ARENA_ARRAY(f->arena, struct orders_fork, whole.forks + 1);
+		for (int i = 0; i < whole.forks; i++) {
+			whole.fork[i] = (struct orders_fork){.value = f->graph.fork[i].value, .kernel = ARENA_ARRAY(f->arena, int, whole.kernels + 1)};
+			for (int k = f->graph.fork[i].kernel[0]; k < whole.kernels; k++)
+				whole.fork[i].kernel[whole.fork[i].kernels++] = k;
+			shorter += f->graph.fork[i].kernels < whole.fork[i].kernels;
+		}
+		for (int turn = 0; turn < 20; turn++) {
+			int choice[KERNELS_MOST];
+			for (int k = 0; k < whole.kernels; k++)
+				choice[k] = (int)below(f, whole.kernel[k].options);
+			int64_t bytes = orders_fifos(&whole, choice);
+			assert_int_equal(orders_fifos(&f->graph, choice), bytes);
+			held += bytes > 0;
+		}
+		end(f);
+	}
+	assert_true(held > 100 && shorter > 10);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_against_exact)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_meetings), cmocka_unit_test(test_against_exact)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
