@@ -1,9 +1,12 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "driver/explore.h"
 #include "driver/limits.h"
 #include "driver/point.h"
 #include "driver/quant_option.h"
 #include "driver/report.h"
 #include "driver/write_design.h"
+
+#define LONG_TRIALS 60
 
 struct range {
 	int first, last;
@@ -107,13 +110,31 @@ static bool build_design(struct session *session)
 	       output_commit(session->output);
 }
 
+/* -O3: the best of many points; where none fits, the compiler's own choices say why. */
+static bool take_best(struct session *session)
+{
+	struct exploration exploration;
+	if (!exploration_begin(session, &exploration) || !explore(session, &exploration, LONG_TRIALS, NULL))
+		return false;
+	int best = exploration_best(&exploration);
+	if (best < 0)
+		return true;
+	session->choices = exploration.trials.data[best].built;
+	session->options.choices.value[CHOICE_CLOCK] = session->choices.value[CHOICE_CLOCK];
+	session->target_ms = 0;
+	return limits_clock(session);
+}
+
 /* Choices matter from make_streams on: what comes before is run once. */
 static bool run_range(struct session *session, struct range range)
 {
 	int choosing = pass_find("make_streams");
 	if (range.first > choosing || range.last < choosing)
 		return run_passes(session, range.first, range.last);
-	return (range.first == choosing || run_passes(session, range.first, choosing - 1)) && point_build(session, choosing, range.last);
+	if (range.first < choosing && !run_passes(session, range.first, choosing - 1))
+		return false;
+	bool long_search = session->options.effort == 3 && !session->options.point && range.last == pass_count - 1;
+	return (!long_search || take_best(session)) && point_build(session, choosing, range.last);
 }
 
 bool command_compile(struct session *session)
@@ -125,9 +146,9 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
-	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || (options->point && !exploration_take(session, options->point)))
 		return false;
-	if (!load_platform(session) || !limits_read(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!point_choose(session) || !limits_read(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
 		return false;
 	if (!run_range(session, range) || !write_program(session))
 		return false;

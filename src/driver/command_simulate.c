@@ -3,6 +3,7 @@
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
+#include "driver/limits.h"
 #include "driver/simulate.h"
 #include "model/timing.h"
 #include <errno.h>
@@ -79,6 +80,8 @@ static bool open_folder(struct session *session)
 		diag_error(&session->diag, (struct location){.file = folder}, "names no platform in its report.json");
 		return diag_note(&session->diag, "--platform NAME says which");
 	}
+	if (report && !session->options.choices.value[CHOICE_CLOCK])
+		json_integer(json_get(report, "clock_mhz"), &session->options.choices.value[CHOICE_CLOCK]);
 	session->options.file = text_format(session->arena, "%s/design.mlir", folder);
 	return true;
 }
@@ -87,7 +90,7 @@ static bool open_module(struct session *session)
 {
 	if (is_folder(session->options.file) && !open_folder(session))
 		return false;
-	if (!load_platform(session) || !load_module(session))
+	if (!load_platform(session) || !limits_clock(session) || !load_module(session))
 		return false;
 	if (session->module->level == LEVEL_HARDWARE)
 		return true;

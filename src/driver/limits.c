@@ -66,9 +66,9 @@ static bool read_target(struct session *session)
 }
 
 /* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers. */
-static bool lower_clock(struct session *session)
+bool limits_clock(struct session *session)
 {
-	int64_t clock = session->choices.value[CHOICE_CLOCK];
+	int64_t clock = session->options.choices.value[CHOICE_CLOCK];
 	const struct platform *board = session->platform;
 	if (!clock || (double)clock == board->clock_mhz)
 		return true;
@@ -99,5 +99,5 @@ bool limits_read(struct session *session)
 	for (enum limit limit = LIMIT_DSP; limit < LIMITS; limit++)
 		if (!read_limit(session, limit))
 			return false;
-	return read_target(session) && lower_clock(session) && !contradict(session);
+	return read_target(session) && limits_clock(session) && !contradict(session);
 }

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, ALL = 0xff };
+enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, EXPLORE = 256, DESIGN = COMPILE | EXPLORE, ALL = 0x1ff };
 
 const struct command commands[] = {
 	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE, false},
+	{"explore", "FILE", "try many designs and keep the best of them by time, DSP slices, memory on chip, energy and launches a second", true, command_explore, EXPLORE, false},
 	{"check", "FILE", "verify MLIR or a dump at its level", true, command_check, CHECK, false},
 	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN, false},
 	{"simulate", "DIR", "count the cycles of a design, or of a hardware-level dump, and say what bounds them", true, command_simulate, SIMULATE, false},
@@ -21,22 +22,25 @@ const int command_count = sizeof commands / sizeof *commands;
 
 #define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
 static const struct option table[] = {
-	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text", COMPILE, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", COMPILE | SIMULATE, OPTION_TEXT, platform),
+	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text; explore: the file of its state", DESIGN, OPTION_TEXT, output),
+	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
-	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", COMPILE, OPTION_TEXT, quant),
+	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
 	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes", COMPILE, OPTION_COUNT, effort),
-#define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, COMPILE | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
-#define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, COMPILE, OPTION_WORD, choices.value[CHOICE_##code]),
+#define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
+#define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
 #include "pass/choices.def"
 #undef COUNT
 #undef WORD
-	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas", COMPILE, OPTION_LIST, fix),
-	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", COMPILE, OPTION_TEXT, limit[LIMIT_DSP]),
-	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", COMPILE, OPTION_TEXT, limit[LIMIT_LUT]),
-	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", COMPILE, OPTION_TEXT, limit[LIMIT_BRAM]),
-	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", COMPILE, OPTION_TEXT, limit[LIMIT_URAM]),
-	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do", COMPILE, OPTION_TEXT, target_ms),
+	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas", DESIGN, OPTION_LIST, fix),
+	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT, limit[LIMIT_DSP]),
+	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", DESIGN, OPTION_TEXT, limit[LIMIT_LUT]),
+	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT, limit[LIMIT_BRAM]),
+	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", DESIGN, OPTION_TEXT, limit[LIMIT_URAM]),
+	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do", DESIGN, OPTION_TEXT, target_ms),
+	OPTION("point", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
+	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
+	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
 	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text", COMPILE, OPTION_TEXT, lp),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
 	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
@@ -46,14 +50,14 @@ static const struct option table[] = {
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
 	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR, OPTION_FLAG, json),
-	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", COMPILE | SIMULATE, OPTION_COUNT, events),
+	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
 	OPTION("depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
 	OPTION("extent", 0, "NAME=COUNT", "simulate with this value of an input that is a run-time extent (default: its most)", SIMULATE, OPTION_LIST, extent),
 	OPTION("samples", 0, "COUNT", "with --json: points over time of every process, channel and port", SIMULATE, OPTION_COUNT, samples),
 	OPTION("trace", 0, "FILE", "write what happens over time: FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers", SIMULATE, OPTION_TEXT, trace),
-	OPTION("progress", 0, NULL, "say on standard error which stage begins", COMPILE | RUN | SIMULATE, OPTION_FLAG, progress),
+	OPTION("progress", 0, NULL, "say on standard error which stage begins", DESIGN | RUN | SIMULATE, OPTION_FLAG, progress),
 	OPTION("help", 'h', NULL, "print this and end", ALL, OPTION_FLAG, help),
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
 };

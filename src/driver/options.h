@@ -24,6 +24,9 @@ struct options {
 	const char *limit[LIMITS];        /* --max-…; NULL: what the platform has */
 	const char *target_ms;
 	int64_t effort;           /* -O; 0: 2 */
+	int64_t trials;           /* 0: the default */
+	bool resume;
+	const char *point;        /* STATE.json:ID */
 	const char *lp;           /* file for the linear program of FIFO depths */
 	int64_t events;           /* most iterations to simulate; 0: the default */
 	int64_t launches;         /* to simulate; 0: one */

@@ -54,6 +54,20 @@ static void read_signature(struct report *report)
 	}
 }
 
+/* A process works while it does not wait: as simulated, or all that the model gives it. */
+static void estimate_energy(struct report *report, struct arena *arena)
+{
+	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1), cycles = report->simulated ? report->cycles : report->time.most;
+	double bytes = 0;
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct flow_process_result *process = report->simulated ? &report->flow.process[i] : NULL;
+		busy[i] = process ? process->active - process->input - process->output - process->memory : report->time.process[i].busy;
+	}
+	for (int i = 0; report->simulated && i < report->flow.ports; i++)
+		bytes += (double)report->flow.port[i].bytes;
+	report->energy = energy_of(report->platform, &report->cost, busy, report->simulated ? bytes : report->time.memory_bytes, cycles, report->latency_ms);
+}
+
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
@@ -75,6 +89,7 @@ struct report report_make(struct session *session, const char *name)
 	report.latency_ms = report.model_ms;
 	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
+	estimate_energy(&report, session->arena);
 	return report;
 }
 
@@ -98,6 +113,8 @@ void report_simulate(struct session *session, struct report *report)
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
 	else
 		report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
+	if (!flow.deadlock)
+		estimate_energy(report, session->arena);
 }
 
 static const char *remedy(const char *resource)

@@ -2,6 +2,7 @@
 #ifndef STC_REPORT_H
 #define STC_REPORT_H
 #include "driver/session.h"
+#include "model/energy.h"
 #include "model/intermediates.h"
 #include "model/timing.h"
 #include "sim/flow.h"
@@ -34,6 +35,7 @@ struct report {
 	int64_t cycles, first_output;      /* first_output -1: nothing is written */
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
 	double latency_ms;        /* simulated, else as modelled */
+	struct energy energy;     /* of a launch of so long */
 };
 
 struct report_answer {

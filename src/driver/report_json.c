@@ -79,6 +79,8 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	if (report->decodes)
 		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->latency_ms);
+	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,
+		 report->energy.limit_mj);
 	add_bounds(report, out);
 	add_resources(out, "resources", report->cost.total);
 	add_resources(out, "available", platform_total(platform));

@@ -48,6 +48,8 @@ static void add_answer(const struct report *report, struct text *out)
 	text_add(out, "limited by      %s\n", answer.limit);
 	for (int i = 0; i < answer.count; i++)
 		text_add(out, "%s%s\n", i ? "                " : "what helps      ", answer.advice[i]);
+	text_add(out, "energy          %.4g mJ a launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: from %g W at rest to the limit, by the part of the LUTs, DSPs and memory that works; platform table)\n",
+		 report->energy.launch_mj, report->energy.watts, report->energy.limit_mj, report->platform->watts, report->platform->idle_watts);
 	if (report->memory_ms > 0)
 		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
 			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);

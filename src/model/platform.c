@@ -41,6 +41,7 @@ static const struct figure figures[] = {
 	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
 	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
 	FIGURE(NULL, "watts", FIGURE_REAL, 0.1, 1e4, watts),
+	FIGURE(NULL, "idle_watts", FIGURE_REAL, 0.01, 1e4, idle_watts),
 	FIGURE(NULL, "fifo_lut", FIGURE_INT, 0, 1e5, fifo_word_lut),
 	FIGURE("memory", "die", FIGURE_INT, 0, PLATFORM_DIES - 1, memory_die),
 	FIGURE("memory", "channels", FIGURE_INT, 1, 1024, channels),

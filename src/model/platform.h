@@ -32,7 +32,8 @@ struct platform {
 	int port_bits;            /* widest memory port */
 	int64_t crossing_wires;   /* per boundary between dies */
 	double launch_us;         /* host launch */
-	double watts;
+	double watts;             /* the board's limit */
+	double idle_watts;        /* of the board, configured and doing nothing */
 	struct operator_cost cost[OP_COUNT];      /* on f32; integers where the op is an integer op */
 	struct resources port_cost;               /* one 512-bit m_axi adapter, default outstanding and burst */
 	int fifo_word_lut;        /* control of one FIFO */

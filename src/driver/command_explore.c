@@ -1,0 +1,100 @@
+/* stc explore: a Pareto set of designs in a file that can be gone on with. */
+#define _POSIX_C_SOURCE 200809L
+#include "driver/explore.h"
+#include "driver/limits.h"
+#include "driver/output.h"
+#include "driver/point.h"
+#include "driver/quant_option.h"
+#include <string.h>
+#include <sys/stat.h>
+
+#define TRIALS 100
+
+static bool keep(struct session *session, const struct exploration *exploration)
+{
+	struct text text = text_new(session->arena);
+	exploration_json(exploration, &text);
+	return file_write_whole(session->arena, &session->diag, session->options.output, text.data, text.size);
+}
+
+static bool open_state(struct session *session, struct exploration *exploration)
+{
+	const char *path = session->options.output;
+	struct stat status;
+	bool there = !stat(path, &status);
+	if (!there)
+		return true;
+	if (session->options.resume)
+		return exploration_read(session, path, exploration);
+	diag_error(&session->diag, (struct location){.file = path}, "exists");
+	return diag_note(&session->diag, "--resume goes on with it; or another file");
+}
+
+static void add_choices(struct text *out, const struct choices *choices)
+{
+	for (int c = 0, listed = 0; c < CHOICES; c++) {
+		const struct choice_info *info = &choice_info[c];
+		if (!choices->value[c])
+			continue;
+		text_add(out, "%s%s=", listed++ ? " " : "", info->name);
+		if (info->word)
+			text_add(out, "%s", info->word[choices->value[c] - 1]);
+		else
+			text_add(out, "%lld", (long long)choices->value[c]);
+	}
+}
+
+/* The front, quickest first. */
+static void print_front(struct session *session, const struct exploration *exploration)
+{
+	struct text *out = &session->out;
+	bool *listed = ARENA_ARRAY(session->arena, bool, exploration->trials.count + 1);
+	text_add(out, "%5s %12s %12s %7s %10s %6s %10s %10s %10s  %s\n", "id", "modelled", "simulated", "apart", "ms", "DSP", "on chip", "mJ", "1/s", "choices");
+	for (;;) {
+		const struct trial *next = NULL;
+		for (size_t i = 0; i < exploration->trials.count; i++) {
+			const struct trial *trial = &exploration->trials.data[i];
+			if (!listed[i] && exploration_on_front(exploration, i) && (!next || trial->ms < next->ms))
+				next = trial;
+		}
+		if (!next)
+			return;
+		size_t id = (size_t)(next - exploration->trials.data);
+		listed[id] = true;
+		const char *simulated = next->simulated ? text_format(session->arena, "%lld", (long long)next->simulated) : "-";
+		const char *apart = next->simulated ? text_format(session->arena, "%+.1f %%", 100 * ((double)next->cycles / (double)next->simulated - 1)) : "-";
+		text_add(out, "%5zu %12lld %12s %7s %10.4g %6lld %10lld %10.4g %10.4g  ", id, (long long)next->cycles, simulated, apart, next->ms, (long long)next->used.dsp,
+			 (long long)next->on_chip, next->energy_mj, next->per_second);
+		add_choices(out, &next->asked);
+		text_add(out, "\n");
+	}
+}
+
+bool command_explore(struct session *session)
+{
+	const struct options *options = &session->options;
+	struct exploration exploration;
+	if (!options->output) {
+		diag_error(&session->diag, NOWHERE, "explore lacks -o STATE.json");
+		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+	}
+	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
+		return false;
+	if (!load_platform(session) || !limits_read(session) || !load_module(session) || !exploration_begin(session, &exploration) || !open_state(session, &exploration))
+		return false;
+	int64_t trials = options->trials ? options->trials : TRIALS;
+	if (session->module->level != LEVEL_TENSOR) {
+		diag_error(&session->diag, NOWHERE, "%s is of level %s, where all is chosen", options->file, level_name(session->module->level));
+		return diag_note(&session->diag, "MLIR of level tensor: linalg, or a dump before make_streams");
+	}
+	if (!run_passes(session, 0, pass_find("make_streams") - 1))
+		return false;
+	session->diag.count = 0;
+	bool done = explore(session, &exploration, trials, keep);
+	print_front(session, &exploration);
+	if (!session->stop)
+		return done;
+	session->diag.count = 0;
+	diag_error(&session->diag, NOWHERE, "interrupted after %zu of %lld trials", exploration.trials.count, (long long)trials);
+	return diag_note(&session->diag, exploration.trials.count ? "%s keeps them: --resume goes on" : "%s was not written", options->output);
+}

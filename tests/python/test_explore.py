@@ -1,0 +1,139 @@
+"""stc explore: states that go on, points that can be compiled, limits that hold."""
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+TREE = Path(__file__).parents[2]
+STC = os.environ.get("STC", str(TREE / "build" / "stc"))
+PERCEPTRON = TREE / "examples" / "perceptron.mlir"
+MLP = TREE / "tests" / "models" / "mlp.mlir"
+
+
+def stc(*words, fails=False):
+    found = subprocess.run([STC, *map(str, words)], capture_output=True, text=True, timeout=300)
+    assert (found.returncode != 0) == fails, found.stderr
+    return found.stderr if fails else found.stdout
+
+
+def explore(model, state, *words, **keywords):
+    return stc("explore", model, "--platform", "u55c", "-o", state, *words, **keywords)
+
+
+def report(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+def test_a_resumed_exploration_is_the_same(tmp_path):
+    explore(MLP, tmp_path / "parts.json", "--trials", 5)
+    explore(MLP, tmp_path / "parts.json", "--trials", 14, "--resume")
+    table = explore(MLP, tmp_path / "whole.json", "--trials", 14)
+    assert (tmp_path / "parts.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    trials = json.loads((tmp_path / "whole.json").read_text())["trials"]
+    front = [trial for trial in trials if trial.get("front")]
+    assert len(trials) == 14 and front
+    for trial in front:  # each is confirmed, and the model is near what is simulated
+        assert abs(trial["cycles"] / trial["simulated"] - 1) < 0.05
+        assert not any(other["ms"] <= trial["ms"] and other["dsp"] <= trial["dsp"] and other["on_chip"] <= trial["on_chip"] and other["energy_mj"] <= trial["energy_mj"]
+                       and other["per_second"] >= trial["per_second"] and (other["ms"], other["dsp"], other["on_chip"]) != (trial["ms"], trial["dsp"], trial["on_chip"])
+                       for other in trials if "ms" in other)
+    assert len(table.splitlines()) == 1 + len(front)
+    assert "exists" in explore(MLP, tmp_path / "whole.json", fails=True)
+
+
+def test_a_point_can_be_compiled(tmp_path):
+    state = tmp_path / "state.json"
+    explore(MLP, state, "--trials", 8, "--max-dsp", "50%")
+    trials = json.loads(state.read_text())["trials"]
+    for trial in [trial for trial in trials if trial.get("front")]:
+        stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:{trial['id']}", "-o", tmp_path / "design")
+        found = report(tmp_path / "design")
+        assert (found["cycles"]["simulated"], found["resources"]["dsp"], found["resources"]["lut"]) == (trial["simulated"], trial["dsp"], trial["lut"])
+        assert found["energy"]["launch_mj"] == pytest.approx(trial["energy_mj"], rel=1e-3)
+    design = tmp_path / "none"
+    assert "names no design" in stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:99", "-o", design, fails=True)
+    assert "platform is 'u55c'" in stc("compile", MLP, "--platform", "u280", "--point", f"{state}:0", "-o", design, fails=True)
+    assert "says all choices" in stc("compile", MLP, "--platform", "u55c", "--point", f"{state}:0", "--dsp", 5, "-o", design, fails=True)
+    assert not design.exists()
+
+
+def test_a_state_of_something_else_is_refused(tmp_path):
+    state = tmp_path / "state.json"
+    explore(PERCEPTRON, state, "--trials", 2)
+    assert "its model is" in explore(MLP, state, "--resume", fails=True)
+    assert "its quant is" in explore(PERCEPTRON, state, "--resume", "--quant", "w8a8", fails=True)
+    assert "its wishes is" in explore(PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True)
+    kept = state.read_text()
+    for text, part in [("{", "no JSON"), ("{}", "lacks"), (kept.replace('"dsp": ', '"dsp": -'), "trial 0 is damaged"), (kept.replace('"asked": {}', '"asked": {"dsp": "x"}'), "damaged")]:
+        state.write_text(text)
+        assert part in explore(PERCEPTRON, state, "--resume", fails=True)
+
+
+def test_an_interrupted_exploration_keeps_its_state(tmp_path):
+    state = tmp_path / "state.json"
+    running = subprocess.Popen([STC, "explore", MLP, "--platform", "u55c", "--trials", "10000", "-o", state], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not state.exists() and running.poll() is None:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, messages = running.communicate(timeout=60)
+    assert running.returncode == 1 and "interrupted after" in messages and "--resume goes on" in messages
+    kept = len(json.loads(state.read_text())["trials"])
+    assert kept >= 1
+    explore(MLP, state, "--resume", "--trials", kept + 1)
+    assert len(json.loads(state.read_text())["trials"]) == kept + 1
+
+
+@pytest.mark.parametrize("wish, unit", [("--max-dsp", "dsp"), ("--max-lut", "lut")])
+def test_limits_hold_and_the_nearest_can_be_met(tmp_path, wish, unit):
+    design = tmp_path / "design"
+    message = stc("compile", MLP, "--platform", "u55c", wish, 1, "-o", design, fails=True)
+    nearest = message.split(f"the nearest that can is {wish} ")[1].split()[0]
+    stc("compile", MLP, "--platform", "u55c", wish, nearest, "-o", design)
+    least = report(design)["resources"][unit]
+    assert least <= int(nearest)
+    stc("compile", MLP, "--platform", "u55c", "-o", design)
+    most = report(design)["resources"][unit]
+    stc("compile", MLP, "--platform", "u55c", wish, (least + most) // 2, "-o", design)
+    assert report(design)["resources"][unit] <= (least + most) // 2
+
+
+def test_a_target_takes_fewer_operators(tmp_path):
+    design = tmp_path / "design"
+    stc("compile", MLP, "--platform", "u55c", "-o", design)
+    fast = report(design)
+    message = stc("compile", MLP, "--platform", "u55c", "--target-ms", 0.0001, "-o", design, fails=True)
+    nearest = message.split("--target-ms ")[2].split(";")[0]
+    stc("compile", MLP, "--platform", "u55c", "--target-ms", nearest, "-o", design)
+    target = fast["latency_ms"] * 1.2
+    stc("compile", MLP, "--platform", "u55c", "--target-ms", target, "-o", design)
+    found = report(design)
+    assert found["latency_ms"] <= target * 1.01 and found["resources"]["dsp"] < fast["resources"]["dsp"]
+
+
+def test_a_long_search_is_no_worse(tmp_path):
+    times = []
+    for effort in ("-O1", "-O2", "-O3"):
+        stc("compile", PERCEPTRON, "--platform", "u55c", effort, "-o", tmp_path / "design")
+        times.append(report(tmp_path / "design")["latency_ms"])
+    assert times[2] <= times[1] <= times[0]
+
+
+def test_a_slower_clock_is_simulated_as_one(tmp_path):
+    stc("compile", MLP, "--platform", "u55c", "--clock", 250, "-o", tmp_path / "design")
+    found = report(tmp_path / "design")
+    again = json.loads(stc("simulate", tmp_path / "design", "--json"))
+    assert found["clock_mhz"] == 250 and again["cycles"] == found["cycles"]["simulated"]
+    assert again["latency_ms"] == pytest.approx(found["latency_ms"], rel=1e-4)
+
+
+def test_energy_is_between_rest_and_limit(tmp_path):
+    stc("compile", MLP, "--platform", "u55c", "-o", tmp_path / "design")
+    found = report(tmp_path / "design")
+    energy = found["energy"]
+    assert 15 <= energy["watts"] <= energy["limit_watts"] == 150
+    assert energy["launch_mj"] == pytest.approx(energy["watts"] * found["latency_ms"], rel=2e-3)
+    assert energy["limit_mj"] == pytest.approx(150 * found["latency_ms"], rel=2e-3)
