@@ -12,6 +12,8 @@ typedef struct stc_design stc_design;
 /* `dir` is a design folder.  device: "cpu" or "xrt:INDEX".  cache_dir: where compiled designs are kept; NULL: the user's cache.
  * On failure *out is NULL and `error` holds the reason. */
 int stc_design_open(const char *dir, const char *device, const char *cache_dir, stc_design **out, char *error, size_t error_size);
+/* A design may hold several phases, such as decode and prefill: what follows is about this one (NULL: the first, as when it was opened).  States and weights are of all. */
+int stc_design_phase(stc_design *design, const char *name);
 /* Sets a whole input, state, or weight of a design without weights.  `bytes` must be the tensor's size; elements are row-major. */
 int stc_design_input(stc_design *design, const char *name, const void *data, size_t bytes);
 /* Every input must have been set once; states are zero at first and persist. */

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from . import core
-from .generation import Decoder, Text
+from .generation import Decoder, Step, Text
 
 
 class Answer:
@@ -15,13 +15,16 @@ class Answer:
         self._text = Text(lambda ids: tokenizer.decode(ids, skip_special_tokens=True), prompt, stops) if tokenizer else None
         self.ids: list[int] = []
         self.ended_by: str | None = None   # "end token" or "stop text"
-        self.seconds = 0.0                 # of all steps, those of the prompt included
+        self.seconds = 0.0                 # of all launches
+        self.first = 0.0                   # of those up to the first new token
+        self.launches: list[Step] = []
 
     def write(self, new: int, choose, end, progress) -> None:
         if self._tokenizer:
             self._show(self._tokenizer.decode(self._prompt, skip_special_tokens=True))
         start = time.monotonic()
-        for token in self._decoder.tokens(self._prompt, new, end, choose, progress):
+        for token in self._decoder.tokens(self._prompt, new, end, choose, progress, self.launches.append):
+            self.first = self.first or time.monotonic() - start
             self.ids.append(token)
             if token in end:
                 self.ended_by = "end token"
@@ -33,20 +36,44 @@ class Answer:
         self.seconds = time.monotonic() - start
         self._show((self._text.rest() if self._text else "") + "\n")
 
-    def steps(self) -> int:
-        return len(self._prompt) + len(self.ids) - 1
+    def read(self) -> int:
+        """Tokens that went through the design."""
+        return sum(step.count for step in self.launches)
+
+    def before_first(self) -> list[Step]:
+        """The launches up to the first new token."""
+        return self.launches[:len(self.launches) - len(self.ids) + 1]
 
     def _show(self, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
 
-def print_speed(design: Path, answer: Answer) -> None:
+def _launch_ms(design: Path, both: bool, step: Step) -> float:
+    """Of a launch with as many rows in the cache as it had."""
+    phase = ("prefill" if step.count > 1 else "decode") if both else None
+    return core.simulate(design, phase, {"positions": step.position + 1 - step.count})["latency_ms"]
+
+
+def _sum_ms(design: Path, both: bool, launches: list[Step]) -> float:
+    """The first and the last of equal kind are simulated; those between grow evenly."""
+    total = 0.0
+    for same in ([step for step in launches if step.count == 1], [step for step in launches if step.count > 1]):
+        ends = [_launch_ms(design, both, step) for step in ([same[0], same[-1]] if len(same) > 1 else same)]
+        total += len(same) * sum(ends) / len(ends) if ends else 0.0
+    return total
+
+
+def print_speed(design: Path, answer: Answer, both: bool = False) -> None:
+    """both: the design has prefill beside decode."""
     report = design / "report.txt"
     if report.is_file():
         print(report.read_text().rstrip())
     if (design / "design.mlir").is_file():
-        card = core.simulate(design)
-        print(f"accelerator    {1000 / card['latency_ms']:.1f} tokens/s: {card['cycles']} cycles a token at {card['clock_mhz']:g} MHz (simulated)")
+        first, last = answer.before_first(), answer.launches[-1]
+        print(f"first token    {_sum_ms(design, both, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
+              f"{sum(step.count for step in first)} tokens (simulated)")
+        card = core.simulate(design, "decode" if both else None, {"positions": last.position})
+        print(f"accelerator    {1000 / card['latency_ms']:.1f} tokens/s: {card['cycles']} cycles a token at {card['clock_mhz']:g} MHz behind {last.position} others (simulated)")
     if answer.seconds:
-        print(f"this CPU       {answer.steps() / answer.seconds:.2f} tokens/s, the same design run on it (measured)")
+        print(f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)")

@@ -87,11 +87,11 @@ def _add_model(command) -> None:
                          help="of random weights where there are no others, and of sampling (default 0)")
 
 
-def _add_phase(command) -> None:
-    command.add_argument("--phase", choices=("decode", "prefill"), default="decode", help="default decode")
-    command.add_argument("--context", type=int, metavar="N",
-                         help="decode: tokens of prompt and answer together (default 1024, or the model's limit)")
-    command.add_argument("--tokens", type=int, metavar="N", help="prefill: tokens of the prompt (default 16)")
+def _add_phase(command, both: bool = False) -> None:
+    help = "default decode; both: one kernel that runs either, on the same weights and cache" if both else "default decode"
+    command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
+    command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
+    command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16)")
 
 
 def _add_quant(command) -> None:
@@ -117,7 +117,7 @@ def _add_export(commands, name: str) -> None:
 def _add_compile(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model's step into a design.", _compile)
     _add_model(command)
-    _add_phase(command)
+    _add_phase(command, both=True)
     _add_quant(command)
     command.add_argument("--no-weights", action="store_true", help="from config.json alone: the design, its cycles and report")
     _add_platform(command)
@@ -137,6 +137,7 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--top-k", type=int, default=0, metavar="N", help="sample from the N likeliest tokens (default 0: all)")
     command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
+    command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1: token by token, on a design without prefill)")
     _add_quant(command)
     _add_platform(command)
     _add_output(command, required=False, help="keep the design in this folder")
@@ -191,8 +192,8 @@ def _compile(options, progress: Progress) -> int:
     quant = _quant(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
-    shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
-    workflow.compile_files(model, shape, platform, options.output, progress, quant, not options.no_weights)
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens)
+    workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights)
     return 0
 
 
@@ -212,17 +213,19 @@ def _generate(options, progress: Progress) -> int:
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompt = _prompt(options, tokenizer)
-    shape = workflow.step_shape(model, "decode", options.context, None)
+    both = options.tokens != 1
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens)
+    shape = shapes[0]
     new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
     with _design_folder(options.output) as folder:
-        lowered = workflow.compile_files(model, shape, platform, folder, progress, quant)
-        with workflow.open_design(folder, lowered, progress) as design:
+        lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant)
+        with workflow.open_design(folder, lowered if both else lowered["decode"], progress) as design:
             progress.stage("generate")
-            answer = chat.Answer(generation.Decoder(design, shape), tokenizer, prompt, options.stop)
+            answer = chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompt, options.stop)
             answer.write(new, sampler, model.end_tokens(), progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
-        chat.print_speed(folder, answer)
+        chat.print_speed(folder, answer, both)
     return 0
 
 

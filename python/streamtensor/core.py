@@ -38,16 +38,19 @@ def find(file: str) -> Path:
 
 def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path,
                    stage: Callable[[str], None] = lambda _: None, quant: str | None = None,
-                   origin: Callable[[int], str | None] = lambda _: None) -> None:
+                   origin: Callable[[int], str | None] = lambda _: None, second: Path | None = None,
+                   second_origin: Callable[[int], str | None] = lambda _: None) -> None:
     """Runs `stc compile`; `stage` is told the name of each stage as it begins.
 
-    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it.
+    origin: which of PyTorch's ops a line of `mlir` comes from; a refusal of that line names it. second: another phase of the same model.
     """
     command = [find(COMPILER), "compile", mlir, "--platform", platform, "-o", output, "--progress"]
     if weights:
         command += ["--weights", weights]
     if quant:
         command += ["--quant", quant]
+    if second:
+        command += ["--with", second]
     messages = []
     with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
@@ -59,7 +62,8 @@ def compile_design(mlir: Path, weights: Path | None, platform: str, output: Path
             raise
     if process.returncode:
         text = "".join(messages) or f"stc: error: it ended with status {process.returncode}\n"
-        raise CompileError(_named(text, mlir, origin))
+        text = _named(text, mlir, origin)
+        raise CompileError(_named(text, second, second_origin) if second else text)
 
 
 def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
@@ -71,9 +75,10 @@ def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
     return "".join([first, f"note: that is PyTorch's {operation}\n", *rest])
 
 
-def simulate(design: Path) -> dict:
-    """What `stc simulate --json` says of a design: its cycles, where they go."""
-    done = subprocess.run([str(find(COMPILER)), "simulate", str(design), "--json"], capture_output=True, text=True)
+def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None) -> dict:
+    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most."""
+    chosen = (["--phase", phase] if phase else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
+    done = subprocess.run([str(find(COMPILER)), "simulate", str(design), "--json", *chosen], capture_output=True, text=True)
     if done.returncode:
         raise CompileError(done.stderr or f"stc: error: it ended with status {done.returncode}\n")
     return json.loads(done.stdout)

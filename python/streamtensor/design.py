@@ -14,6 +14,7 @@ _ERROR_SIZE = 4096
 _API = {  # name: (result, arguments)
     "stc_design_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
                                        ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p, ctypes.c_size_t]),
+    "stc_design_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "stc_design_input": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
     "stc_design_launch": (ctypes.c_int, [ctypes.c_void_p]),
     "stc_design_output": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
@@ -39,11 +40,13 @@ class Design:
     """design(*inputs) runs one launch; states (a KV cache) stay in the design between launches."""
 
     def __init__(self, folder, inputs: list[Signature], results: list[Signature], device: str = "cpu",
-                 keep: tempfile.TemporaryDirectory | None = None):
-        """inputs, results: the function's, weights left out. keep: removed when the design is closed."""
-        self.folder, self._keep = Path(folder), keep
-        self._inputs = {signature.port.name: signature for signature in inputs}
-        self._results = {signature.port.name: signature for signature in results}
+                 keep: tempfile.TemporaryDirectory | None = None, phases: dict[str, tuple[list[Signature], list[Signature]]] | None = None):
+        """inputs, results: the function's, weights left out. keep: removed when the design is closed.
+
+        phases: inputs and results of each phase, where the design has several; `inputs` and `results` are the first's.
+        """
+        self.folder, self._keep, self._phases = Path(folder), keep, phases or {}
+        self._take(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
         status = _library().stc_design_open(str(self.folder).encode(), device.encode(), None, ctypes.byref(self._handle),
                                             text, _ERROR_SIZE)
@@ -76,6 +79,17 @@ class Design:
         value = torch.empty(signature.shape, dtype=signature.dtype)
         self._call("output", name.encode(), value.data_ptr(), value.numel() * value.element_size())
         return value
+
+    def choose(self, phase: str) -> None:
+        """What follows is about this phase. States and weights are of all phases."""
+        if phase not in self._phases:
+            raise Error(f"the design has no phase '{phase}'", f"it has {', '.join(self._phases) or 'one, without a name'}")
+        self._call("phase", phase.encode())
+        self._take(*self._phases[phase])
+
+    def _take(self, inputs: list[Signature], results: list[Signature]) -> None:
+        self._inputs = {signature.port.name: signature for signature in inputs}
+        self._results = {signature.port.name: signature for signature in results}
 
     def launch(self) -> None:
         self._call("launch")

@@ -1,4 +1,4 @@
-"""Decoding on a decode design: one launch for each text token, prompt included."""
+"""Generating on a design: one launch for each chunk of the prompt where the design has prefill, and one for each text token else."""
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,9 +11,11 @@ from .errors import Error
 
 
 class Step(NamedTuple):
-    position: int
-    token: int            # what the step read
+    """One launch."""
+    position: int         # of the last token that it read
+    token: int            # that token
     logits: torch.Tensor  # vocabulary
+    count: int = 1        # tokens that it read
 
 
 @dataclass
@@ -49,43 +51,67 @@ LIKELIEST = Sampler()
 
 
 class Decoder:
-    def __init__(self, design: Design, shape: Shape):
-        self.design, self.shape = design, shape
+    """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
+
+    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None):
+        """chunk: the shape of the design's prefill, if it has one."""
+        self.design, self.shape, self.chunk = design, shape, chunk
+        self.held: list[int] = []
 
     def step(self, token: int, position: int) -> Step:
-        self.design.write("ids", torch.tensor([[token]]))
+        """One token through decode."""
+        return self._launch("decode", [token], position, 1)
+
+    def _launch(self, phase: str, ids: list[int], position: int, width: int) -> Step:
+        if self.chunk:
+            self.design.choose(phase)
+        self.design.write("ids", torch.tensor([ids + [0] * (width - len(ids))]))
         self.design.write("positions", torch.tensor([[position]]))
+        if phase == "prefill":
+            self.design.write("tokens", torch.tensor([[len(ids)]]))
         self.design.launch()
-        return Step(position, token, self.design.read("logits").reshape(-1))
+        self.held = self.held[:position] + ids
+        return Step(position + len(ids) - 1, ids[-1], self.design.read("logits").reshape(-1), len(ids))
+
+    def read(self, ids: list[int]) -> Iterator[Step]:
+        """Launches that make the cache hold these ids; the logits of the last one are those behind them."""
+        held = next((i for i, (old, new) in enumerate(zip(self.held, ids[:-1])) if old != new), min(len(self.held), len(ids) - 1))
+        width = self.chunk.tokens if self.chunk else 1
+        while held < len(ids):
+            piece = ids[held:held + width]
+            yield self._launch("prefill" if len(piece) > 1 else "decode", piece, held, width if len(piece) > 1 else 1)
+            held += len(piece)
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What the design wrote into the state `name` at `position`: heads x width."""
         return self.design.read(name)[0, :, position]
 
     def steps(self, prompt: list[int], new: int) -> Iterator[Step]:
-        """Decodes greedily from an empty cache; step i reads text token i, and the last `new` steps choose the new ones."""
-        for step, _ in self._chosen(prompt, new, LIKELIEST):
-            yield step
-
-    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
-               progress: Callable[[float], None] = lambda _: None) -> Iterator[int]:
-        """The new ids as they come, at most `new`; one of `end` is the last."""
-        for step, token in self._chosen(prompt, new, choose):
-            progress((step.position + 1) / (len(prompt) + new - 1))
-            if token is not None:
-                yield token
-                if token in end:
-                    return
-
-    def _chosen(self, prompt, new, choose) -> Iterator[tuple[Step, int | None]]:
-        """Each step with the token that it chose, None inside the prompt."""
-        self.design.reset()
+        """Decodes greedily from an empty cache, token by token; step i reads text token i, and the last `new` steps choose the new ones."""
+        self.reset()
         token = prompt[0]
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
-            following = position + 1
-            token = prompt[following] if following < len(prompt) else choose(step.logits)
-            yield step, None if following < len(prompt) else token
+            yield step
+            token = prompt[position + 1] if position + 1 < len(prompt) else LIKELIEST(step.logits)
+
+    def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
+               progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[int]:
+        """The new ids as they come, at most `new`; one of `end` is the last."""
+        ids = list(prompt)
+        for _ in range(new):
+            for step in self.read(ids):
+                launched(step)
+                progress((step.position + 1) / (len(prompt) + new - 1))
+            token = choose(step.logits)
+            yield token
+            if token in end:
+                return
+            ids.append(token)
+
+    def reset(self) -> None:
+        self.design.reset()
+        self.held = []
 
 
 def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> int:

@@ -4,50 +4,79 @@ import tempfile
 from pathlib import Path
 
 from . import core, outputs
-from .decoder import Shape
+from .decoder import PHASES, Shape
 from .design import Design
 from .graph import Lowered
 from .models import Model
 from .progress import Progress
 
 MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
-DESIGN_FILES = {"design.mlir", "hls", "host", "weights", "manifest.json", "report.json", "report.txt", "report.html", "timing.json"}
+PREFILL = "prefill"  # the second phase of a design that has both
+DESIGN_FILES = {PREFILL, "design.mlir", "hls", "host", "weights", "manifest.json", "report.json", "report.txt", "report.html", "timing.json"}
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
 
 
 def step_shape(model: Model, phase: str, context: int | None, tokens: int | None) -> Shape:
     limit = getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
     context = min(DEFAULT_CONTEXT, limit) if context is None else context
-    tokens = min(DEFAULT_TOKENS, limit) if tokens is None else tokens
+    tokens = max(1, min(DEFAULT_TOKENS, context - 1)) if tokens is None else tokens
     return Shape.of(model.config, phase, context, tokens)
+
+
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None) -> list[Shape]:
+    """Of one phase, or decode's and prefill's."""
+    return [step_shape(model, name, context, tokens) for name in (PHASES if phase == "both" else [phase])]
+
+
+def _write_step(model: Model, shape: Shape, path: Path, attributes: bool = True) -> Lowered:
+    lowered = model.lower(shape, attributes)
+    path.write_text(lowered.text)
+    return lowered
+
+
+def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: Progress) -> None:
+    progress.stage("write weights")
+    model.write_weights(folder / WEIGHTS, list(dict.fromkeys(name for step in steps for name in step.weights)), progress.update)
 
 
 def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, attributes: bool = True, values: bool = True) -> Lowered:
     """Writes model.mlir, config.json and, if `values`, weights.safetensors into `folder`."""
     progress.stage("export")
-    lowered = model.lower(shape, attributes)
-    (folder / MLIR).write_text(lowered.text)
+    lowered = _write_step(model, shape, folder / MLIR, attributes)
     config = json.loads(model.config.to_json_string(use_diff=False))
     config["streamtensor"] = {"phase": shape.phase, "tokens": shape.tokens, "past": shape.past}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     if values:
-        progress.stage("write weights")
-        model.write_weights(folder / WEIGHTS, lowered.weights, progress.update)
+        _write_weights(model, [lowered], folder, progress)
     return lowered
 
 
 def compile_files(model: Model, shape: Shape, platform: str, output: Path, progress: Progress, quant: str | None = None,
                   values: bool = True) -> Lowered:
     """Compiles one step into the design folder `output`; without `values` it has no weights and cannot run."""
+    return compile_phases(model, [shape], platform, output, progress, quant, values)[shape.phase]
+
+
+def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Path, progress: Progress, quant: str | None = None,
+                   values: bool = True) -> dict[str, Lowered]:
+    """Compiles one step, or two as phases of one kernel that have the same weights and states."""
     core.find(core.COMPILER)  # before minutes of export
     outputs.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
-        lowered = export_files(model, shape, Path(work), progress, values=values)
-        core.compile_design(Path(work) / MLIR, Path(work) / WEIGHTS if values else None, platform, output, progress.stage, quant, lowered.origin)
-    return lowered
+        names = [Path(work) / (MLIR if len(shapes) == 1 else f"{shape.phase}.mlir") for shape in shapes]
+        progress.stage("export")
+        steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
+        if values:
+            _write_weights(model, steps, Path(work), progress)
+        second = dict(second=names[1], second_origin=steps[1].origin) if len(steps) > 1 else {}
+        core.compile_design(names[0], Path(work) / WEIGHTS if values else None, platform, output, progress.stage, quant, steps[0].origin, **second)
+    return {shape.phase: step for shape, step in zip(shapes, steps)}
 
 
-def open_design(folder: Path, lowered: Lowered, progress: Progress, device: str = "cpu", keep=None) -> Design:
+def open_design(folder: Path, lowered: Lowered | dict[str, Lowered], progress: Progress, device: str = "cpu", keep=None) -> Design:
     progress.stage("open the design")
-    return Design(folder, lowered.inputs, lowered.results, device, keep)
+    steps = lowered if isinstance(lowered, dict) else {"": lowered}
+    first = next(iter(steps.values()))
+    phases = {name: (step.inputs, step.results) for name, step in steps.items()} if len(steps) > 1 else None
+    return Design(folder, first.inputs, first.results, device, keep, phases)

@@ -83,14 +83,22 @@ int stc_design_open(const char *dir, const char *device, const char *cache_dir, 
 static bool unknown(struct stc_design *design, const char *name, bool result)
 {
 	struct text known = text_new(design->design.arena);
-	for (size_t i = 0; i < design->design.tensors.count; i++) {
-		const struct design_tensor *tensor = &design->design.tensors.data[i];
+	for (size_t i = 0; i < design->design.now->tensors.count; i++) {
+		const struct design_tensor *tensor = &design->design.now->tensors.data[i];
 		bool shown = result ? design_result(&design->design, tensor->name) == tensor : !tensor->result && !text_same(tensor->role, "weight");
 		if (shown)
 			text_add(&known, "%s%s", known.size ? ", " : "", tensor->name);
 	}
 	diag_error(&design->diag, NOWHERE, "the design has no %s '%s'", result ? "result or state" : "input", name);
 	return diag_note(&design->diag, "%s", known.size ? known.data : "it has none");
+}
+
+int stc_design_phase(stc_design *design, const char *name)
+{
+	begin(design);
+	if (setjmp(design->guard.leave))
+		return out_of_memory(design);
+	return finish(design, design_choose(&design->design, name));
 }
 
 int stc_design_input(stc_design *design, const char *name, const void *data, size_t bytes)
@@ -150,9 +158,9 @@ void stc_design_close(stc_design *design)
 
 int stc_design_tensor(const stc_design *design, int index, struct stc_tensor *out)
 {
-	if (index < 0 || (size_t)index >= design->design.tensors.count)
+	if (index < 0 || (size_t)index >= design->design.now->tensors.count)
 		return 1;
-	const struct design_tensor *tensor = &design->design.tensors.data[index];
+	const struct design_tensor *tensor = &design->design.now->tensors.data[index];
 	_Static_assert(sizeof(long long) == sizeof *tensor->shape, "shapes are handed out as they are");
 	*out = (struct stc_tensor){tensor->name, tensor->role, tensor->npy ? tensor->npy : tensor->dtype, tensor->rank, (const long long *)tensor->shape, tensor->result, tensor->bytes};
 	return 0;

@@ -132,9 +132,13 @@ static const char *make_shim(struct build *build)
 		text_add(&types, "%svoid *", i ? ", " : "");
 		text_add(&arguments, "%sport[%d]", i ? ", " : "", i);
 	}
-	text_add(&text, "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" const char *st_region_error(void);\n", program->top, program->ports ? types.data : "");
-	text_add(&text, "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void *const *port)\n{\n\tstatic thread_local std::string what;\n\ttry {\n\t\t(void)port;\n");
-	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top, program->ports ? arguments.data : "");
+	if (program->phases > 1) {
+		text_add(&types, "%sint", program->ports ? ", " : "");
+		text_add(&arguments, "%sphase", program->ports ? ", " : "");
+	}
+	text_add(&text, "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" const char *st_region_error(void);\n", program->top, types.size ? types.data : "");
+	text_add(&text, "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void *const *port, int phase)\n{\n\tstatic thread_local std::string what;\n\ttry {\n\t\t(void)port, (void)phase;\n");
+	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top, arguments.size ? arguments.data : "");
 	text_add(&text, "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn what.c_str();\n\t}\n}\n");
 	return text.data;
 }

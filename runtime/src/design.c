@@ -53,11 +53,26 @@ void design_close(struct design *design)
 	design->device.class = NULL;
 }
 
+bool design_choose(struct design *design, const char *name)
+{
+	struct text known = text_new(design->arena);
+	for (int p = 0; p < design->program.phases; p++) {
+		if (!name || text_same(design->phase[p].name, name)) {
+			design->program.phase = p;
+			design->now = &design->phase[p];
+			return true;
+		}
+		text_add(&known, "%s%s", p ? ", " : "", design->phase[p].name ? design->phase[p].name : "it has one, without a name");
+	}
+	diag_error(design->diag, NOWHERE, "the design has no phase '%s'", name);
+	return diag_note(design->diag, "%s", known.data);
+}
+
 static struct design_tensor *find(struct design *design, const char *name, bool result)
 {
-	for (size_t i = 0; i < design->tensors.count; i++)
-		if (design->tensors.data[i].result == result && !strcmp(design->tensors.data[i].name, name))
-			return &design->tensors.data[i];
+	for (size_t i = 0; i < design->now->tensors.count; i++)
+		if (design->now->tensors.data[i].result == result && !strcmp(design->now->tensors.data[i].name, name))
+			return &design->now->tensors.data[i];
 	return NULL;
 }
 
@@ -90,15 +105,15 @@ static size_t segment_size(const struct segment *segment)
 
 static bool is_of(const struct design *design, const struct design_segment *segment, const struct design_tensor *tensor)
 {
-	return segment->tensor >= 0 && &design->tensors.data[segment->tensor] == tensor;
+	return segment->tensor >= 0 && &design->now->tensors.data[segment->tensor] == tensor;
 }
 
 /* data NULL: zeros. */
 static bool fill(struct design *design, const struct design_tensor *tensor, const void *data)
 {
 	const struct device *device = &design->device;
-	for (size_t i = 0; i < design->segments.count; i++) {
-		const struct design_segment *segment = &design->segments.data[i];
+	for (size_t i = 0; i < design->now->segments.count; i++) {
+		const struct design_segment *segment = &design->now->segments.data[i];
 		const struct segment *s = &segment->segment;
 		char *map = design->program.buffer[segment->buffer].map;
 		if (!is_of(design, segment, tensor))
@@ -128,11 +143,11 @@ bool design_get(struct design *design, const struct design_tensor *tensor, void 
 	double start = now();
 	if (!has_bytes(design, tensor, bytes))
 		return false;
-	if (tensor->result && !design->ready)
+	if (tensor->result && !design->now->ready)
 		return diag_error(design->diag, NOWHERE, "'%s' has no value before a launch", tensor->name);
 	memset(data, 0, bytes);
-	for (size_t i = 0; i < design->segments.count; i++) {
-		const struct design_segment *segment = &design->segments.data[i];
+	for (size_t i = 0; i < design->now->segments.count; i++) {
+		const struct design_segment *segment = &design->now->segments.data[i];
 		const struct segment *s = &segment->segment;
 		if (!is_of(design, segment, tensor))
 			continue;
@@ -147,9 +162,9 @@ bool design_get(struct design *design, const struct design_tensor *tensor, void 
 static bool all_set(struct design *design)
 {
 	struct text missing = text_new(design->arena);
-	for (size_t i = 0; i < design->tensors.count; i++)
-		if (!design->tensors.data[i].set && !design->tensors.data[i].result)
-			text_add(&missing, "%s%s", missing.size ? ", " : "", design->tensors.data[i].name);
+	for (size_t i = 0; i < design->now->tensors.count; i++)
+		if (!design->now->tensors.data[i].set && !design->now->tensors.data[i].result)
+			text_add(&missing, "%s%s", missing.size ? ", " : "", design->now->tensors.data[i].name);
 	return !missing.size || diag_error(design->diag, NOWHERE, "no value was given for %s", missing.data);
 }
 
@@ -162,14 +177,14 @@ bool design_launch(struct design *design)
 	design->device_seconds = now() - start;
 	design->host_seconds = design->pending;
 	design->pending = 0;
-	design->ready = fine;
+	design->now->ready = fine;
 	return fine;
 }
 
 bool design_reset(struct design *design)
 {
-	for (size_t i = 0; i < design->tensors.count; i++) {
-		const struct design_tensor *tensor = &design->tensors.data[i];
+	for (size_t i = 0; i < design->now->tensors.count; i++) {
+		const struct design_tensor *tensor = &design->now->tensors.data[i];
 		if (!tensor->result && text_same(tensor->role, "state") && !fill(design, tensor, NULL))
 			return false;
 	}

@@ -26,15 +26,20 @@ struct design_file {
 	const char *path, *hash;
 };
 
+struct design_phase {                          /* what a launch runs: a signature of its own, on memory of all */
+	const char *name;                      /* NULL: the only one */
+	VEC(struct design_tensor) tensors;     /* arguments, then results */
+	VEC(struct design_segment) segments;
+	bool ready;                            /* launched at least once */
+};
+
 struct design {
 	struct arena *arena;
 	struct diag *diag;
 	const char *folder, *name;
-	VEC(struct design_tensor) tensors;     /* arguments, then results */
-	VEC(struct design_segment) segments;
+	struct design_phase *phase, *now;      /* [program.phases]; the one at hand */
 	VEC(struct design_file) files;
 	bool packed;                           /* with its weights */
-	bool ready;                            /* launched at least once */
 	struct device_program program;
 	struct device device;
 	double host_seconds, device_seconds;   /* since the launch before the last; of the last launch */
@@ -48,6 +53,7 @@ const char *cache_folder(struct arena *arena, struct diag *diag, const char *giv
 /* `design` is zeroed but for arena and diag.  Then design_start, before tensors are set.  After a failure too, design_close must be called. */
 bool design_open(struct design *design, const char *folder, const char *cache);         /* cache NULL: the user's */
 bool design_start(struct design *design, const char *device);
+bool design_choose(struct design *design, const char *phase);          /* what follows is about this phase; NULL: the first */
 struct design_tensor *design_argument(struct design *design, const char *name);        /* NULL: none */
 struct design_tensor *design_result(struct design *design, const char *name);          /* a state's is its argument */
 bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);

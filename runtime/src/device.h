@@ -4,11 +4,6 @@
 #include "base/diag.h"
 #include <stdint.h>
 
-struct device_port {
-	const char *name;
-	int buffer;               /* index */
-};
-
 struct device_buffer {
 	const char *name;
 	size_t bytes;
@@ -20,8 +15,9 @@ struct device_program {
 	const char *folder, *top; /* the design's folder; its top function */
 	const char *cache;        /* where compiled designs are kept */
 	int index;                /* of the card */
-	int ports, buffers;
-	const struct device_port *port;       /* in the order of the top function's arguments */
+	int ports, buffers, phases;
+	int phase;                /* that a launch runs */
+	int **port;               /* [phases][ports] index of the buffer of each of the top function's arguments; where there are several phases, one more says which */
 	struct device_buffer *buffer;
 };
 

@@ -11,8 +11,8 @@
 
 struct cpu {
 	void *library;
-	const char *(*launch)(void *const *port);      /* NULL, or what went wrong */
-	void **port;
+	const char *(*launch)(void *const *port, int phase);   /* NULL, or what went wrong */
+	void ***port;             /* [phases][ports] */
 };
 
 static bool no_memory(struct device *device, const struct device_buffer *buffer)
@@ -68,9 +68,12 @@ static bool cpu_open(struct device *device)
 	for (int b = 0; b < program->buffers; b++)
 		if (!make_buffer(device, &program->buffer[b]))
 			return false;
-	cpu->port = ARENA_ARRAY(device->arena, void *, program->ports + 1);
-	for (int p = 0; p < program->ports; p++)
-		cpu->port[p] = program->buffer[program->port[p].buffer].map;
+	cpu->port = ARENA_ARRAY(device->arena, void **, program->phases);
+	for (int p = 0; p < program->phases; p++) {
+		cpu->port[p] = ARENA_ARRAY(device->arena, void *, program->ports + 1);
+		for (int a = 0; a < program->ports; a++)
+			cpu->port[p][a] = program->buffer[program->port[p][a]].map;
+	}
 	return load_library(device, cpu);
 }
 
@@ -84,7 +87,8 @@ static bool cpu_transfer(struct device *device, int buffer, size_t from, size_t 
 static bool cpu_launch(struct device *device)
 {
 	struct cpu *cpu = device->state;
-	const char *error = cpu->launch(cpu->port);
+	int phase = device->program->phase;
+	const char *error = cpu->launch(cpu->port[phase], phase);
 	return !error || diag_error(device->diag, NOWHERE, "the design does not run to its end: %s", error);
 }
 

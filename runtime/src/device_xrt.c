@@ -37,7 +37,8 @@ typedef void *handle;
 struct xrt {
 	void *library;
 	FUNCTIONS(FIELD)
-	handle card, kernel, run;
+	handle card, kernel;
+	handle *run;              /* [phases] */
 	handle *buffer;           /* [buffers] */
 };
 #undef FIELD
@@ -88,8 +89,10 @@ static bool open_kernel(struct device *device, struct xrt *xrt)
 	if (xrt->xrtDeviceLoadXclbinFile(xrt->card, path) || xrt->xrtDeviceGetXclbinUUID(xrt->card, uuid))
 		return diag_error(device->diag, place, "cannot be loaded: does card %d have the platform that it was built for?", program->index);
 	xrt->kernel = xrt->xrtPLKernelOpen(xrt->card, uuid, text_format(device->arena, "%s:{%s_1}", program->top, program->top));
-	xrt->run = xrt->kernel ? xrt->xrtRunOpen(xrt->kernel) : NULL;
-	return xrt->run || diag_error(device->diag, place, "has no kernel %s", program->top);
+	bool opened = xrt->kernel != NULL;
+	for (int p = 0; opened && p < program->phases; p++)
+		opened = (xrt->run[p] = xrt->xrtRunOpen(xrt->kernel)) != NULL;
+	return opened || diag_error(device->diag, place, "has no kernel %s", program->top);
 }
 
 static bool transfer(struct device *device, int buffer, int direction, size_t from, size_t bytes)
@@ -126,9 +129,10 @@ static bool fill_buffer(struct device *device, int index)
 
 static int port_of(const struct device_program *program, int buffer)
 {
-	for (int p = 0; p < program->ports; p++)
-		if (program->port[p].buffer == buffer)
-			return p;
+	for (int p = 0; p < program->phases; p++)
+		for (int a = 0; a < program->ports; a++)
+			if (program->port[p][a] == buffer)
+				return a;
 	return -1;
 }
 
@@ -143,19 +147,31 @@ static bool make_buffer(struct device *device, struct xrt *xrt, int index)
 	return fill_buffer(device, index);
 }
 
+static bool set_arguments(struct device *device, struct xrt *xrt, int phase)
+{
+	const struct device_program *program = device->program;
+	for (int a = 0; a < program->ports; a++)
+		if (xrt->xrtRunSetArg(xrt->run[phase], a, xrt->buffer[program->port[phase][a]]))
+			return diag_error(device->diag, NOWHERE, "argument %d of kernel %s cannot be set", a, program->top);
+	if (program->phases > 1 && xrt->xrtRunSetArg(xrt->run[phase], program->ports, phase))
+		return diag_error(device->diag, NOWHERE, "kernel %s does not take a phase", program->top);
+	return true;
+}
+
 static bool xrt_open(struct device *device)
 {
 	const struct device_program *program = device->program;
 	struct xrt *xrt = device->state = ARENA_NEW(device->arena, struct xrt);
 	xrt->buffer = ARENA_ARRAY(device->arena, handle, program->buffers + 1);
+	xrt->run = ARENA_ARRAY(device->arena, handle, program->phases + 1);
 	if (!load_functions(device, xrt) || !open_kernel(device, xrt))
 		return false;
 	for (int b = 0; b < program->buffers; b++)
 		if (!make_buffer(device, xrt, b))
 			return false;
-	for (int p = 0; p < program->ports; p++)
-		if (xrt->xrtRunSetArg(xrt->run, p, xrt->buffer[program->port[p].buffer]))
-			return diag_error(device->diag, NOWHERE, "argument %d of kernel %s cannot be set", p, program->top);
+	for (int p = 0; p < program->phases; p++)
+		if (!set_arguments(device, xrt, p))
+			return false;
 	return true;
 }
 
@@ -163,9 +179,10 @@ static bool xrt_open(struct device *device)
 static bool xrt_launch(struct device *device)
 {
 	struct xrt *xrt = device->state;
-	if (xrt->xrtRunStart(xrt->run))
+	handle run = xrt->run[device->program->phase];
+	if (xrt->xrtRunStart(run))
 		return diag_error(device->diag, NOWHERE, "the card refused the launch");
-	int state = xrt->xrtRunWait(xrt->run);
+	int state = xrt->xrtRunWait(run);
 	return state == COMPLETED || diag_error(device->diag, NOWHERE, "the launch ended in state %d of XRT, not completed", state);
 }
 
@@ -174,8 +191,9 @@ static void xrt_close(struct device *device)
 	struct xrt *xrt = device->state;
 	if (!xrt)
 		return;
-	if (xrt->run)
-		xrt->xrtRunClose(xrt->run);
+	for (int p = 0; xrt->run && p < device->program->phases; p++)
+		if (xrt->run[p])
+			xrt->xrtRunClose(xrt->run[p]);
 	for (int b = 0; b < device->program->buffers; b++)
 		if (xrt->buffer[b])
 			xrt->xrtBOFree(xrt->buffer[b]);

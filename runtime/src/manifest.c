@@ -65,7 +65,7 @@ static bool read_tensor(struct design *design, const struct json *entry, bool re
 	}
 	tensor.bytes = (size_t)bytes;
 	tensor.set = text_same(tensor.role, "state") || (text_same(tensor.role, "weight") && design->packed) || !bytes;
-	VEC_PUSH(design->arena, &design->tensors, tensor);
+	VEC_PUSH(design->arena, &design->now->tensors, tensor);
 	return true;
 }
 
@@ -160,8 +160,8 @@ static bool within(const struct segment *segment, int64_t host_elements, int64_t
 
 static int tensor_of(const struct design *design, const char *name, bool result)
 {
-	for (size_t i = 0; i < design->tensors.count; i++)
-		if (design->tensors.data[i].result == result && text_same(design->tensors.data[i].name, name))
+	for (size_t i = 0; i < design->now->tensors.count; i++)
+		if (design->now->tensors.data[i].result == result && text_same(design->now->tensors.data[i].name, name))
 			return (int)i;
 	return -1;
 }
@@ -201,11 +201,11 @@ static bool read_segment(struct design *design, const struct json *entry, int bu
 	made.tensor = tensor_of(design, segment->name, text_same(segment->role, "output"));
 	if (made.tensor < 0)
 		return damaged(design, text_format(design->arena, "has a segment of '%s', which is no input or output", segment->name));
-	const struct design_tensor *tensor = &design->tensors.data[made.tensor];
+	const struct design_tensor *tensor = &design->now->tensors.data[made.tensor];
 	segment->host_bytes = tensor->element_bytes;
 	if (!within(segment, (int64_t)tensor->bytes / tensor->element_bytes, (int64_t)design->program.buffer[buffer].bytes * (halves ? 2 : 1) / element_bytes))
 		return damaged(design, text_format(design->arena, "has a segment of '%s' that reaches beyond the tensor or its buffer", segment->name));
-	VEC_PUSH(design->arena, &design->segments, made);
+	VEC_PUSH(design->arena, &design->now->segments, made);
 	return true;
 }
 
@@ -217,36 +217,6 @@ static const struct design_file *file_listed(const struct design *design, const 
 	return NULL;
 }
 
-static bool read_buffer(struct design *design, const struct json *entry, int index)
-{
-	struct device_buffer *buffer = &design->program.buffer[index];
-	const struct json *segments = json_get(entry, "segments");
-	int dtype = dtype_find(json_text(entry, "dtype"));
-	int64_t bytes;
-	buffer->name = json_text(entry, "name");
-	if (!buffer->name || dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments || segments->kind != JSON_ARRAY)
-		return damaged(design, "has a damaged buffer");
-	buffer->bytes = (size_t)bytes;
-	const char *file = text_format(design->arena, "weights/%s.bin", buffer->name);
-	buffer->file = file_listed(design, file) ? text_format(design->arena, "%s/%s", design->folder, file) : NULL;
-	bool halves = !strcmp(dtypes[dtype].name, "i4");      /* two elements a byte */
-	for (const struct json *segment = segments->first; segment; segment = segment->next)
-		if (!read_segment(design, segment, index, dtypes[dtype].bytes, halves))
-			return false;
-	return true;
-}
-
-static bool read_buffers(struct design *design, const struct json *list)
-{
-	if (!list || list->kind != JSON_ARRAY)
-		return damaged(design, "lists no buffers");
-	design->program.buffer = ARENA_ARRAY(design->arena, struct device_buffer, list->count + 1);
-	for (const struct json *entry = list->first; entry; entry = entry->next)
-		if (!read_buffer(design, entry, design->program.buffers++))
-			return false;
-	return true;
-}
-
 static int buffer_named(const struct design *design, const char *name)
 {
 	for (int b = 0; b < design->program.buffers; b++)
@@ -255,22 +225,137 @@ static int buffer_named(const struct design *design, const char *name)
 	return -1;
 }
 
-static bool read_ports(struct design *design, const struct json *list)
+/* The buffer of the entry: a new one, or of an earlier phase; -1: it cannot be. */
+static int place_buffer(struct design *design, const struct json *entry, int64_t bytes)
 {
+	const char *name = json_text(entry, "name"), *same = json_text(entry, "same"), *file = text_format(design->arena, "weights/%s.bin", name ? name : "");
+	int place = same ? buffer_named(design, same) : design->program.buffers;
+	if (!name || place < 0 || (!same && buffer_named(design, name) >= 0))
+		return -1;
+	struct device_buffer *buffer = &design->program.buffer[place];
+	if (same)
+		return buffer->bytes >= (size_t)bytes ? place : -1;
+	*buffer = (struct device_buffer){.name = name, .bytes = (size_t)bytes, .file = file_listed(design, file) ? text_format(design->arena, "%s/%s", design->folder, file) : NULL};
+	return design->program.buffers++;
+}
+
+static bool read_buffer(struct design *design, const struct json *entry, int *place)
+{
+	const struct json *segments = json_get(entry, "segments");
+	int dtype = dtype_find(json_text(entry, "dtype"));
+	int64_t bytes;
+	if (dtype < 0 || !in_range(json_get(entry, "bytes"), 1, BYTES_MOST, &bytes) || !segments || segments->kind != JSON_ARRAY || (*place = place_buffer(design, entry, bytes)) < 0)
+		return damaged(design, "has a damaged buffer");
+	bool halves = !strcmp(dtypes[dtype].name, "i4");      /* two elements a byte */
+	for (const struct json *segment = segments->first; segment; segment = segment->next)
+		if (!read_segment(design, segment, *place, dtypes[dtype].bytes, halves))
+			return false;
+	return true;
+}
+
+/* A port names its buffer as the phase does. */
+static bool read_port(struct design *design, const struct json *entry, const struct json *buffers, const int *place, int *port)
+{
+	const char *wanted = json_text(entry, "buffer");
+	int64_t argument;
+	int b = 0;
+	if (!in_range(json_get(entry, "argument"), 0, design->program.ports - 1, &argument) || port[argument] >= 0 || !json_text(entry, "name"))
+		return damaged(design, "has a damaged port");
+	for (const struct json *buffer = buffers->first; buffer; buffer = buffer->next, b++)
+		if (text_same(json_text(buffer, "name"), wanted))
+			port[argument] = place[b];
+	return port[argument] >= 0 || damaged(design, "has a port without a buffer");
+}
+
+static bool read_memory(struct design *design, const struct json *phase, int *port)
+{
+	const struct json *buffers = json_get(phase, "buffers"), *ports = json_get(phase, "ports");
+	int *place = ARENA_ARRAY(design->arena, int, buffers->count + 1), b = 0;
+	for (const struct json *entry = buffers->first; entry; entry = entry->next)
+		if (!read_buffer(design, entry, &place[b++]))
+			return false;
+	for (const struct json *entry = ports->first; entry; entry = entry->next)
+		if (!read_port(design, entry, buffers, place, port))
+			return false;
+	return true;
+}
+
+static bool count_memory(struct design *design, const struct json *phase, int *buffers, int *ports)
+{
+	const struct json *list = json_get(phase, "buffers"), *all = json_get(phase, "ports");
 	if (!list || list->kind != JSON_ARRAY)
+		return damaged(design, "lists no buffers");
+	if (!all || all->kind != JSON_ARRAY)
 		return damaged(design, "lists no ports");
-	struct device_port *ports = ARENA_ARRAY(design->arena, struct device_port, list->count + 1);
-	for (const struct json *entry = list->first; entry; entry = entry->next) {
+	*buffers += list->count;
+	*ports += all->count;
+	return true;
+}
+
+/* There is an argument for every port, and none without. */
+static bool count_arguments(struct design *design, const struct json *phase, int most)
+{
+	for (const struct json *entry = json_get(phase, "ports")->first; entry; entry = entry->next) {
 		int64_t argument;
-		if (!in_range(json_get(entry, "argument"), 0, list->count - 1, &argument) || ports[argument].name)
+		if (!in_range(json_get(entry, "argument"), 0, most - 1, &argument))
 			return damaged(design, "has a damaged port");
-		ports[argument] = (struct device_port){json_text(entry, "name"), buffer_named(design, json_text(entry, "buffer"))};
-		if (!ports[argument].name || ports[argument].buffer < 0)
+		design->program.ports = argument >= design->program.ports ? (int)argument + 1 : design->program.ports;
+	}
+	return true;
+}
+
+/* An argument that a phase does not use gets the buffer that another one has there. */
+static bool fill_ports(struct design *design)
+{
+	struct device_program *program = &design->program;
+	for (int a = 0; a < program->ports; a++) {
+		int any = -1;
+		for (int p = 0; p < program->phases; p++)
+			any = program->port[p][a] >= 0 ? program->port[p][a] : any;
+		for (int p = 0; p < program->phases; p++)
+			program->port[p][a] = program->port[p][a] < 0 ? any : program->port[p][a];
+		if (any < 0)
 			return damaged(design, "has a port without a buffer");
 	}
-	design->program.port = ports;
-	design->program.ports = list->count;
 	return true;
+}
+
+static bool read_phase(struct design *design, const struct json *entry, int number)
+{
+	struct device_program *program = &design->program;
+	design->now = &design->phase[number];
+	program->port[number] = ARENA_ARRAY(design->arena, int, program->ports + 1);
+	for (int a = 0; a < program->ports; a++)
+		program->port[number][a] = -1;
+	return read_tensors(design, json_get(entry, "inputs"), false) && read_tensors(design, json_get(entry, "outputs"), true) && read_memory(design, entry, program->port[number]);
+}
+
+/* One phase is the manifest itself. */
+static bool read_phases(struct design *design, const struct json *manifest)
+{
+	const struct json *list = json_get(manifest, "phases"), *first = list ? list->first : manifest;
+	struct device_program *program = &design->program;
+	int buffers = 0, ports = 0, number = 0;
+	if (list && (list->kind != JSON_ARRAY || !list->count))
+		return damaged(design, "lists no phases");
+	program->phases = list ? list->count : 1;
+	for (const struct json *entry = first; entry; entry = list ? entry->next : NULL)
+		if (!count_memory(design, entry, &buffers, &ports))
+			return false;
+	for (const struct json *entry = first; entry; entry = list ? entry->next : NULL)
+		if (!count_arguments(design, entry, ports))
+			return false;
+	design->phase = ARENA_ARRAY(design->arena, struct design_phase, program->phases);
+	program->buffer = ARENA_ARRAY(design->arena, struct device_buffer, buffers + 1);
+	program->port = ARENA_ARRAY(design->arena, int *, program->phases);
+	for (const struct json *entry = first; entry; entry = list ? entry->next : NULL) {
+		design->phase[number].name = list ? json_text(entry, "name") : NULL;
+		if (list && !design->phase[number].name)
+			return damaged(design, "has a phase without a name");
+		if (!read_phase(design, entry, number++))
+			return false;
+	}
+	return fill_ports(design) && design_choose(design, NULL);
 }
 
 static bool read_files(struct design *design, const struct json *list)
@@ -325,6 +410,5 @@ bool manifest_read(struct design *design)
 	design->program.top = json_text(manifest, "top");
 	if (!is_identifier(design->program.top))
 		return damaged(design, "names no top function");
-	return read_files(design, json_get(manifest, "files")) && read_tensors(design, json_get(manifest, "inputs"), false) &&
-	       read_tensors(design, json_get(manifest, "outputs"), true) && read_buffers(design, json_get(manifest, "buffers")) && read_ports(design, json_get(manifest, "ports"));
+	return read_files(design, json_get(manifest, "files")) && read_phases(design, manifest);
 }

@@ -3,8 +3,7 @@
 #include "driver/limits.h"
 #include "driver/point.h"
 #include "driver/quant_option.h"
-#include "driver/report.h"
-#include "driver/write_design.h"
+#include "driver/phases.h"
 
 #define LONG_TRIALS 60
 
@@ -69,15 +68,6 @@ static bool open_weights(struct session *session)
 	return !path || session->weights;
 }
 
-static bool write_reports(struct session *session, const struct report *report)
-{
-	struct text json = text_new(session->arena), text = text_new(session->arena), page = text_new(session->arena);
-	report_json(report, &json);
-	report_text(report, &text);
-	return report_page(report, &session->diag, &page) && output_file(session->output, "report.json", json.data, json.size) &&
-	       output_file(session->output, "report.txt", text.data, text.size) && output_file(session->output, "report.html", page.data, page.size);
-}
-
 static bool write_timing(struct session *session, int64_t packed_bytes)
 {
 	struct text text = text_new(session->arena);
@@ -86,27 +76,25 @@ static bool write_timing(struct session *session, int64_t packed_bytes)
 }
 
 /* Nothing is in place before everything is written. */
-static bool build_design(struct session *session)
+static bool build_design(struct session *session, const struct design_phases *design)
 {
-	const char *name = design_name(session->arena, session->options.file);
 	int64_t packed_bytes = 0;
-	if (!session_stage(session, "report"))
-		return false;
-	struct report report = report_make(session, name);
-	if (!report_fits(session, &report))
+	struct report *report = ARENA_ARRAY(session->arena, struct report, design->phases.count);
+	if (!session_stage(session, "report") || !phases_fit(session, design, report))
 		return false;
 	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
-	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, session->module, session->platform, name))
+	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, &design->phases, session->platform, design->name))
 		return false;
 	if (!session_stage(session, "simulate"))
 		return false;
-	report_simulate(session, &report);
-	if (!write_reports(session, &report))
+	phases_simulate(session, design, report);
+	if (!phases_report(session, design, report) || !session_stage(session, "pack weights"))
 		return false;
-	if (!session_stage(session, "pack weights") || !pack_weights(session->output, session->module, session->weights, &packed_bytes))
-		return false;
+	for (int p = 0; p < design->phases.count; p++)
+		if (!pack_weights(session->output, design->phase[p].module, session->weights, &packed_bytes))
+			return false;
 	bool packed = session->weights != NULL;
-	return session_stage(session, "finish") && write_manifest(session->output, session->module, name, packed) && write_timing(session, packed_bytes) &&
+	return session_stage(session, "finish") && write_manifest(session->output, &design->phases, design->name, packed) && write_timing(session, packed_bytes) &&
 	       output_commit(session->output);
 }
 
@@ -137,10 +125,31 @@ static bool run_range(struct session *session, struct range range)
 	return (!long_search || take_best(session)) && point_build(session, choosing, range.last);
 }
 
+static bool compile_one(struct session *session, bool whole)
+{
+	struct range range;
+	if (!load_module(session) || !choose_passes(session, &range) || !run_range(session, range) || !write_program(session))
+		return false;
+	if (!whole)
+		return write_text(session);
+	struct design_phases design = {.name = design_name(session->arena, session->options.file), .phase = {{NULL, session->module}}};
+	design.phases = (struct phases){1, design.phase};
+	return build_design(session, &design);
+}
+
+static bool compile_two(struct session *session)
+{
+	struct design_phases design = {0};
+	if (session->options.from) {
+		diag_error(&session->diag, NOWHERE, "--from is given with --with");
+		return diag_note(&session->diag, "phases are compiled from their tensors on");
+	}
+	return phases_compile(session, &design) && write_program(session) && build_design(session, &design);
+}
+
 bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
-	struct range range;
 	bool whole = !options->to && !options->stop_after;
 	if (whole && !options->output) {
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
@@ -148,9 +157,7 @@ bool command_compile(struct session *session)
 	}
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || (options->point && !exploration_take(session, options->point)))
 		return false;
-	if (!point_choose(session) || !limits_read(session) || !open_weights(session) || !load_module(session) || !choose_passes(session, &range))
+	if (!point_choose(session) || !limits_read(session) || !open_weights(session))
 		return false;
-	if (!run_range(session, range) || !write_program(session))
-		return false;
-	return whole ? build_design(session) : write_text(session);
+	return whole && options->with ? compile_two(session) : compile_one(session, whole);
 }

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "driver/limits.h"
 #include "driver/simulate.h"
+#include "driver/write_design.h"
 #include "model/timing.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +56,28 @@ static bool check_listed(struct session *session, const char *folder, const stru
 	return diag_note(&session->diag, "compile the design again, or simulate a changed dump from outside the folder");
 }
 
-static bool check_folder(struct session *session, const char *folder)
+/* The module of the phase that the options name: the first phase's stands in the folder itself. */
+static bool find_phase(struct session *session, const char *folder, const struct json *manifest, const char **module)
+{
+	const struct json *list = json_get(manifest, "phases");
+	const char *wanted = session->options.phase;
+	struct text known = text_new(session->arena);
+	*module = "design.mlir";
+	for (const struct json *phase = list ? list->first : NULL; phase; phase = phase->next) {
+		const char *name = json_text(phase, "name");
+		if (wanted && text_same(name, wanted)) {
+			*module = phase_file(session->arena, phase == list->first ? NULL : name, "design.mlir");
+			return true;
+		}
+		text_add(&known, "%s%s", known.size ? ", " : "", name ? name : "");
+	}
+	if (!wanted)
+		return true;
+	diag_error(&session->diag, (struct location){.file = folder}, "has no phase '%s'", wanted);
+	return diag_note(&session->diag, "%s", known.size ? known.data : "it has one, without a name");
+}
+
+static bool check_folder(struct session *session, const char *folder, const char **module)
 {
 	const struct json *manifest = read_json(session, folder, "manifest.json");
 	int64_t version = 0;
@@ -65,13 +87,15 @@ static bool check_folder(struct session *session, const char *folder)
 		diag_error(&session->diag, (struct location){.file = folder}, "is a design of version %lld", (long long)version);
 		return diag_note(&session->diag, "version %d: compile it again", DESIGN_VERSION);
 	}
-	return check_listed(session, folder, manifest, "design.mlir") && (session->options.platform || check_listed(session, folder, manifest, "report.json"));
+	if (!find_phase(session, folder, manifest, module))
+		return false;
+	return check_listed(session, folder, manifest, *module) && (session->options.platform || check_listed(session, folder, manifest, "report.json"));
 }
 
 static bool open_folder(struct session *session)
 {
-	const char *folder = session->options.file;
-	if (!check_folder(session, folder))
+	const char *folder = session->options.file, *module = NULL;
+	if (!check_folder(session, folder, &module))
 		return false;
 	const struct json *report = session->options.platform ? NULL : read_json(session, folder, "report.json");
 	if (!session->options.platform && !report)
@@ -82,7 +106,7 @@ static bool open_folder(struct session *session)
 	}
 	if (report && !session->options.choices.value[CHOICE_CLOCK])
 		json_integer(json_get(report, "clock_mhz"), &session->options.choices.value[CHOICE_CLOCK]);
-	session->options.file = text_format(session->arena, "%s/design.mlir", folder);
+	session->options.file = text_format(session->arena, "%s/%s", folder, module);
 	return true;
 }
 

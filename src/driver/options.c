@@ -42,6 +42,8 @@ static const struct option table[] = {
 	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
 	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
 	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text", COMPILE, OPTION_TEXT, lp),
+	OPTION("with", 0, "FILE", "a second phase of the same model, such as prefill beside decode: one kernel runs either, on the same states and weights", COMPILE, OPTION_TEXT, with),
+	OPTION("phase", 0, "NAME", "of a design of several phases: which to run (default: the first)", RUN | SIMULATE, OPTION_TEXT, phase),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),
 	OPTION("from", 0, "PASS", "begin with this pass (default: the first for the input's level)", COMPILE, OPTION_TEXT, from),
 	OPTION("stop-after", 0, "PASS", "stop after this pass and print the module", COMPILE, OPTION_TEXT, stop_after),

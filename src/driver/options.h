@@ -38,6 +38,8 @@ struct options {
 		size_t count, capacity;
 	} in, out, depth, extent, fix;    /* NAME=FILE, CHANNEL=COUNT, INPUT=COUNT, KERNEL:…, in the order given */
 	const char *device;       /* NULL: cpu */
+	const char *with;         /* module of a second phase; NULL: there is none */
+	const char *phase;        /* NULL: the first */
 };
 
 struct command {

@@ -240,7 +240,7 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena};
 	int64_t total = 0;
 	for (int b = 0; b < buffers->count; b++)
-		if (!plan_file(&p, buffers->items[b].value))
+		if (!attr_item(buffers->items[b].value, "same") && !plan_file(&p, buffers->items[b].value))
 			return false;
 	if (p.files.count)
 		qsort(p.files.data, p.files.count, sizeof *p.files.data, by_size);
@@ -259,6 +259,6 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 		total += bytes_of(file, file->elements);
 	}
 	if (bytes)
-		*bytes = total;
+		*bytes += total;
 	return true;
 }

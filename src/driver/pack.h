@@ -4,7 +4,7 @@
 #include "driver/output.h"
 #include "frontend/weights.h"
 
-/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes (may be NULL): what was written. */
+/* weights NULL: buffers with constants are still written, weights in them as 0.  *bytes (may be NULL) grows by what was written. */
 bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes);
 
 #endif

@@ -36,6 +36,7 @@ struct report {
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
 	double latency_ms;        /* simulated, else as modelled */
 	struct energy energy;     /* of a launch of so long */
+	const char *kernel;       /* JSON members about a kernel of several phases; NULL: there is one phase */
 };
 
 struct report_answer {
@@ -47,6 +48,8 @@ struct report_answer {
 struct report report_make(struct session *session, const char *name);
 void report_simulate(struct session *session, struct report *report);     /* if that takes few iterations (options.events); uses the scratch fields of the module's values */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
+void report_resources(struct text *out, const char *key, struct resources r);       /* a JSON member */
+void report_table(struct text *out, const char *name, struct resources used, struct resources available);
 void report_json(const struct report *report, struct text *out);
 struct report_answer report_answer(struct arena *arena, const struct report *report);
 void report_graph(const struct report *report, struct text *out);         /* JSON */

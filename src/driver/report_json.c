@@ -9,7 +9,7 @@
 
 #define SCHEMA 1
 
-static void add_resources(struct text *out, const char *key, struct resources r)
+void report_resources(struct text *out, const char *key, struct resources r)
 {
 	text_add(out, "  \"%s\": {\"lut\": %lld, \"ff\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld},\n", key, (long long)r.lut, (long long)r.ff,
 		 (long long)r.dsp, (long long)r.bram18, (long long)r.uram);
@@ -82,8 +82,8 @@ void report_json(const struct report *report, struct text *out)
 	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,
 		 report->energy.limit_mj);
 	add_bounds(report, out);
-	add_resources(out, "resources", report->cost.total);
-	add_resources(out, "available", platform_total(platform));
+	report_resources(out, "resources", report->cost.total);
+	report_resources(out, "available", platform_total(platform));
 	add_dies(out, report);
 	text_add(out, "  \"ports\": %d,\n", report->cost.ports);
 	report_layer_json(report, out);
@@ -91,6 +91,7 @@ void report_json(const struct report *report, struct text *out)
 	if (report->least)
 		text_add(out, "\"least_bytes\": %lld, ", (long long)report->fifos.needed);
 	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
+	text_add(out, "%s", report->kernel ? report->kernel : "");
 	add_kernels(out, report);
 	text_add(out, "}\n");
 }

@@ -9,7 +9,7 @@ static void row(struct text *out, const char *name, int64_t used, int64_t availa
 	text_add(out, "  %-8s %12lld %12lld %7.1f %%\n", name, (long long)used, (long long)available, share);
 }
 
-static void table(struct text *out, const char *title, struct resources used, struct resources has)
+void report_table(struct text *out, const char *title, struct resources used, struct resources has)
 {
 	text_add(out, "%-10s %12s %12s\n", title, "used", "available");
 	row(out, "LUT", used.lut, has.lut);
@@ -85,9 +85,9 @@ void report_text(const struct report *report, struct text *out)
 	const struct design_cost *cost = &report->cost;
 	add_answer(report, out);
 	text_add(out, "resources (modelled: operators from the platform's table, memories by their true shapes; available: after the shell)\n");
-	table(out, "all", cost->total, platform_total(report->platform));
+	report_table(out, "all", cost->total, platform_total(report->platform));
 	for (int i = 0; i < report->platform->dies && report->platform->dies > 1; i++)
-		table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
+		report_table(out, text_format(out->arena, "die %d", i), cost->die[i], report->platform->die[i]);
 	text_add(out, "\nprocesses       %d\nmemory ports    %d of %d\n", cost->processes, cost->ports, report->platform->ports);
 	text_add(out, "FIFOs           %d, %lld bytes (%lld needed; memories come in steps), deepest %lld words\n", report->fifos.count, (long long)report->fifos.bytes,
 		 (long long)report->fifos.needed, (long long)report->fifos.most_depth);

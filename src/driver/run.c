@@ -27,7 +27,7 @@ struct run {
 	struct diag *diag;
 	struct design design;
 	struct weights *weights;
-	bool *given;              /* [design.tensors] */
+	bool *given;              /* [design.now->tensors] */
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
 };
@@ -60,17 +60,17 @@ static long number_of(const char *name, const char *prefix)
 
 static struct design_tensor *numbered(struct design *design, long number, bool result)
 {
-	for (size_t i = 0; number >= 0 && i < design->tensors.count; i++)
-		if (design->tensors.data[i].result == result && !number--)
-			return &design->tensors.data[i];
+	for (size_t i = 0; number >= 0 && i < design->now->tensors.count; i++)
+		if (design->now->tensors.data[i].result == result && !number--)
+			return &design->now->tensors.data[i];
 	return NULL;
 }
 
 static void list(struct run *run, bool result)
 {
 	struct text text = text_new(run->arena);
-	for (size_t i = 0; i < run->design.tensors.count; i++) {
-		const struct design_tensor *tensor = &run->design.tensors.data[i];
+	for (size_t i = 0; i < run->design.now->tensors.count; i++) {
+		const struct design_tensor *tensor = &run->design.now->tensors.data[i];
 		if (tensor->result != result || (text_same(tensor->role, "weight") && run->design.packed))
 			continue;
 		text_add(&text, "%s%s %s ", text.size ? ", " : "", tensor->name, tensor->dtype);
@@ -117,7 +117,7 @@ static bool load_input(struct run *run, const char *option)
 	struct npy npy;
 	if (!tensor)
 		return false;
-	bool *given = &run->given[tensor - run->design.tensors.data];
+	bool *given = &run->given[tensor - run->design.now->tensors.data];
 	if (*given)
 		return diag_error(run->diag, NOWHERE, "input '%s' is given twice", tensor->name);
 	*given = true;
@@ -147,7 +147,7 @@ static bool load_weight(struct run *run, struct design_tensor *tensor)
 		return false;
 	struct input input = {tensor, weight->data, weight->bytes};
 	VEC_PUSH(run->arena, &run->inputs, input);
-	return run->given[tensor - run->design.tensors.data] = true;
+	return run->given[tensor - run->design.now->tensors.data] = true;
 }
 
 static bool load_weights(struct run *run)
@@ -160,8 +160,8 @@ static bool load_weights(struct run *run)
 		return diag_note(run->diag, "designs compiled without --weights take them here");
 	}
 	run->weights = weights_open(run->arena, run->diag, path);
-	for (size_t i = 0; run->weights && i < run->design.tensors.count; i++) {
-		struct design_tensor *tensor = &run->design.tensors.data[i];
+	for (size_t i = 0; run->weights && i < run->design.now->tensors.count; i++) {
+		struct design_tensor *tensor = &run->design.now->tensors.data[i];
 		if (text_same(tensor->role, "weight") && !run->given[i] && !load_weight(run, tensor))
 			return false;
 	}
@@ -178,9 +178,9 @@ static bool load_inputs(struct run *run)
 			return false;
 	if (!load_weights(run))
 		return false;
-	for (size_t i = 0; i < run->design.tensors.count; i++)
-		if (!run->design.tensors.data[i].result && !run->design.tensors.data[i].set && !run->given[i])
-			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.tensors.data[i].name);
+	for (size_t i = 0; i < run->design.now->tensors.count; i++)
+		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->given[i])
+			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
 	if (!missing.size)
 		return true;
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
@@ -282,9 +282,9 @@ static bool execute(struct run *run)
 {
 	struct session *session = run->session;
 	const char *device = session->options.device ? session->options.device : "cpu";
-	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file, NULL))
+	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file, NULL) || !design_choose(&run->design, session->options.phase))
 		return false;
-	run->given = ARENA_ARRAY(run->arena, bool, run->design.tensors.count + 1);
+	run->given = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
 	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device) || !set_inputs(run))
 		return false;
 	if (!session_stage(session, "launch") || !design_launch(&run->design) || !session_stage(session, "save") || !save_results(run))

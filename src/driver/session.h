@@ -34,6 +34,8 @@ struct session {
 	bool limited[LIMITS];     /* the user says so */
 	double target_ms;         /* 0: none */
 	struct pass_context context;      /* of the pass that runs, or ran last */
+	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
+	bool follows;             /* the phase at hand is not the first */
 	struct arena *attempt;    /* holds the module where it is one of several attempts */
 	struct text lp;           /* the linear program of FIFO depths, where options.lp wants it */
 	struct output *output;    /* being written; NULL before and after */

@@ -46,18 +46,28 @@ static bool copy_headers(struct output *output)
 	return true;
 }
 
-bool write_code(struct output *output, struct module *module, const struct platform *platform, const char *name)
+const char *phase_file(struct arena *arena, const char *phase, const char *file)
+{
+	return phase ? text_format(arena, "%s/%s", phase, file) : file;
+}
+
+bool write_code(struct output *output, const struct phases *phases, const struct platform *platform, const char *name)
 {
 	struct arena *arena = output->arena;
 	const char *top = emit_top_name(arena, name);
 	struct text code = text_new(arena), dump = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
-	if (!emit_hls(module, top, &code))
+	if (!emit_hls_phases(phases, top, &code))
 		return false;
-	ir_print(module, &dump);
-	emit_link(module, platform, top, &link);
+	emit_link(phases, platform, top, &link);
 	emit_makefile(platform, top, &make);
-	emit_host(module, top, &host);
-	return output_file(output, "design.mlir", dump.data, dump.size) && output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
+	emit_host(phases, top, &host);
+	for (int p = 0; p < phases->count; p++) {
+		dump = text_new(arena);
+		ir_print(phases->phase[p].module, &dump);
+		if (!output_file(output, phase_file(arena, p ? phases->phase[p].name : NULL, "design.mlir"), dump.data, dump.size))
+			return false;
+	}
+	return output_file(output, text_format(arena, "hls/%s.cpp", top), code.data, code.size) && output_file(output, "hls/link.cfg", link.data, link.size) &&
 	       output_file(output, "hls/Makefile", make.data, make.size) && output_file(output, "host/main.c", host.data, host.size) && copy_headers(output);
 }
 
@@ -66,10 +76,10 @@ static int by_path(const void *left, const void *right)
 	return strcmp(((const struct output_entry *)left)->path, ((const struct output_entry *)right)->path);
 }
 
-bool write_manifest(struct output *output, struct module *module, const char *name, bool packed)
+bool write_manifest(struct output *output, const struct phases *phases, const char *name, bool packed)
 {
 	struct text text = text_new(output->arena);
-	emit_manifest(module, name, emit_top_name(output->arena, name), packed, &text);
+	emit_manifest(phases, name, emit_top_name(output->arena, name), packed, &text);
 	if (output->entries.count)
 		qsort(output->entries.data, output->entries.count, sizeof *output->entries.data, by_path);
 	text_add(&text, "\"files\":{");

@@ -10,13 +10,24 @@ struct platform;
 /* The name of the top function, which is also the kernel's: an identifier made of the design's name. */
 const char *emit_top_name(struct arena *arena, const char *design);
 
+struct phase {                /* of a design: one of the modules that a launch may run */
+	const char *name;         /* NULL: there is only one */
+	struct module *module;
+};
+
+struct phases {
+	int count;
+	const struct phase *phase;        /* [count]; of their ports, those with one number (emit_argument) are one port of the kernel */
+};
+
 /* Each adds one file to `out`. */
 bool emit_hls(struct module *module, const char *top, struct text *out);       /* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
-void emit_link(struct module *module, const struct platform *platform, const char *top, struct text *out);   /* hls/link.cfg: memory channels, dies */
+bool emit_hls_phases(const struct phases *phases, const char *top, struct text *out);       /* the same; which phase runs is the last argument */
+void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);      /* hls/link.cfg: memory channels, dies */
 void emit_makefile(const struct platform *platform, const char *top, struct text *out);    /* hls/Makefile: csim, xclbin, host */
-void emit_host(struct module *module, const char *top, struct text *out);      /* host/main.c */
+void emit_host(const struct phases *phases, const char *top, struct text *out);       /* host/main.c */
 /* manifest.json up to its list of files: names, shapes, and how host tensors lie in the buffers of the ports. */
-void emit_manifest(struct module *module, const char *design, const char *top, bool packed, struct text *out);
+void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out);
 
 /* Ports of main, as the attributes of its arguments name them. */
 struct memory_port {
@@ -27,6 +38,12 @@ struct memory_port {
 };
 struct memory_port emit_port(const struct op *function, int argument);
 int emit_ports(const struct module *module);
+int emit_argument(const struct op *function, int argument);    /* its number among the kernel's: stream.argument, or the same */
+struct kernel_port {
+	const struct op *main;    /* of the first phase that has it */
+	int argument;
+};
+int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port);     /* all of them, in order; returns how many */
 int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of several */
 
 #endif

@@ -21,6 +21,32 @@ int emit_ports(const struct module *module)
 	return module_main(module)->region[0]->arguments;
 }
 
+int emit_argument(const struct op *function, int argument)
+{
+	const struct attr *number = function_argument_attr(function, argument, "stream.argument");
+	return number ? (int)number->integer : argument;
+}
+
+int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
+{
+	int most = 0, count = 0;
+	for (int p = 0; p < phases->count; p++)
+		most += emit_ports(phases->phase[p].module);
+	struct kernel_port *list = ARENA_ARRAY(arena, struct kernel_port, most + 1);
+	for (int p = 0; p < phases->count; p++) {
+		const struct op *main = module_main(phases->phase[p].module);
+		for (int i = 0; i < main->region[0]->arguments; i++) {
+			int number = emit_argument(main, i);
+			if (number >= count)
+				count = number + 1;
+			if (!list[number].main)
+				list[number] = (struct kernel_port){main, i};
+		}
+	}
+	*port = list;
+	return count;
+}
+
 int64_t emit_bytes(const struct type *type)
 {
 	int64_t bits = type_bits(type_scalar(type));
@@ -79,18 +105,11 @@ static void bind_channels(struct emitter *e, struct names *names)
 	}
 }
 
-static void write_interface(struct emitter *e, struct text *out)
+static void write_interface(struct text *out, const char *name, struct memory_port port, int64_t words)
 {
-	const struct block *body = e->main->region[0];
-	for (int i = 0; i < body->arguments; i++) {
-		struct memory_port port = emit_port(e->main, i);
-		const char *name = hls_spelling(e, body->argument[i])->text, *way = port.write ? "write" : "read";
-		text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)buffer_words(e->main, port.buffer));
-		text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(port.word)));
-	}
-	for (int i = 0; i < body->arguments; i++)
-		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", hls_spelling(e, body->argument[i])->text);
-	text_add(out, "#pragma HLS interface s_axilite port=return bundle=control\n#pragma HLS dataflow\n");
+	const char *way = port.write ? "write" : "read";
+	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)words);
+	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(port.word)));
 }
 
 /* The vendor documents no name for blocks: ST_NAMED gives one where our headers want it for their reports. */
@@ -112,16 +131,14 @@ static void write_call(struct emitter *e, const struct op *op, struct text *out)
 	text_add(out, ");\n");
 }
 
-static void write_top(struct emitter *e, const char *top, struct text *out)
+static void write_parameter(struct emitter *e, struct memory_port port, const char *name, bool first, struct text *out)
+{
+	text_add(out, "%s%s%s *%s", first ? "" : ", ", port.write ? "" : "const ", hls_port_type(e, port.word), name);
+}
+
+static void write_region(struct emitter *e, struct text *out)
 {
 	const struct block *body = e->main->region[0];
-	text_add(out, "extern \"C\" void %s(", top);
-	for (int i = 0; i < body->arguments; i++) {
-		struct memory_port port = emit_port(e->main, i);
-		text_add(out, "%s%s%s *%s", i ? ", " : "", port.write ? "" : "const ", hls_port_type(e, port.word), hls_spelling(e, body->argument[i])->text);
-	}
-	text_add(out, ")\n{\n");
-	write_interface(e, out);
 	for (const struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			write_channel(e, op, out);
@@ -129,6 +146,80 @@ static void write_top(struct emitter *e, const char *top, struct text *out)
 		if (op->code == OP_CALL)
 			write_call(e, op, out);
 	text_add(out, "\tST_REGION_END();\n}\n");
+}
+
+static void write_top(struct emitter *e, const char *top, struct text *out)
+{
+	const struct block *body = e->main->region[0];
+	text_add(out, "extern \"C\" void %s(", top);
+	for (int i = 0; i < body->arguments; i++)
+		write_parameter(e, emit_port(e->main, i), hls_spelling(e, body->argument[i])->text, !i, out);
+	text_add(out, ")\n{\n");
+	for (int i = 0; i < body->arguments; i++) {
+		struct memory_port port = emit_port(e->main, i);
+		write_interface(out, hls_spelling(e, body->argument[i])->text, port, buffer_words(e->main, port.buffer));
+	}
+	for (int i = 0; i < body->arguments; i++)
+		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", hls_spelling(e, body->argument[i])->text);
+	text_add(out, "#pragma HLS interface s_axilite port=return bundle=control\n#pragma HLS dataflow\n");
+	write_region(e, out);
+}
+
+/* The processes of one phase are a dataflow region of their own. */
+static void write_phase(struct emitter *e, const char *region, struct text *out)
+{
+	const struct block *body = e->main->region[0];
+	text_add(out, "static void %s(", region);
+	for (int i = 0; i < body->arguments; i++)
+		write_parameter(e, emit_port(e->main, i), hls_spelling(e, body->argument[i])->text, !i, out);
+	text_add(out, ")\n{\n#pragma HLS inline off\n#pragma HLS dataflow\n");
+	write_region(e, out);
+}
+
+static void write_launch(const struct op *main, const char *region, const char *const *name, struct text *out)
+{
+	text_add(out, "\t\t%s(", region);
+	for (int i = 0; i < main->region[0]->arguments; i++)
+		text_add(out, "%s%s", i ? ", " : "", name[emit_argument(main, i)]);
+	text_add(out, ");\n");
+}
+
+/* The kernel's ports serve whichever phase a launch runs. */
+static void write_switch(struct emitter *e, const struct phases *phases, const char *const *region, const char *top, struct text *out)
+{
+	const struct kernel_port *port;
+	int ports = emit_kernel_ports(e->arena, phases, &port);
+	const char **name = ARENA_ARRAY(e->arena, const char *, ports + 1);
+	struct names names = names_new(e->arena);
+	const char *phase = names_add(&names, "", "phase");
+	text_add(out, "extern \"C\" void %s(", top);
+	for (int k = 0; k < ports; k++) {
+		name[k] = names_add(&names, "m_", emit_port(port[k].main, port[k].argument).name);
+		write_parameter(e, emit_port(port[k].main, port[k].argument), name[k], !k, out);
+	}
+	text_add(out, "%sint %s)\n{\n", ports ? ", " : "", phase);
+	for (int k = 0; k < ports; k++) {
+		int64_t words = 1;
+		for (int p = 0; p < phases->count; p++) {
+			const struct op *main = module_main(phases->phase[p].module);
+			for (int i = 0; i < main->region[0]->arguments; i++) {
+				int64_t own = emit_argument(main, i) == k ? buffer_words(main, emit_port(main, i).buffer) : 0;
+				words = own > words ? own : words;
+			}
+		}
+		write_interface(out, name[k], emit_port(port[k].main, port[k].argument), words);
+	}
+	for (int k = 0; k < ports; k++)
+		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name[k]);
+	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n#pragma HLS interface s_axilite port=return bundle=control\n", phase);
+	for (int p = 0; p < phases->count; p++) {
+		if (p + 1 < phases->count)
+			text_add(out, "\t%sif (%s == %d)\n", p ? "else " : "", phase, p);
+		else
+			text_add(out, "\telse\n");
+		write_launch(module_main(phases->phase[p].module), region[p], name, out);
+	}
+	text_add(out, "}\n");
 }
 
 static bool has_blocks(const struct op *main)
@@ -139,26 +230,46 @@ static bool has_blocks(const struct op *main)
 	return false;
 }
 
-bool emit_hls(struct module *module, const char *top, struct text *out)
+static void emit_phase(struct emitter *e, struct module *module, struct names *names)
 {
-	struct arena *arena = module->arena;
-	struct text processes = text_new(arena), region = text_new(arena);
-	struct emitter e = {.module = module, .arena = arena, .out = &processes, .top = top, .main = module_main(module), .processes = map_new(arena), .types = map_new(arena)};
-	e.typedefs = text_new(arena);
-	e.helpers = text_new(arena);
-	e.made = map_new(arena);
-	struct names names = names_new(arena);
-	map_set(&names.taken, top, e.main);
+	e->module = module;
+	e->main = module_main(module);
+	e->processes = map_new(e->arena);
 	ir_count_uses(module_body(module));
 	ir_clear_data(module_body(module));
-	bind_ports(&e, &names);
-	bind_channels(&e, &names);
+	bind_ports(e, names);
+	bind_channels(e, names);
 	for (struct op *op = module_body(module)->first; op; op = op->next)
 		if (op->code == OP_FUNC && attr_get(op, "stream.process"))
-			hls_process(&e, op);
-	e.process = NULL;
-	write_top(&e, top, &region);
-	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", has_blocks(e.main) ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
+			hls_process(e, op);
+	e->process = NULL;
+}
+
+bool emit_hls(struct module *module, const char *top, struct text *out)
+{
+	return emit_hls_phases(&(struct phases){1, &(struct phase){NULL, module}}, top, out);
+}
+
+bool emit_hls_phases(const struct phases *phases, const char *top, struct text *out)
+{
+	struct arena *arena = phases->phase[0].module->arena;
+	struct text processes = text_new(arena), region = text_new(arena);
+	struct emitter e = {.arena = arena, .out = &processes, .top = top, .types = map_new(arena), .typedefs = text_new(arena), .helpers = text_new(arena), .made = map_new(arena)};
+	struct names names = names_new(arena);
+	const char **name = ARENA_ARRAY(arena, const char *, phases->count);
+	bool blocks = false;
+	map_set(&names.taken, top, (void *)(uintptr_t)top);
+	for (int p = 0; p < phases->count; p++) {
+		emit_phase(&e, phases->phase[p].module, &names);
+		blocks = blocks || has_blocks(e.main);
+		if (phases->count > 1)
+			write_phase(&e, name[p] = names_add(&names, "region_", phases->phase[p].name), &region);
+	}
+	if (phases->count > 1)
+		write_switch(&e, phases, name, top, &region);
+	else
+		write_top(&e, top, &region);
+	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", blocks ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
 	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		text_add_bytes(out, parts[i]->data ? parts[i]->data : "", parts[i]->size);

@@ -1,11 +1,31 @@
 /* host/main.c: a C program on the runtime that reads inputs from files, launches the design and writes the outputs. */
 #include "emit/emit.h"
 
+static const char *const choice =
+	"/* What the launch runs. */\n"
+	"static int choose(stc_design *design, const char *name)\n"
+	"{\n"
+	"\tfor (const struct phase *phase = phases; phase->name; phase++)\n"
+	"\t\tif (!strcmp(name, phase->name)) {\n"
+	"\t\t\tinputs = phase->inputs;\n"
+	"\t\t\toutputs = phase->outputs;\n"
+	"\t\t\treturn stc_design_phase(design, name) ? fail(name, stc_design_error(design)) : 0;\n"
+	"\t\t}\n"
+	"\treturn fail(name, \"the design has no such phase\");\n"
+	"}\n"
+	"\n";
+
+static const char *const chosen =
+	"\tif (choose(design, argument[3]))\n"
+	"\t\treturn 1;\n"
+	"\tcount--;\n"
+	"\targument++;\n";
+
 static const char *const program =
 	"\n"
 	"static int fail(const char *what, const char *why)\n"
 	"{\n"
-	"\tfprintf(stderr, \"%s: %s\\n\", what, why);\n"
+	"\tfprintf(stderr, \"%%s: %%s\\n\", what, why);\n"
 	"\treturn 1;\n"
 	"}\n"
 	"\n"
@@ -58,25 +78,25 @@ static const char *const program =
 	"\treturn status;\n"
 	"}\n"
 	"\n"
-	"int main(int count, char **argument)\n"
+	"%sint main(int count, char **argument)\n"
 	"{\n"
 	"\tstc_design *design;\n"
 	"\tchar error[4096];\n"
 	"\tdouble host, device;\n"
-	"\tif (count < 3) {\n"
-	"\t\tfprintf(stderr, \"usage: host DESIGN DEVICE NAME=FILE…\\nDEVICE: cpu, or xrt:0 for the card; FILE: the raw numbers, little endian\\n\");\n"
+	"\tif (count < %d) {\n"
+	"\t\tfprintf(stderr, \"usage: host DESIGN DEVICE %sNAME=FILE…\\nDEVICE: cpu, or xrt:0 for the card; FILE: the raw numbers, little endian\\n\");\n"
 	"\t\treturn 2;\n"
 	"\t}\n"
 	"\tif (stc_design_open(argument[1], argument[2], NULL, &design, error, sizeof error))\n"
 	"\t\treturn fail(argument[1], error);\n"
-	"\tint status = transfer(design, count, argument, inputs, load);\n"
+	"%s\tint status = transfer(design, count, argument, inputs, load);\n"
 	"\tif (!status && stc_design_launch(design))\n"
 	"\t\tstatus = fail(\"launch\", stc_design_error(design));\n"
 	"\tif (!status)\n"
 	"\t\tstatus = transfer(design, count, argument, outputs, save);\n"
 	"\tstc_design_times(design, &host, &device);\n"
 	"\tif (!status)\n"
-	"\t\tprintf(\"device %.6f s, host %.6f s\\n\", device, host);\n"
+	"\t\tprintf(\"device %%.6f s, host %%.6f s\\n\", device, host);\n"
 	"\tstc_design_close(design);\n"
 	"\treturn status;\n"
 	"}\n";
@@ -94,12 +114,30 @@ static void write_list(const struct attr *list, const char *name, bool output, s
 	text_add(out, "\t{NULL, 0},\n};\n");
 }
 
-void emit_host(struct module *module, const char *top, struct text *out)
+static void write_lists(const struct op *main, const char *suffix, struct text *out)
 {
-	const struct op *main = module_main(module);
+	write_list(attr_get(main, "stream.inputs"), text_format(out->arena, "inputs%s", suffix), false, out);
+	write_list(attr_get(main, "stream.outputs"), text_format(out->arena, "outputs%s", suffix), true, out);
+}
+
+static void write_phases(const struct phases *phases, struct text *out)
+{
+	for (int p = 0; p < phases->count; p++)
+		write_lists(module_main(phases->phase[p].module), text_format(out->arena, "_%d", p), out);
+	text_add(out, "\nstatic const struct phase {\n\tconst char *name;\n\tconst struct tensor *inputs, *outputs;\n} phases[] = {\n");
+	for (int p = 0; p < phases->count; p++)
+		text_add(out, "\t{\"%s\", inputs_%d, outputs_%d},\n", phases->phase[p].name, p, p);
+	text_add(out, "\t{NULL, NULL, NULL},\n};\nstatic const struct tensor *inputs, *outputs;\n");
+}
+
+void emit_host(const struct phases *phases, const char *top, struct text *out)
+{
+	bool one = phases->count == 1;
 	text_add(out, "/* Runs %s: NAME=FILE reads an input, or writes an output after the launch. */\n", top);
 	text_add(out, "#include <stc_runtime.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\nstruct tensor {\n\tconst char *name;\n\tsize_t bytes;\n};\n");
-	write_list(attr_get(main, "stream.inputs"), "inputs", false, out);
-	write_list(attr_get(main, "stream.outputs"), "outputs", true, out);
-	text_add(out, "%s", program);
+	if (one)
+		write_lists(module_main(phases->phase[0].module), "", out);
+	else
+		write_phases(phases, out);
+	text_add(out, program, one ? "" : choice, one ? 3 : 4, one ? "" : "PHASE ", one ? "" : chosen);
 }

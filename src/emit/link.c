@@ -14,27 +14,43 @@ static int64_t buffer_bytes(const struct op *main, const char *name)
 }
 
 /* -1: processes stand on several dies. */
-static int64_t only_die(const struct module *module)
+static int64_t only_die(const struct phases *phases)
 {
 	int64_t die = -2;
-	for (const struct op *op = module_body(module)->first; op; op = op->next) {
-		if (op->code != OP_FUNC || !attr_get(op, "stream.process"))
-			continue;
-		int64_t here = attr_integer_or(op, "stream.die", 0);
-		die = die == -2 || die == here ? here : -1;
-	}
+	for (int p = 0; p < phases->count; p++)
+		for (const struct op *op = module_body(phases->phase[p].module)->first; op; op = op->next) {
+			if (op->code != OP_FUNC || !attr_get(op, "stream.process"))
+				continue;
+			int64_t here = attr_integer_or(op, "stream.die", 0);
+			die = die == -2 || die == here ? here : -1;
+		}
 	return die < 0 ? -1 : die;
 }
 
-/* A buffer larger than a channel takes the channels that follow as well. */
-void emit_link(struct module *module, const struct platform *platform, const char *top, struct text *out)
+/* Of the largest buffer that the port is for. */
+static int64_t port_bytes(const struct phases *phases, int number)
 {
-	const struct op *main = module_main(module);
-	int64_t die = only_die(module);
+	int64_t most = 0;
+	for (int p = 0; p < phases->count; p++) {
+		const struct op *main = module_main(phases->phase[p].module);
+		for (int i = 0; i < main->region[0]->arguments; i++) {
+			int64_t bytes = emit_argument(main, i) == number ? buffer_bytes(main, emit_port(main, i).buffer) : 0;
+			most = bytes > most ? bytes : most;
+		}
+	}
+	return most;
+}
+
+/* A buffer larger than a channel takes the channels that follow as well. */
+void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
+{
+	const struct kernel_port *kernel;
+	int64_t die = only_die(phases);
+	int ports = emit_kernel_ports(out->arena, phases, &kernel);
 	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
-	for (int i = 0; i < emit_ports(module); i++) {
-		struct memory_port port = emit_port(main, i);
-		int64_t bytes = buffer_bytes(main, port.buffer), more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
+	for (int i = 0; i < ports; i++) {
+		struct memory_port port = emit_port(kernel[i].main, kernel[i].argument);
+		int64_t bytes = port_bytes(phases, i), more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
 		text_add(out, "sp=%s_1.%s:HBM[%lld", top, port.name, (long long)(last < platform->channels ? port.channel : platform->channels - 1 - more));
 		if (more)
 			text_add(out, ":%lld", (long long)(last < platform->channels ? last : platform->channels - 1));

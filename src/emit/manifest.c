@@ -77,6 +77,11 @@ static void add_buffer(const struct attr *buffer, struct text *out)
 	text_add(out, "{");
 	add_member("name", attr_item(buffer, "name")->text, out);
 	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);       /* in a byte of its own */
+	const struct attr *same = attr_item(buffer, "same");
+	if (same) {
+		text_add(out, ",");
+		add_member("same", same->text, out);
+	}
 	text_add(out, ",\"bytes\":%lld,\"word_bytes\":%lld,\"dtype\":\"%s\",\"segments\":[", (long long)(bytes * words), (long long)bytes, alone ? "i8" : type_scalar(word)->text);
 	for (int s = 0; s < segments->count; s++) {
 		text_add(out, "%s\n    ", s ? "," : "");
@@ -94,15 +99,10 @@ static void add_port(struct memory_port port, int argument, struct text *out)
 	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel, port.write ? "write" : "read");
 }
 
-void emit_manifest(struct module *module, const char *design, const char *top, bool packed, struct text *out)
+static void add_signature(const struct module *module, struct text *out)
 {
 	const struct op *main = module_main(module);
 	const struct attr *buffers = attr_get(main, "stream.buffers");
-	text_add(out, "{\"schema\":1,\"tool\":\"%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
-	add_member("name", design, out);
-	text_add(out, ",");
-	add_member("top", top, out);
-	text_add(out, ",\"packed\":%s,\n", packed ? "true" : "false");
 	add_tensors("inputs", attr_get(main, "stream.inputs"), out);
 	add_tensors("outputs", attr_get(main, "stream.outputs"), out);
 	text_add(out, "\"buffers\":[");
@@ -113,7 +113,27 @@ void emit_manifest(struct module *module, const char *design, const char *top, b
 	text_add(out, "],\n\"ports\":[");
 	for (int i = 0; i < emit_ports(module); i++) {
 		text_add(out, "%s\n  ", i ? "," : "");
-		add_port(emit_port(main, i), i, out);
+		add_port(emit_port(main, i), emit_argument(main, i), out);
 	}
-	text_add(out, "],\n");
+	text_add(out, "]");
+}
+
+void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out)
+{
+	text_add(out, "{\"schema\":1,\"tool\":\"%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
+	add_member("name", design, out);
+	text_add(out, ",");
+	add_member("top", top, out);
+	text_add(out, ",\"packed\":%s,\n", packed ? "true" : "false");
+	if (phases->count == 1)
+		add_signature(phases->phase[0].module, out);
+	for (int p = 0; phases->count > 1 && p < phases->count; p++) {
+		text_add(out, p ? ",\n" : "\"phases\":[");
+		text_add(out, "{");
+		add_member("name", phases->phase[p].name, out);
+		text_add(out, ",\n");
+		add_signature(phases->phase[p].module, out);
+		text_add(out, "}");
+	}
+	text_add(out, phases->count > 1 ? "],\n" : ",\n");
 }

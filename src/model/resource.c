@@ -116,10 +116,10 @@ static bool is_port(const struct type *type)
 	return type->kind == TYPE_MEMREF && type->rank == 1 && type->shape[0] < 0;
 }
 
-static struct resources port_resources(const struct platform *platform, const struct type *port)
+struct resources port_resources(const struct platform *platform, const struct type *word)
 {
 	struct resources full = platform->port_cost;
-	int64_t bits = type_bits(port->element), most = platform->port_bits;
+	int64_t bits = type_bits(word), most = platform->port_bits;
 	bits = bits > most ? most : bits;
 	return (struct resources){full.lut / 4 + full.lut * 3 / 4 * bits / most, full.ff / 4 + full.ff * 3 / 4 * bits / most, 0, (full.bram18 * bits + most - 1) / most, 0};
 }
@@ -130,7 +130,7 @@ static struct counting count_process(const struct platform *platform, const stru
 	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
 	for (int i = 0; i < function->region[0]->arguments; i++)
 		if (is_port(function->region[0]->argument[i]->type))
-			c.sum = resources_add(c.sum, port_resources(platform, function->region[0]->argument[i]->type));
+			c.sum = resources_add(c.sum, port_resources(platform, function->region[0]->argument[i]->type->element));
 	count_block(&c, function->region[0]);
 	c.operations = NULL;
 	return c;

@@ -340,6 +340,40 @@ static bool fixes_are_known(struct widths *w)
 	return true;
 }
 
+/* --- phases */
+
+/* The weight that the kernel reads through ports of its own, in an order that its maker has listed; of a rolled layer the first one's.  NULL: none. */
+static const char *bulk_name(const struct candidate *candidate)
+{
+	const struct op *op = candidate->op;
+	if (!op || candidate->operand < 0 || !op->kernel->ordered)
+		return NULL;
+	const struct op *main = op->parent->parent->code == OP_FOR ? op->parent->parent->parent->parent : op->parent->parent;
+	int number = flow_of(op->operand[candidate->operand])->argument[0]->index;
+	const struct attr *name = number < main->region[0]->arguments ? function_argument_attr(main, number, "stream.name") : NULL;
+	return name ? name->text : NULL;
+}
+
+const struct fixed_width *widths_of_phase(const struct streams *streams, const struct candidate *candidate)
+{
+	const char *name = streams->context->follows ? bulk_name(candidate) : NULL;
+	return name ? map_get(streams->context->widths, name) : NULL;
+}
+
+static void note_widths(const struct widths *w)
+{
+	struct map *widths = w->streams->context->widths;
+	for (int i = 0; widths && !w->streams->context->follows && i < w->count; i++) {
+		const char *name = bulk_name(&w->candidate[i]);
+		if (!name)
+			continue;
+		struct plan plan = planned(w->streams, w->kernel[i], w->width[i].lanes);
+		struct fixed_width *chosen = ARENA_NEW(widths->arena, struct fixed_width);
+		*chosen = (struct fixed_width){.kernel = "", .lanes = plan.lanes, .rows = plan.rows, .ports = w->width[i].ports};
+		map_set(widths, name, chosen);
+	}
+}
+
 struct width *choose_widths(struct streams *streams, const struct block *block)
 {
 	struct arena *arena = streams->module->arena;
@@ -360,5 +394,8 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	else
 		by_intensity(&w);
 	bool direct = search == WIDTH_DEFAULT_TILE || search == WIDTH_INTENSITY;
-	return (direct && !choices->fixed) || by_search(&w, block, search) ? w.width : NULL;
+	if ((!direct || choices->fixed) && !by_search(&w, block, search))
+		return NULL;
+	note_widths(&w);
+	return w.width;
 }

@@ -27,6 +27,8 @@ struct pass_context {
 	int excess_ports;         /* out: memory ports that the design needs and the platform lacks */
 	const struct quant_scheme *quant;         /* NULL: none */
 	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
+	struct map *widths;       /* weight's name → struct fixed_width * of the kernel that reads it through ports of its own: another phase's where `follows`, else to be filled in; NULL: neither */
+	bool follows;
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 };
 

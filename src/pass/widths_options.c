@@ -249,13 +249,18 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 	const struct choices *choices = &streams->context->choices;
 	for (int k = 0; k < space->kernels; k++) {
 		struct maker m = {.streams = streams, .space = space, .kernel = &space->kernel[k], .candidate = &candidate[k]};
-		m.fixed = fixed_width_of(choices, m.kernel->op->kernel->name);
+		const struct fixed_width *phase = widths_of_phase(streams, &candidate[k]), *given = fixed_width_of(choices, m.kernel->op->kernel->name);
+		m.fixed = given ? given : phase;
 		m.most_lanes = choice_count(choices, CHOICE_LANES);
 		m.most_ports = (int)choice_count(choices, CHOICE_PORTS);
 		if (kernel_is_gather(m.kernel->op))
 			add_gather(&m);
 		else
 			add_options(&m);
+		if (!m.kernel->options && !given && phase) {          /* it cannot: the weight is packed once more */
+			m.fixed = NULL;
+			add_options(&m);
+		}
 		if (!m.kernel->options)
 			return cannot_be(&m);
 	}

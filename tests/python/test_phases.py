@@ -1,16 +1,22 @@
-"""Prefill against PyTorch: prompts in chunks of any length, behind a past of any length, up to the whole context."""
+"""Prefill against PyTorch: prompts in chunks of any length, behind a past of any length, up to the whole context; and both phases in one design."""
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy
 import pytest
 import torch
-from conftest import FAMILIES, MUTANTS, Case, TorchDesign
+from conftest import FAMILIES, MUTANTS, Case, TorchDesign, stc
 
-from streamtensor import reference, workflow
+from streamtensor import core, reference, workflow
 from streamtensor.decoder import Shape
 from streamtensor.errors import Error
+from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 
+ROOT = Path(__file__).resolve().parents[2]
 CONTEXT, TOKENS = 24, 5
 CHUNKS = (1, 5, 3, 2, 4, 1, 5, 3)  # the whole context
 
@@ -92,3 +98,137 @@ def test_what_does_not_fit_the_context_is_refused(context, tokens, message, tmp_
     case = case_of(tmp_path / "gpt2", "gpt2")
     with pytest.raises(Error, match=message):
         Shape.of(case.model.config, "prefill", context, tokens)
+
+
+@pytest.fixture(scope="module")
+def both(core_built, tmp_path_factory):
+    """A small GPT-2 and its design of both phases: (case with decode's shape, prefill's shape, folder, what was lowered)."""
+    root = tmp_path_factory.mktemp("both")
+    case = case_of(root / "gpt2", "gpt2")
+    shapes = [Shape.of(case.model.config, phase, CONTEXT, TOKENS) for phase in ("decode", "prefill")]
+    lowered = workflow.compile_phases(case.model, shapes, "u55c", root / "design", Progress())
+    return Case(case.model, case.tensors, shapes[0]), shapes[1], root / "design", lowered
+
+
+@pytest.fixture(scope="module")
+def open_both(both):
+    with workflow.open_design(both[2], both[3], Progress()) as design:
+        yield design
+
+
+class Phased:
+    """Decoder with the launches that it made; `fault` changes the design for a moment."""
+
+    def __init__(self, both, design):
+        self.decoder, self.case, self.launches = Decoder(design, both[0].shape, both[1]), both[0], []
+
+    def ids(self, prompt, new):
+        self.launches = []
+        return list(self.decoder.tokens(prompt, new, launched=self.launches.append))
+
+
+def prompt_of(length: int, seed: int = 0) -> list[int]:
+    return torch.randint(512, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+@pytest.mark.parametrize("length, new", [(1, 4), (2, 3), (5, 3), (6, 3), (11, 4), (CONTEXT - 1, 1), (13, CONTEXT - 13)])
+def test_both_phases_generate_as_pytorch_does(both, open_both, length, new):
+    phased, prompt = Phased(both, open_both), prompt_of(length, length)
+    assert phased.ids(prompt, new) == reference.greedy(both[0].model, both[0].tensors, prompt, new).ids
+    assert len(phased.launches) == -(-length // TOKENS) + new - 1
+    assert {step.count for step in phased.launches} <= {TOKENS, length % TOKENS, 1}
+
+
+def test_a_conversation_is_not_computed_again(both, open_both):
+    phased, prompt = Phased(both, open_both), prompt_of(7)
+    answer = phased.ids(prompt, 3)
+    following = prompt + answer + prompt_of(4, 5)
+    expected = reference.greedy(both[0].model, both[0].tensors, following, 3).ids
+    assert phased.ids(following, 3) == expected
+    assert sum(step.count for step in phased.launches) == len(following) - len(prompt) - len(answer) + 1 + 2
+    other = prompt[:5] + prompt_of(4, 6)
+    assert phased.ids(other, 2) == reference.greedy(both[0].model, both[0].tensors, other, 2).ids
+    assert sum(step.count for step in phased.launches) == 4 + 1
+
+
+class LostChunk:
+    """Writes of prefill that decode does not see."""
+
+    def __init__(self, design, names):
+        self.design, self.names, self.phase = design, names, None
+
+    def __getattr__(self, name):
+        return getattr(self.design, name)
+
+    def choose(self, phase):
+        self.phase = phase
+        self.design.choose(phase)
+
+    def launch(self):
+        before = {name: self.design.read(name) for name in self.names}
+        self.design.launch()
+        for name, value in before.items():
+            if self.phase == "prefill":
+                self.design.write(name, value)
+
+
+def test_comparison_sees_a_cache_that_is_not_shared(both, open_both):
+    phased, prompt = Phased(both, LostChunk(open_both, both[0].shape.cache_names())), prompt_of(11, 11)
+    phased.decoder.reset()
+    assert phased.ids(prompt, 6) != reference.greedy(both[0].model, both[0].tensors, prompt, 6).ids
+
+
+def test_states_and_tables_are_in_memory_once(both):
+    manifest = json.loads((both[2] / "manifest.json").read_text())
+    decode, prefill = manifest["phases"]
+    names = {buffer["name"] for buffer in decode["buffers"]}
+    same = {segment["name"] for buffer in prefill["buffers"] if "same" in buffer for segment in buffer["segments"]}
+    assert (decode["name"], prefill["name"]) == ("decode", "prefill")
+    assert {"k.0", "k.1", "v.0", "v.1", "transformer.wte.weight"} <= same
+    assert all(buffer["same"] in names for buffer in prefill["buffers"] if "same" in buffer)
+    report = json.loads((both[2] / "report.json").read_text())
+    assert [phase["name"] for phase in report["phases"]] == ["decode", "prefill"] and report["kernel"]["ports"] <= 32
+    assert report["kernel"]["ports"] < sum(phase["ports"] for phase in report["phases"])
+    files = {path.name for path in (both[2] / "weights").iterdir()}
+    assert not any(buffer["name"] + ".bin" in files for buffer in prefill["buffers"] if "same" in buffer)
+
+
+def test_each_phase_is_simulated(both):
+    ms = {phase: core.simulate(both[2], phase, {"positions": 3})["latency_ms"] for phase in ("decode", "prefill")}
+    assert ms["decode"] < ms["prefill"] < TOKENS * ms["decode"] * 2
+    assert core.simulate(both[2])["cycles"] == core.simulate(both[2], "decode")["cycles"]
+    done = stc("simulate", both[2], "--phase", "training")
+    assert done.returncode == 1 and "no phase 'training'" in done.stderr and "decode, prefill" in done.stderr
+
+
+def test_lint_of_both(both):
+    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", both[2]], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_host_program_takes_a_phase(both):
+    text = (both[2] / "host" / "main.c").read_text()
+    done = subprocess.run(["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/include", "-xc", "-"], input=text, capture_output=True, text=True)
+    assert done.returncode == 0 and '{"prefill", inputs_1, outputs_1}' in text, done.stderr
+
+
+def test_run_takes_a_phase(both, tmp_path):
+    numpy.save(tmp_path / "ids.npy", numpy.array([[3, 1, 4, 0, 0]]))
+    numpy.save(tmp_path / "zero.npy", numpy.array([[0]]))
+    numpy.save(tmp_path / "three.npy", numpy.array([[3]]))
+    done = stc("run", both[2], "--phase", "prefill", "--in", "ids=ids.npy", "--in", "positions=zero.npy", "--in", "tokens=three.npy", "--out", "logits=y.npy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    expected = reference.greedy(both[0].model, both[0].tensors, [3, 1, 4], 1).logits[-1]
+    assert numpy.abs(numpy.load(tmp_path / "y.npy").reshape(-1) - expected.numpy()).max() <= 1e-4 * float(expected.abs().max())
+    refused = stc("run", both[2], "--phase", "training", "--out", "logits=y.npy", cwd=tmp_path)
+    assert refused.returncode == 1 and "no phase 'training'" in refused.stderr
+
+
+@pytest.mark.parametrize("family, name, message", [("llama", "prefill", "no phases of one model"), ("gpt2", "decode", "both phases are called decode")])
+def test_phases_that_do_not_belong_together_are_refused(family, name, message, core_built, tmp_path):
+    first, second = case_of(tmp_path / "gpt2", "gpt2"), case_of(tmp_path / family, family)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "decode.mlir").write_text(first.model.lower(Shape.of(first.model.config, "decode", CONTEXT, 1)).text)
+    (tmp_path / "other" / f"{name}.mlir").write_text(second.model.lower(second.shape).text)
+    done = stc("compile", "decode.mlir", "--with", f"other/{name}.mlir", "-o", "design", cwd=tmp_path)
+    assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "design").exists(), done.stderr

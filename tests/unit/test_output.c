@@ -44,8 +44,9 @@ static struct output *begin(struct design_case *c, const char *target)
 
 static bool write_all(struct design_case *c, struct output *output, struct weights *weights)
 {
-	return write_code(output, c->module, platform_load(c->arena, &c->diag, "u55c"), "net") && pack_weights(output, c->module, weights, NULL) &&
-	       write_manifest(output, c->module, "net", weights != NULL);
+	const struct phases phases = {1, &(struct phase){NULL, c->module}};
+	return write_code(output, &phases, platform_load(c->arena, &c->diag, "u55c"), "net") && pack_weights(output, c->module, weights, NULL) &&
+	       write_manifest(output, &phases, "net", weights != NULL);
 }
 
 static void test_replaced_or_refused(void **state)

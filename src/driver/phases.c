@@ -1,0 +1,262 @@
+#include "driver/phases.h"
+#include "base/map.h"
+#include "driver/point.h"
+
+#define CREDITS 3             /* attempts at the second phase with the ports that it shares with the first known better and better */
+
+static struct resources without(struct resources all, struct resources used)
+{
+	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
+	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};
+}
+
+static int die_of_user(const struct design_cost *cost, const struct value *channel, bool last)
+{
+	int die = -1;
+	for (int i = 0; i < cost->processes && (last || die < 0); i++)
+		for (int a = 0; a < cost->process[i].call->operands; a++)
+			if (cost->process[i].call->operand[a] == channel)
+				die = cost->process[i].die;
+	return die;
+}
+
+/* Bits of the FIFOs that cross the boundary that most cross. */
+static int64_t wires_of(const struct design_cost *cost)
+{
+	int64_t wires[PLATFORM_DIES] = {0}, most = 0;
+	for (int c = 0; c < cost->channels; c++) {
+		const struct value *channel = cost->channel[c].op->result[0];
+		int from = die_of_user(cost, channel, false), to = die_of_user(cost, channel, true);
+		for (int d = from < to ? from : to; d >= 0 && d < (from < to ? to : from); d++)
+			wires[d] += type_bits(channel->type->element);
+	}
+	for (int d = 0; d < PLATFORM_DIES; d++)
+		most = wires[d] > most ? wires[d] : most;
+	return most;
+}
+
+/* What the first phase leaves for the second.  credit: of the first's ports, which may serve both. */
+static const struct platform *rest_of(struct session *session, const struct platform *platform, const struct module *first, struct resources credit)
+{
+	struct platform *rest = arena_copy(session->arena, platform, sizeof *platform);
+	struct design_cost cost = design_cost(session->arena, platform, first);
+	for (int d = 0; d < platform->dies; d++)
+		rest->die[d] = without(platform->die[d], cost.die[d]);
+	rest->crossing_wires -= wires_of(&cost);
+	rest->die[platform->memory_die] = resources_add(rest->die[platform->memory_die], credit);
+	return rest;
+}
+
+static const struct platform *half_of(struct session *session, const struct platform *platform)
+{
+	struct platform *half = arena_copy(session->arena, platform, sizeof *platform);
+	for (int d = 0; d < platform->dies; d++) {
+		struct resources *die = &half->die[d];
+		*die = (struct resources){die->lut / 2, die->ff / 2, die->dsp / 2, die->bram18 / 2, die->uram / 2};
+	}
+	half->crossing_wires /= 2;
+	return half;
+}
+
+static struct resources ports_of(const struct platform *platform, const struct module *module)
+{
+	struct resources sum = {0};
+	for (int i = 0; i < emit_ports(module); i++)
+		sum = resources_add(sum, port_resources(platform, emit_port(module_main(module), i).word));
+	return sum;
+}
+
+static struct resources smaller(struct resources a, struct resources b)
+{
+	return without(a, without(a, b));
+}
+
+/* The passes up to those that choose, once. */
+static bool begin_phase(struct session *session, const char *file, struct phase *phase)
+{
+	const char *given = session->options.file;
+	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
+	session->options.file = file;
+	bool loaded = load_module(session);
+	session->options.file = given;
+	if (loaded && session->module->level != LEVEL_TENSOR) {
+		diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(session->module->level));
+		return diag_note(&session->diag, "phases are compiled from their tensors on");
+	}
+	return loaded && run_passes(session, 0, pass_find("make_streams") - 1);
+}
+
+/* The module that is made stays. */
+static bool finish_phase(struct session *session, const struct platform *platform, struct phase *phase)
+{
+	session->platform = platform;
+	session->limit = smaller(session->limit, platform_total(platform));
+	if (!point_build(session, pass_find("make_streams"), pass_count - 1))
+		return false;
+	phase->module = session->module = module_clone(session->module, session->arena);
+	return true;
+}
+
+static bool fits_together(struct session *session, const struct platform *platform, const struct design_phases *design)
+{
+	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module), second = design_cost(session->arena, platform, design->phase[1].module);
+	int64_t have, need;
+	for (int d = 0; d < platform->dies; d++) {
+		struct resources sum = resources_add(first.die[d], second.die[d]);
+		if (resources_exceeded(d == platform->memory_die ? without(sum, design->joined.shared_ports) : sum, platform->die[d], &have, &need))
+			return false;
+	}
+	return true;
+}
+
+/* Which of its ports the second phase shares is known when it is built; how much room that leaves it, decides what is built. */
+static bool build_second(struct session *session, const struct platform *platform, const struct choices *choices, struct resources limit, struct design_phases *design)
+{
+	struct module *tensor = session->module;
+	struct resources credit = ports_of(platform, design->phase[0].module);
+	bool fits = false;
+	for (int i = 0; i < CREDITS && !fits; i++) {
+		session->module = tensor;
+		session->choices = *choices;
+		session->limit = limit;
+		if (!finish_phase(session, rest_of(session, platform, design->phase[0].module, credit), &design->phase[1]) ||
+		    !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
+			return false;
+		fits = fits_together(session, platform, design);
+		credit = smaller(credit, design->joined.shared_ports);
+	}
+	return true;
+}
+
+static bool check_names(struct session *session, const struct design_phases *design)
+{
+	if (!text_same(design->phase[0].name, design->phase[1].name))
+		return true;
+	diag_error(&session->diag, NOWHERE, "both phases are called %s", design->phase[0].name);
+	return diag_note(&session->diag, "a phase is called as its file: accepted are files of different names");
+}
+
+static bool build_both(struct session *session, struct design_phases *design)
+{
+	const struct platform *platform = session->platform;
+	struct choices choices = session->choices;
+	struct resources limit = session->limit;
+	int64_t *dsp = &choices.value[CHOICE_DSP];
+	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
+	session->choices = choices;
+	if (!begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
+		return false;
+	limit = without(limit, design_cost(session->arena, platform, design->phase[0].module).total);
+	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */
+	session->target_ms = 0;
+	session->follows = true;
+	session->platform = platform;
+	return begin_phase(session, session->options.with, &design->phase[1]) && check_names(session, design) && build_second(session, platform, &choices, limit, design);
+}
+
+bool phases_compile(struct session *session, struct design_phases *design)
+{
+	const struct platform *platform = session->platform;
+	struct map widths = map_new(session->arena);
+	struct resources limit = session->limit;
+	session->widths = &widths;
+	bool done = build_both(session, design);
+	session->platform = platform;
+	session->limit = limit;
+	session->widths = NULL;
+	session->follows = false;
+	design->phases = (struct phases){PHASES_MOST, design->phase};
+	design->name = text_format(session->arena, "%s_%s", design->phase[0].name, design->phase[1].name);
+	return done;
+}
+
+/* ---- reports */
+
+/* The kernel as a whole; the ports that both phases have are counted once. */
+static struct report together(const struct design_phases *design, const struct report *report)
+{
+	struct report all = report[0];
+	for (int d = 0; d < all.platform->dies; d++)
+		all.cost.die[d] = resources_add(report[0].cost.die[d], report[1].cost.die[d]);
+	int home = all.platform->memory_die;
+	all.cost.die[home] = without(all.cost.die[home], design->joined.shared_ports);
+	all.cost.total = without(resources_add(report[0].cost.total, report[1].cost.total), design->joined.shared_ports);
+	all.cost.ports = design->joined.ports;
+	return all;
+}
+
+bool phases_fit(struct session *session, const struct design_phases *design, struct report *report)
+{
+	for (int p = 0; p < design->phases.count; p++) {
+		session->module = design->phase[p].module;
+		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
+	}
+	struct report all = design->phases.count > 1 ? together(design, report) : report[0];
+	return report_fits(session, &all);
+}
+
+void phases_simulate(struct session *session, const struct design_phases *design, struct report *report)
+{
+	for (int p = 0; p < design->phases.count; p++) {
+		session->module = design->phase[p].module;
+		report_simulate(session, &report[p]);
+	}
+}
+
+static void add_phase(const struct report *report, bool first, struct text *out)
+{
+	text_add(out, "%s    {\"name\": \"%s\", \"report\": \"%s\", \"latency_ms\": %.6g, \"cycles\": %lld, \"ports\": %d}", first ? "" : ",\n", report->name,
+		 first ? "report.json" : text_format(out->arena, "%s/report.json", report->name), report->latency_ms,
+		 (long long)(report->simulated && !report->deadlock ? report->cycles : report->time.most), report->cost.ports);
+}
+
+/* What belongs to the kernel, not to a phase: the last members of the first report. */
+static const char *kernel_json(struct arena *arena, const struct design_phases *design, const struct report *report)
+{
+	struct text text = text_new(arena);
+	struct report all = together(design, report);
+	text_add(&text, "  \"phases\": [\n");
+	for (int p = 0; p < design->phases.count; p++)
+		add_phase(&report[p], !p, &text);
+	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"own_bytes\": %lld,\n", all.cost.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	report_resources(&text, "resources", all.cost.total);
+	text_add(&text, "  \"fits\": true},\n");
+	return text.data;
+}
+
+static void kernel_text(const struct design_phases *design, const struct report *report, struct text *out)
+{
+	struct report all = together(design, report);
+	text_add(out, "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    %lld bytes of its weights and states are the first's, %lld are its own, packed in another order\n", design->phases.count,
+		 text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name), all.cost.ports, all.platform->ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	report_table(out, "both", all.cost.total, platform_total(all.platform));
+	for (int i = 0; i < all.platform->dies && all.platform->dies > 1; i++)
+		report_table(out, text_format(out->arena, "die %d", i), all.cost.die[i], all.platform->die[i]);
+}
+
+static bool write_report(struct session *session, const char *folder, const struct report *report, const struct text *more)
+{
+	struct text json = text_new(session->arena), text = text_new(session->arena), page = text_new(session->arena);
+	struct output *output = session->output;
+	report_json(report, &json);
+	report_text(report, &text);
+	text_add(&text, "%s", more->size ? more->data : "");
+	return report_page(report, &session->diag, &page) && output_file(output, phase_file(session->arena, folder, "report.json"), json.data, json.size) &&
+	       output_file(output, phase_file(session->arena, folder, "report.txt"), text.data, text.size) &&
+	       output_file(output, phase_file(session->arena, folder, "report.html"), page.data, page.size);
+}
+
+bool phases_report(struct session *session, const struct design_phases *design, const struct report *report)
+{
+	for (int p = 0; p < design->phases.count; p++) {
+		struct report own = report[p];
+		struct text more = text_new(session->arena);
+		if (design->phases.count > 1 && !p) {
+			own.kernel = kernel_json(session->arena, design, report);
+			kernel_text(design, report, &more);
+		}
+		if (!write_report(session, p ? design->phase[p].name : NULL, &own, &more))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,23 @@
+/* The phases of a design on their way through the compiler.  Two of them, such as decode and prefill, are one kernel: a launch runs either. */
+#ifndef STC_PHASES_H
+#define STC_PHASES_H
+#include "driver/join_phases.h"
+#include "driver/report.h"
+#include "driver/write_design.h"
+
+#define PHASES_MOST 2
+
+struct design_phases {
+	const char *name;         /* of the design */
+	struct phases phases;
+	struct phase phase[PHASES_MOST];
+	struct joined joined;     /* where there are two */
+};
+
+/* options.file and options.with through all passes: the first with half of the platform, the second with what that leaves. */
+bool phases_compile(struct session *session, struct design_phases *design);
+bool phases_fit(struct session *session, const struct design_phases *design, struct report *report);      /* report[p] is made */
+void phases_simulate(struct session *session, const struct design_phases *design, struct report *report);
+bool phases_report(struct session *session, const struct design_phases *design, const struct report *report);   /* writes report.json, report.txt, report.html */
+
+#endif
