@@ -9,6 +9,7 @@
 #include "pass/schedule.h"
 
 #define INTERLEAVE 8
+#define PAD_FROM 16         /* trips without a small divisor would hold many times the sums that are needed: they are padded where that is little */
 #define TREE_WHOLE 128      /* a reduction this short is one word: no accumulation after the tree */
 #define TREE_FROM 16        /* … unless the kernel is kept narrower than this */
 #define WORD_LANES 128      /* 4096 bits of f32 */
@@ -211,6 +212,7 @@ static void order_reduction(struct planner *p, int lane)
 	if (lane_parallel) {
 		trips = (kernel->loop[lane].extent + p->plan.lanes - 1) / p->plan.lanes;
 		int64_t least = (INTERLEAVE + reuse - 1) / reuse;     /* of `inner`; a multiple of more could pad by whole outer trips, which no port can name */
+		p->plan.padded = p->plan.padded || (can_pad(p, lane) && trips > PAD_FROM * least && interleave(trips, reuse) > PAD_FROM * least);
 		if (p->plan.padded)
 			trips = (trips + least - 1) / least * least;
 		inner = interleave(trips, reuse);

@@ -194,8 +194,11 @@ static void clear_rows(struct evaluation *e, const struct op *main)
 		const struct attr *rows = entry ? attr_item(entry, "rows") : function_result_attr(main, r, "stream.rows");
 		const struct attr *axis = entry ? attr_item(entry, "axis") : function_result_attr(main, r, "stream.axis");
 		const int64_t *count = rows ? map_get(&e->symbols, rows->text) : NULL;
-		if (count && axis)
-			eval_clear_rows(&e->result[r], axis->integer, *count);
+		if (!count || !axis)
+			continue;
+		struct tensor *result = &e->result[r];                /* may be an input's own numbers */
+		result->data = arena_copy(e->arena, result->data, tensor_bytes(result->type));
+		eval_clear_rows(result, axis->integer, *count);
 	}
 }
 

@@ -13,11 +13,17 @@ CHUNK = MODEL.with_name("chunk.mlir")
 ROWS = 15
 
 
+def compiled(model, folder):
+    """Every pass is held to what it promises on the way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STREAMTENSOR_STRESS", "1")
+        core.compile_design(model, None, "u55c", folder / "design")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("extents")
-    core.compile_design(MODEL, None, "u55c", folder / "design")
-    return folder
+    return compiled(MODEL, tmp_path_factory.mktemp("extents"))
 
 
 @pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS, -1, ROWS + 84])
@@ -66,9 +72,7 @@ def test_what_cannot_be_bound_is_refused(tmp_path, change, message):
 
 @pytest.fixture(scope="module")
 def chunk(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chunk")
-    core.compile_design(CHUNK, None, "u55c", folder / "design")
-    return folder
+    return compiled(CHUNK, tmp_path_factory.mktemp("chunk"))
 
 
 @pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0), (4, -1), (4, 99)])

@@ -451,6 +451,26 @@ static void test_padded_widths(void **state)
 		}
 }
 
+/* A number of words without a small divisor is padded too: otherwise all sums would be held, not as many as additions need. */
+static void test_padded_sums(void **state)
+{
+	(void)state;
+	static const enum reach reach[] = {REACH_CHIP, REACH_PACKED};
+	static const int64_t words[] = {131, 1187, 2 * 509, 250};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		for (int stored = 0; stored < 2; stored++) {
+			struct fixture *f = begin(1);
+			struct op *op = product(f, 1, 128 * words[i]);
+			struct plan plan = plan_kernel(f->module, op, reach, stored, 128);
+			int64_t sums = plan.part[plan.parts - 2].trip;
+			check_cover(op->kernel, &plan);
+			check_ports(f, op, &plan, (uint64_t)i);
+			assert_int_equal(plan.padded, stored && words[i] != 250);
+			assert_int_equal(sums, words[i] == 250 ? 10 : stored ? 8 : words[i] == 2 * 509 ? 509 : words[i]);
+			end(f);
+		}
+}
+
 /* --- depths --- */
 
 /* A reduction beside the value it is subtracted from: the short way must hold what the long way takes in first. */
@@ -657,7 +677,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
