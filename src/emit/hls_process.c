@@ -237,6 +237,8 @@ static void emit_alloca(struct emitter *e, struct op *op)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n", name, type->rank);
 	else if (partition > 1)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n", name, (long long)partition, type->rank);
+	if (attr_get(op, "stream.distance"))
+		text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", name, (long long)attr_integer_or(op, "stream.distance", 1));
 	if (*storage && !text_same(storage, "registers"))
 		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name, storage);
 }

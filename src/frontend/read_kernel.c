@@ -7,7 +7,7 @@
 #define EXTENT_MOST (INT64_C(1) << 40)
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "interval",
+	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "partial", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -160,6 +160,7 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 	kernel->ordered = attr_get(op, "ordered") != NULL;
 	kernel->lanes = attr_integer_or(op, "lanes", 1);
 	kernel->rows = attr_integer_or(op, "rows", 1);
+	kernel->partial = attr_integer_or(op, "partial", 1);
 	kernel->combine = op_code_of(combine, strlen(combine));
 	kernel->interval = (int)interval;
 	if (*combine && kernel->combine == OP_NONE)

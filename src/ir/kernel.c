@@ -20,7 +20,7 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 		kernel->operand[i] = access_new(arena, loops);
 	kernel->result = access_new(arena, loops);
 	kernel->type = type_scalar(result);
-	kernel->lanes = kernel->rows = 1;
+	kernel->lanes = kernel->rows = kernel->partial = 1;
 	kernel->interval = 1;
 	return op;
 }
@@ -59,6 +59,14 @@ bool kernel_has_reduction(const struct kernel *kernel)
 		if (kernel->loop[i].reduction)
 			return true;
 	return false;
+}
+
+int kernel_inner_reduction(const struct kernel *kernel)
+{
+	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->rows > 1);
+	while (loop >= 0 && !kernel->loop[loop].reduction)
+		loop--;
+	return loop;
 }
 
 static int node_arguments(const struct node *node)
@@ -142,6 +150,14 @@ bool body_uses_accumulator(const struct body *body)
 {
 	for (int i = 0; i < body->count; i++)
 		if (body->node[i].kind == NODE_ACCUMULATOR)
+			return true;
+	return false;
+}
+
+bool body_has(const struct body *body, enum op_code code)
+{
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP && body->node[n].code == code)
 			return true;
 	return false;
 }

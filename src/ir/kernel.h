@@ -8,7 +8,9 @@
  * post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
  * At tensor level loops are in source order, which says nothing, unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
  * (all its points at once); if rows > 1 it is a reduction and the loop before it runs at once too: rows sums side by side; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
- * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) … */
+ * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) …
+ * If partial > 1, so many sums are formed in turn: a term goes to the one that the counter of the innermost reduction loop (lanes aside) says, modulo partial; each begins with init, and at
+ * the end the same tree over them is the accumulator. */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
 #include "ir/ir.h"
@@ -64,6 +66,7 @@ struct kernel {
 	bool scheduled;
 	int64_t lanes;            /* 1, or the extent of the last loop */
 	int64_t rows;             /* 1, or the extent of the parallel loop before it, if that one is a reduction */
+	int64_t partial;          /* 1, or a power of two: sums that are formed in turn */
 	int interval;             /* initiation interval, cycles */
 	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */
 };
@@ -71,10 +74,12 @@ struct kernel {
 struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
+int kernel_inner_reduction(const struct kernel *kernel);                                    /* the innermost reduction loop, lanes aside; -1: none */
 int body_add(struct module *module, struct body *body, struct node node);                  /* returns its index; equal nodes are shared */
 int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator);   /* copies nodes; operand j -> operand_map[j]; accumulator: node in `into` that replaces ACCUMULATOR, or -1 to keep; returns the result's node */
 bool body_uses_operand(const struct body *body, int operand);
 bool body_uses_accumulator(const struct body *body);
+bool body_has(const struct body *body, enum op_code code);                                  /* an op of this code */
 void body_remove_dead(struct module *module, struct body *body);
 bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);                       /* update = combine(acc, term)? else OP_NONE; term: node */

@@ -112,6 +112,7 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 	add(list, "scheduled", attr_unit(module));
 	add(list, "lanes", attr_integer(module, kernel->lanes));
 	add(list, "rows", kernel->rows > 1 ? attr_integer(module, kernel->rows) : NULL);
+	add(list, "partial", kernel->partial > 1 ? attr_integer(module, kernel->partial) : NULL);
 	add(list, "interval", attr_integer(module, kernel->interval));
 }
 

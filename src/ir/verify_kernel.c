@@ -56,6 +56,18 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes", kernel->rows);
 }
 
+static void check_partial(struct verifier *verifier, const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	if (kernel->partial == 1)
+		return;
+	bool power = kernel->partial > 1 && (kernel->partial & (kernel->partial - 1)) == 0;
+	if (!power || !kernel->combine || kernel_inner_reduction(kernel) < 0)
+		verify_fail(verifier, op, "%" PRId64 " partial sums: accepted is a power of two, where a reduction loop combines terms", kernel->partial);
+	else if (body_has(&kernel->update, OP_INDEX))
+		verify_fail(verifier, op, "%" PRId64 " partial sums of terms that depend on counters", kernel->partial);
+}
+
 /* The counters for which an access is active. */
 static struct guard_range active_range(const struct kernel *kernel, const struct access *access, int loop)
 {
@@ -244,6 +256,7 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	check_name(verifier, op);
 	check_loops(verifier, op);
 	check_schedule(verifier, op);
+	check_partial(verifier, op);
 	check_accesses(verifier, op);
 	check_body(verifier, op, &kernel->update, "update");
 	if (kernel->post.count)

@@ -46,9 +46,11 @@ enum fifo_equalise { FIFO_CURVES, FIFO_NORMAL, FIFO_CONSERVATIVE };
 /* depth: at most what is given.  program: NULL, or where its text goes. */
 bool fifo_lp(struct fifo_network *network, enum fifo_equalise how, struct text *program, int64_t *depth);
 
-/* Depths no smaller that end for certain: raises those at which the token model finds a deadlock, so many times.  false: over budget. */
-#define FIFO_RAISED 2
-bool fifo_repair(struct fifo_network *network, int64_t times, int64_t *depth);
+/* Depths no smaller that end for certain: raises those at which the token model finds a deadlock, first by so many eighths,
+ * then by twice as many, since all that wait are raised, and most of them in vain.  false: over budget. */
+#define FIFO_RAISED 1
+#define FIFO_RAISED_MOST 64
+bool fifo_repair(struct fifo_network *network, int64_t eighths, int64_t *depth);
 /* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
 bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
 #define FIFO_ORDERS 5

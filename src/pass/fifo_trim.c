@@ -21,8 +21,7 @@
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
-#define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; */
-#define LOW_RAISED 8          /* what deadlocks under them is raised so many times: a run that suffices lowers it again */
+#define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
@@ -202,7 +201,14 @@ static struct place *search_order(const struct trimming *t, const int64_t *depth
 
 /* --- what is not simulated: that it ends */
 
-bool fifo_repair(struct fifo_network *n, int64_t times, int64_t *depth)
+static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eighths)
+{
+	int64_t more = depth + depth * eighths / 8;
+	more = more > depth ? more : depth + 1;
+	return more < fifo->whole ? more : fifo->whole;
+}
+
+bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
 {
 	if (!n->tokens)
 		return false;
@@ -212,10 +218,11 @@ bool fifo_repair(struct fifo_network *n, int64_t times, int64_t *depth)
 		bool raised = false;
 		for (int i = 0; i < n->count && !result.ended && !result.over_budget; i++)
 			if (result.flow[i].full && n->fifo[i].sized && depth[i] < n->fifo[i].whole) {
-				depth[i] = times * depth[i] < n->fifo[i].whole ? times * depth[i] : n->fifo[i].whole;
+				depth[i] = raised_depth(&n->fifo[i], depth[i], eighths);
 				raised = true;
 			}
 		bool ended = result.ended;
+		eighths = raised && eighths < FIFO_RAISED_MOST ? 2 * eighths : eighths;
 		arena_free(arena);
 		if (!ended && !raised)
 			return false;
@@ -252,7 +259,7 @@ static void begin_low(struct trimming *t, int64_t *depth)
 	for (int i = 0; i < n->count; i++)
 		if (may_shrink(&n->fifo[i]) && !n->fifo[i].prefetch && least_of(t, i) < low[i])
 			low[i] = least_of(t, i);
-	bool ends = fifo_repair(n, LOW_RAISED, low), good = false;
+	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low), good = false;
 	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
 		for (int i = 0; i < n->count; i++) {
 			low[i] = step ? 4 * low[i] : low[i];

@@ -35,14 +35,6 @@ int body_rewrite(struct module *module, struct body *into, const struct body *fr
 	return place[from->result];
 }
 
-bool body_has(const struct body *body, enum op_code code)
-{
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && body->node[n].code == code)
-			return true;
-	return false;
-}
-
 int body_operand(struct module *module, struct body *body, const struct type *type, int operand)
 {
 	return body_add(module, body, (struct node){.kind = NODE_OPERAND, .type = type, .integer = operand});

@@ -20,7 +20,6 @@ int body_integer(struct module *module, struct body *body, const struct type *ty
 int body_op(struct module *module, struct body *body, enum op_code code, const struct type *type, int a, int b, int c);
 /* Σ factor[l] * counter l + constant, on index. */
 int body_affine(struct module *module, struct body *body, int loops, const int64_t *factor, int64_t constant);
-bool body_has(const struct body *body, enum op_code code);                   /* an op of this code */
 int body_inside(struct module *module, struct body *body, const struct access *access);   /* its guards, as comparisons of counters */
 
 const struct guard_range *access_guard(const struct access *access, int loop);        /* NULL: unguarded in that loop */

@@ -38,13 +38,15 @@ static struct value *at_last(struct lowering *l, int loop)
 	return result;
 }
 
-/* All reduction counters at their first (or last) point; NULL: always. */
+/* All reduction counters at their first (or last) point; NULL: always.  The first terms of partial sums come one after the other. */
 static struct value *at_reduction_end(struct lowering *l, bool last)
 {
 	struct value *all = NULL;
+	int inner = kernel_inner_reduction(l->kernel);
 	for (int i = 0; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction && l->counter[i])
-			all = make_and(&l->p, all, last ? at_last(l, i) : make_equal(&l->p, l->counter[i], 0));
+			all = make_and(&l->p, all, last ? at_last(l, i) : i == inner && l->kernel->partial > 1 ? make_compare(&l->p, 2, l->counter[i], l->kernel->partial) :
+				       make_equal(&l->p, l->counter[i], 0));
 	return all;
 }
 
@@ -98,9 +100,13 @@ static struct value *due(struct lowering *l, int j)
 	return when;
 }
 
-static void take_operands(struct lowering *l)
+enum taken { TAKE_ALL, TAKE_TERMS, TAKE_POST };
+
+static void take_operands(struct lowering *l, enum taken taken)
 {
 	for (int j = 0; j < l->op->operands; j++) {
+		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
+			continue;
 		struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
 		struct value *word = make_take(&l->p, due(l, j), fifo);
 		struct value *active = inside(l, &l->kernel->operand[j]);
@@ -208,43 +214,147 @@ static struct value *updated(struct lowering *l)
 	return lower_body(l, &kernel->update, kernel->update.result);
 }
 
-/* The accumulators: one word per point of the parallel loops inside the outermost reduction loop. */
-static struct value *accumulator_address(struct lowering *l, int64_t *words)
+/* The loop from which on sums are kept between points: the outermost reduction; all loops: nothing is kept. */
+static int first_reduction(const struct lowering *l)
+{
+	int loop = 0;
+	while (loop < l->nest && !(l->kernel->loop[loop].reduction && l->kernel->loop[loop].extent > 1))
+		loop++;
+	return loop;
+}
+
+/* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
+static struct value *accumulator_address(struct lowering *l, struct value *part, int64_t number, int64_t *words)
 {
 	int64_t *stride = ARENA_ARRAY(l->p.module->arena, int64_t, l->nest + 1);
+	struct value **counter = ARENA_ARRAY(l->p.module->arena, struct value *, l->nest + 1);
 	bool inside_reduction = false;
-	int outermost = l->nest;
-	for (int i = 0; i < l->nest; i++)
-		if (l->kernel->loop[i].reduction && l->kernel->loop[i].extent > 1 && outermost == l->nest)
-			outermost = i;
-	*words = 1;
+	int outermost = first_reduction(l);
+	*words = l->kernel->partial;
 	for (int i = l->nest - 1; i > outermost; i--) {
 		inside_reduction = !l->kernel->loop[i].reduction;
+		counter[i] = l->counter[i];
 		stride[i] = inside_reduction ? *words : 0;
 		*words *= inside_reduction ? l->kernel->loop[i].extent : 1;
 	}
-	return make_address(&l->p, l->nest, l->counter, stride, 0);
+	counter[l->nest] = part;
+	stride[l->nest] = 1;
+	return make_address(&l->p, l->nest + 1, counter, stride, number);
 }
 
-static struct value *reduce(struct lowering *l, struct value *last)
+/* Which of the partial sums this term belongs to; NULL: there is one. */
+static struct value *part_of(struct lowering *l)
+{
+	if (l->kernel->partial == 1)
+		return NULL;
+	struct value *operand[2] = {l->counter[kernel_inner_reduction(l->kernel)], make_index(&l->p, l->kernel->partial - 1)};
+	return make_op(&l->p, OP_ANDI, type_index(l->p.module), 2, operand);
+}
+
+static const struct type *sum_type(struct lowering *l)
+{
+	int64_t rows = l->kernel->rows;
+	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type) : word_type(l, l->kernel->type, lane_is_parallel(l->kernel));
+}
+
+static struct value *accumulators(struct lowering *l, int64_t words)
+{
+	int64_t distance = l->kernel->partial;
+	struct value *array = make_array(&l->p, "acc", words, sum_type(l), l->kernel->partial);
+	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
+		distance *= l->kernel->loop[i].extent;
+	if (l->kernel->partial > 1)
+		attr_set(l->p.module, array->def, "stream.distance", attr_integer(l->p.module, distance));
+	return array;
+}
+
+/* One more term; the accumulator is what is summed up to it. */
+static void add_term(struct lowering *l, bool kept, struct value **array)
 {
 	struct process *p = &l->p;
-	const struct kernel *kernel = l->kernel;
-	int64_t rows = kernel->rows;
-	const struct type *word = rows > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &rows, kernel->type) : word_type(l, kernel->type, lane_is_parallel(kernel));
+	const struct type *word = sum_type(l);
 	int64_t words;
-	struct value *start = make_number(p, kernel->init, word), *address = NULL, *array = NULL;
+	struct value *start = make_number(p, l->kernel->init, word), *address = NULL;
 	l->accumulator = start;
-	if (last) {                           /* several reduction points: the accumulator is kept between them */
-		address = accumulator_address(l, &words);
-		array = make_array(p, "acc", words, word, 1);
-		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	if (kept) {                           /* several reduction points: the accumulator is kept between them */
+		address = accumulator_address(l, part_of(l), 0, &words);
+		*array = accumulators(l, words);
+		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
 	}
 	struct value *sum = widen(l, updated(l), word);
-	if (last)
-		make_store(p, sum, array, address);
+	if (kept)
+		make_store(p, sum, *array, address);
 	l->accumulator = sum;
-	return kernel->post.count ? lower_body(l, &kernel->post, kernel->post.result) : sum;
+}
+
+/* The tree over the partial sums; where there were fewer terms, the others are what they began with. */
+static struct value *all_parts(struct lowering *l, struct value *array)
+{
+	struct process *p = &l->p;
+	int64_t parts = l->kernel->partial, words;
+	const struct loop *inner = &l->kernel->loop[kernel_inner_reduction(l->kernel)];
+	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_type(l));
+	for (int64_t i = 0; i < parts; i++) {
+		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
+		if (inner->run_time)
+			sum[i] = make_select(p, make_compare(p, 4, process_count(p, inner->run_time, 1), i), sum[i], start);
+		else if (i >= inner->extent)
+			sum[i] = start;
+	}
+	for (; parts > 1; parts /= 2)
+		for (int64_t i = 0; i < parts / 2; i++)
+			sum[i] = make_op(p, l->kernel->combine, start->type, 2, sum + 2 * i);
+	return sum[0];
+}
+
+static struct value *finished(struct lowering *l)
+{
+	return l->kernel->post.count ? lower_body(l, &l->kernel->post, l->kernel->post.result) : l->accumulator;
+}
+
+static void push_result(struct lowering *l, struct value *when, struct value *result)
+{
+	const struct type *word = stream_word(l->p.module, l->op->result[0]->type);
+	make_push(&l->p, when, widen(l, result, word), process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y"));
+}
+
+/* Everything in one pipelined nest. */
+static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
+{
+	struct value *array = NULL;
+	int opened = process_nest_to(&l->p, l->nest, trip, run_time, l->kernel->interval, l->counter);
+	take_operands(l, TAKE_ALL);
+	struct value *last = at_reduction_end(l, true);
+	bool reduction = kernel_has_reduction(l->kernel);
+	if (reduction)
+		add_term(l, last != NULL, &array);
+	push_result(l, last, reduction ? finished(l) : lower_body(l, &l->kernel->update, l->kernel->update.result));
+	return opened;
+}
+
+/* Partial sums: for each point of the loops outside, a pipelined nest that adds and one that puts the parts together. */
+static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+{
+	struct value *array = NULL;
+	int outer = first_reduction(l), opened = 0;
+	for (int i = 0; i < outer; i++) {
+		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_to(&l->p, trip[i], run_time[i]) : NULL;
+		opened += l->counter[i] != NULL;
+	}
+	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
+	take_operands(l, TAKE_TERMS);
+	add_term(l, true, &array);
+	process_close(&l->p, adding);
+	for (int i = outer; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction) {
+			trip[i] = 1;
+			run_time[i] = NULL;
+		}
+	opened += process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	take_operands(l, TAKE_POST);
+	l->accumulator = all_parts(l, array);
+	push_result(l, NULL, finished(l));
+	return opened;
 }
 
 void lower_kernel(struct design *design, const struct op *op)
@@ -262,13 +372,7 @@ void lower_kernel(struct design *design, const struct op *op)
 		run_time[i] = l.kernel->loop[i].run_time;
 	}
 	process_layers(&l.p);
-	int opened = process_nest_to(&l.p, l.nest, trip, run_time, l.kernel->interval, l.counter);
-	take_operands(&l);
-	struct value *last = at_reduction_end(&l, true);
-	struct value *result = kernel_has_reduction(l.kernel) ? reduce(&l, last) : lower_body(&l, &l.kernel->update, l.kernel->update.result);
-	const struct type *word = stream_word(design->module, op->result[0]->type);
-	struct value *out = process_argument(&l.p, stream_fifo(design, op->result[0]), "y");
-	make_push(&l.p, last, widen(&l, result, word), out);
+	int opened = l.kernel->partial > 1 ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
 }

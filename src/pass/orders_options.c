@@ -41,10 +41,10 @@ static int outermost_reduction(const struct kernel *kernel, const struct plan *p
 	return plan->parts;
 }
 
-static int64_t accumulator_bytes(const struct kernel *kernel, const struct plan *plan)
+static int64_t accumulator_bytes(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	int outermost = outermost_reduction(kernel, plan);
-	int64_t sums = outermost < plan->parts;
+	int64_t sums = outermost < plan->parts ? plan_partial(kernel, plan, latency) : 0;
 	for (int i = outermost + 1; i < plan->parts; i++)
 		sums *= kernel->loop[plan->part[i].source].reduction ? 1 : plan->part[i].trip;
 	return sums * ((type_bits(kernel->type) + 7) / 8);
@@ -63,7 +63,7 @@ static struct orders_option option_of(struct digits *d, const struct plan *plan)
 {
 	struct orders_graph *graph = d->graph;
 	const struct kernel *kernel = d->kernel->op->kernel;
-	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan)};
+	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan, d->latency)};
 	option.operand = ARENA_ARRAY(graph->arena, int, d->kernel->operands + 1);
 	option.lag = ARENA_ARRAY(graph->arena, int64_t, d->kernel->operands + 1);
 	for (int j = 0; j < d->kernel->operands; j++) {

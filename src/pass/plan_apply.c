@@ -1,5 +1,10 @@
 /* A plan applied: the scheduled kernel, its initiation interval and the words that it takes. */
 #include "pass/schedule.h"
+#include <math.h>
+
+#define PARTS_OPERATORS 32    /* partial sums are put together by so many operators at most; */
+#define PARTS_CYCLES 128      /* that takes a pipeline of its own, so they save more cycles than this each time; */
+#define PARTS_NESTS 256       /* and it is done no more often, since models of time write these loops out */
 
 bool plan_is_lane(const struct plan *plan, int part)
 {
@@ -45,10 +50,58 @@ int plan_chain_latency(const struct platform *platform, struct arena *arena, con
 	return latency[body->result] > 0 ? latency[body->result] : 1;
 }
 
+static bool starts_at_identity(const struct kernel *kernel)
+{
+	return (kernel->combine == OP_ADDF && kernel->init == 0) || (kernel->combine == OP_MAXIMUMF && kernel->init == -INFINITY);
+}
+
+/* Words of the post body come when the parts are put together, those of the update before. */
+static bool bodies_are_apart(const struct kernel *kernel)
+{
+	for (int n = 0; n < kernel->post.count; n++)
+		if (kernel->post.node[n].kind == NODE_OPERAND && body_uses_operand(&kernel->update, (int)kernel->post.node[n].integer))
+			return false;
+	return !body_has(&kernel->update, OP_INDEX);
+}
+
+/* Cycles, points of the loops outside the reductions, and numbers in a word of sums. */
+struct sums {
+	int64_t inside, outside, width;
+};
+
+static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
+{
+	struct sums sums = {1, 1, 1};
+	bool inside = false;
+	for (int i = 0; i < plan->parts; i++) {
+		bool reduction = kernel->loop[plan->part[i].source].reduction;
+		if (plan_is_lane(plan, i) || plan_is_row(plan, i)) {
+			sums.width *= reduction ? 1 : plan->part[i].trip;
+			continue;
+		}
+		inside = inside || (reduction && plan->part[i].trip > 1);
+		*(inside ? &sums.inside : &sums.outside) *= plan->part[i].trip;
+	}
+	return sums;
+}
+
+int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency)
+{
+	bool carried;
+	int64_t distance = update_distance(kernel, plan, &carried), parts = 1;
+	struct sums sums = sums_of(kernel, plan);
+	if (!carried || distance >= latency || !starts_at_identity(kernel) || !bodies_are_apart(kernel))
+		return 1;
+	while (parts * distance < latency)
+		parts *= 2;
+	int64_t saved = (latency - distance) * sums.inside / distance;
+	return (parts - 1) * sums.width <= PARTS_OPERATORS && saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS ? parts : 1;
+}
+
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	bool carried;
-	int64_t distance = update_distance(kernel, plan, &carried);
+	int64_t distance = update_distance(kernel, plan, &carried) * plan_partial(kernel, plan, latency);
 	return carried ? (int)((latency + distance - 1) / distance) : 1;
 }
 
@@ -133,6 +186,8 @@ struct kernel *plan_apply(struct module *module, const struct platform *platform
 	to->scheduled = true;
 	to->lanes = plan->lanes;
 	to->rows = plan->rows;
-	to->interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(platform, module->arena, kernel)) : 1;
+	int latency = kernel_has_reduction(kernel) ? plan_chain_latency(platform, module->arena, kernel) : 1;
+	to->partial = plan_partial(kernel, plan, latency);
+	to->interval = plan_interval(kernel, plan, latency);
 	return to;
 }

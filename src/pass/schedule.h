@@ -32,6 +32,8 @@ bool plan_is_lane(const struct plan *plan, int part);
 bool plan_is_row(const struct plan *plan, int part);
 /* Latency of what stands between the accumulator and the update's result; cycles between iterations under that latency. */
 int plan_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel);
+/* So many partial sums let the accumulators be apart by the latency; 1 where they are so anyway, or it does not pay. */
+int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency);
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
 /* Words of an operand that a pass over the kernel's loops pops. */
 int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int operand);

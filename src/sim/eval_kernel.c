@@ -50,21 +50,86 @@ static bool run_post(struct evaluation *e, const struct op *op, struct nest *nes
 	return use_body(e, op, nest, &op->kernel->post) && nest_run(e->module, e->arena, op, nest);
 }
 
+static void fill(const struct kernel *kernel, struct port *port)
+{
+	union scalar init = scalar_constant(kernel->type, kernel->init, (int64_t)kernel->init);
+	for (int64_t i = 0; i < port->elements; i++)
+		scalar_write(kernel->type, &init, port->data, i, 0, 1);
+}
+
+/* Counters first, first + step, … of a loop only. */
+static struct access every(struct arena *arena, const struct access *access, int loops, int loop, int64_t first, int64_t step)
+{
+	struct access part = *access;
+	part.stride = arena_copy(arena, access->stride, sizeof *access->stride * (size_t)loops);
+	part.guard = arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
+	part.offset += first * access->stride[loop];
+	part.stride[loop] *= step;
+	for (int g = 0; g < part.guards; g++) {
+		struct guard_range *guard = &part.guard[g];
+		if (guard->loop != loop)
+			continue;
+		guard->low = guard->low > first ? (guard->low - first + step - 1) / step : 0;
+		guard->high = guard->high > first ? (guard->high - first + step - 1) / step : 0;
+	}
+	return part;
+}
+
+/* The terms of one of the partial sums. */
+static bool run_part(struct evaluation *e, const struct op *op, const struct nest *whole, int loop, int64_t first, struct port sums)
+{
+	int64_t step = op->kernel->partial;
+	struct nest nest = *whole;
+	if (first >= whole->extent[loop])
+		return true;
+	nest.extent = arena_copy(e->arena, whole->extent, sizeof *whole->extent * (size_t)whole->loops);
+	nest.extent[loop] = (whole->extent[loop] - first + step - 1) / step;
+	nest.operand = arena_copy(e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
+	for (int i = 0; i < nest.operands; i++)
+		nest.operand[i].access = every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
+	nest.result = &sums;
+	return nest_run(e->module, e->arena, op, &nest);
+}
+
+/* Sums in turn, then the tree over them. */
+static bool run_partial(struct evaluation *e, const struct op *op, struct nest *nest)
+{
+	const struct kernel *kernel = op->kernel;
+	int64_t parts = kernel->partial, elements = nest->result[0].elements, bytes = scalar_storage_bytes(kernel->type);
+	struct scalar_op combine;
+	struct port *sums = ARENA_ARRAY(e->arena, struct port, parts);
+	int loop = kernel_inner_reduction(kernel);
+	if (!scalar_op_make(&combine, kernel->combine, 0, kernel->type, kernel->type))
+		return diag_error(e->module->diag, op->location, "partial sums that nothing combines");
+	for (int64_t p = 0; p < parts; p++) {
+		sums[p] = nest->result[0];
+		sums[p].data = arena_alloc(e->arena, (size_t)(elements * bytes));
+		fill(kernel, &sums[p]);
+		if (!run_part(e, op, nest, loop, p, sums[p]))
+			return false;
+	}
+	char *work = arena_alloc(e->arena, (size_t)(parts * (int64_t)sizeof(union scalar)));
+	for (int64_t i = 0; i < elements; i++) {
+		for (int64_t p = 0; p < parts; p++)
+			scalar_read(kernel->type, work + p * scalar_register_bytes(kernel->type), sums[p].data, i, 0, 1);
+		scalar_tree(&combine, work, parts);
+		scalar_write(kernel->type, work, nest->result[0].data, i, 0, 1);
+	}
+	return true;
+}
+
 bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
 	bool reduction = kernel_has_reduction(kernel);
 	bool lanes_reduced = kernel->scheduled && kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction;
-	if (reduction) {
-		union scalar init = scalar_constant(kernel->type, kernel->init, (int64_t)kernel->init);
-		for (int64_t i = 0; i < nest->result[0].elements; i++)
-			scalar_write(kernel->type, &init, nest->result[0].data, i, 0, 1);
-	}
+	if (reduction)
+		fill(kernel, &nest->result[0]);
 	if (!use_body(e, op, nest, &kernel->update))
 		return false;
 	if (lanes_reduced && !use_tree(e, op, nest))
 		return false;
-	if (!nest_run(e->module, e->arena, op, nest))
+	if (!(kernel->partial > 1 ? run_partial(e, op, nest) : nest_run(e->module, e->arena, op, nest)))
 		return false;
 	return !reduction || !kernel->post.count || run_post(e, op, nest);
 }

@@ -11,6 +11,7 @@ from streamtensor import core
 MODEL = Path(__file__).resolve().parents[1] / "models" / "attention.mlir"
 CHUNK = MODEL.with_name("chunk.mlir")
 ROWS = 15
+MANY = 63  # so many that a sum over them is made of partial sums
 
 
 def compiled(model, folder):
@@ -26,12 +27,30 @@ def built(tmp_path_factory):
     return compiled(MODEL, tmp_path_factory.mktemp("extents"))
 
 
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("longer")
+    (folder / "m.mlir").write_text(MODEL.read_text().replace("2x15x8", f"2x{MANY}x8").replace("2x16", f"2x{MANY + 1}"))
+    core.compile_design(folder / "m.mlir", None, "u55c", folder / "design")
+    assert "acc[8]" in (folder / "design" / "hls" / "m.cpp").read_text()
+    return folder
+
+
 @pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS, -1, ROWS + 84])
 def test_rows_beyond_are_not_read(built, past):
+    check_rows(built, past, ROWS)
+
+
+@pytest.mark.parametrize("past", [0, 1, 6, 7, 8, MANY - 1, MANY])
+def test_partial_sums_of_few_terms(longer, past):
+    check_rows(longer, past, MANY)
+
+
+def check_rows(built, past, most):
     random = numpy.random.default_rng(abs(past))
-    rows = min(max(past, 0), ROWS)
+    rows = min(max(past, 0), most)
     inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
-              "k": random.standard_normal((2, ROWS, 8), numpy.float32), "past": numpy.array([past])}
+              "k": random.standard_normal((2, most, 8), numpy.float32), "past": numpy.array([past])}
     inputs["k"][:, rows:] = numpy.nan
     arguments = []
     for name, value in inputs.items():
