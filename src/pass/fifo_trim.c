@@ -173,16 +173,24 @@ static void shrink(struct trimming *t, int number, int64_t *depth)
 	}
 }
 
+static bool from_memory(const struct fifo *fifo)
+{
+	return attr_get(fifo->channel->def, "stream.prefetch") != NULL;
+}
+
 /* --- the order of the search */
 
 struct place {
 	int number;
+	bool from_memory;         /* after all others: words ahead of those who read weights are no intermediates */
 	int64_t key;
 };
 
 static int by_key(const void *left, const void *right)
 {
 	const struct place *l = left, *r = right;
+	if (l->from_memory != r->from_memory)
+		return l->from_memory - r->from_memory;
 	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
 }
 
@@ -193,7 +201,7 @@ static struct place *search_order(const struct trimming *t, const int64_t *depth
 	for (int i = 0; i < n->count; i++) {
 		int64_t bytes = depth[i] * n->fifo[i].word_bytes;
 		const int64_t key[FIFO_ORDERS] = {-bytes, bytes, i, -i, (int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20)};
-		place[i] = (struct place){i, key[order % FIFO_ORDERS]};
+		place[i] = (struct place){i, from_memory(&n->fifo[i]), key[order % FIFO_ORDERS]};
 	}
 	qsort(place, (size_t)n->count, sizeof *place, by_key);
 	return place;
@@ -257,7 +265,7 @@ static void begin_low(struct trimming *t, int64_t *depth)
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	copy(t, low, depth);
 	for (int i = 0; i < n->count; i++)
-		if (may_shrink(&n->fifo[i]) && !n->fifo[i].prefetch && least_of(t, i) < low[i])
+		if (may_shrink(&n->fifo[i]) && !from_memory(&n->fifo[i]) && least_of(t, i) < low[i])
 			low[i] = least_of(t, i);
 	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low), good = false;
 	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
