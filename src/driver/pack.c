@@ -4,7 +4,7 @@
 #include "driver/quantised_weight.h"
 #include "base/blake2.h"
 #include "emit/emit.h"
-#include "model/image.h"
+#include "model/segment.h"
 #include "sim/eval_level.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -63,20 +63,6 @@ static const struct attr *input_named(const struct module *module, const char *n
 	return NULL;
 }
 
-static struct segment read_segment(struct arena *arena, const struct attr *attr, const struct type *host, const struct image_file *file)
-{
-	const struct attr *conditions = attr_item(attr, "conditions"), *trips = attr_item(attr, "trips");
-	int count = conditions ? conditions->count : 0, row = trips->count + 1;
-	int64_t *rows = ARENA_ARRAY(arena, int64_t, count * row + 1);
-	for (int c = 0; c < count; c++)
-		memcpy(rows + c * row, conditions->items[c].value->integers, sizeof *rows * (size_t)row);
-	return (struct segment){
-		.name = attr_item(attr, "name")->text, .role = attr_item(attr, "role")->text, .offset = attr_item(attr, "offset")->integer,
-		.base = attr_item(attr, "base")->integer, .dims = trips->count, .trip = trips->integers, .stride = attr_item(attr, "strides")->integers,
-		.conditions = count, .condition = rows, .host_bytes = (int)(emit_bytes(host) / type_elements(host)), .image_bytes = file->element_bytes, .halves = file->halves,
-	};
-}
-
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
 static const void *segment_data(struct packing *p, const struct attr *segment, const struct attr *input)
 {
@@ -108,7 +94,12 @@ static bool add_source(struct packing *p, struct image_file *file, const struct 
 		return true;
 	size_t bytes = source.weight ? quantised_weight_bytes(source.weight) : 0;
 	p->most = bytes > p->most ? bytes : p->most;
-	source.segment = read_segment(p->arena, segment, attr_item(input, "type")->type, file);
+	const struct type *host = attr_item(input, "type")->type;
+	const char *wrong = segment_read(p->arena, segment, &source.segment);
+	INVARIANT(p->module->guard, !wrong, "%s \"%s\"", wrong, source.segment.name);
+	source.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
+	source.segment.image_bytes = file->element_bytes;
+	source.segment.halves = file->halves;
 	VEC_PUSH(p->arena, &file->sources, source);
 	return true;
 }

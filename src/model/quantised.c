@@ -1,4 +1,5 @@
 #include "model/quantised.h"
+#include "model/segment.h"
 #include "st_math.h"
 #include <string.h>
 
@@ -6,35 +7,18 @@
 #define F32_MOST 3.402823466e38f
 #define F16_MOST 65504.0f
 
-static const struct segment *segment_of(struct arena *arena, const struct attr *from)
-{
-	const struct attr *trips = attr_item(from, "trips"), *strides = attr_item(from, "strides"), *limits = attr_item(from, "conditions");
-	struct segment *segment = ARENA_NEW(arena, struct segment);
-	if (!trips || !strides || !limits || !attr_item(from, "base") || strides->count != trips->count)
-		return NULL;
-	int row = trips->count + 1;
-	int64_t *rows = ARENA_ARRAY(arena, int64_t, limits->count * row + 1);
-	*segment = (struct segment){.base = attr_item(from, "base")->integer, .dims = trips->count, .trip = trips->integers, .stride = strides->integers,
-				    .conditions = limits->count, .condition = rows, .host_bytes = 4, .image_bytes = 4};
-	for (int c = 0; c < limits->count; c++) {
-		if (limits->items[c].value->count != row)
-			return NULL;
-		memcpy(rows + c * row, limits->items[c].value->integers, sizeof *rows * (size_t)row);
-	}
-	return segment;
-}
-
 const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
 {
 	const struct attr *name = attr_item(from, "name"), *type = attr_item(from, "type"), *part = attr_item(from, "part"), *bits = attr_item(from, "bits");
 	const struct attr *axis = attr_item(from, "axis"), *group = attr_item(from, "group");
-	const struct segment *segment = from ? segment_of(arena, from) : NULL;
-	if (!segment || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(segment) % group->integer)
+	struct segment segment;
+	if (!from || segment_read(arena, from, &segment) || !attr_item(from, "base") || !attr_item(from, "conditions") || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
 		return NULL;
+	segment.host_bytes = segment.image_bytes = 4;
 	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
 	const struct attr *shared = attr_item(from, "shared"), *block = attr_item(from, "block");
 	*quantised = (struct quantised){.shared = shared ? shared->integer : 1, .block = block ? block->integer : 1, .source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"),
-					.bits = (int)bits->integer, .axis = (int)axis->integer, .group = group->integer, .from = *segment};
+					.bits = (int)bits->integer, .axis = (int)axis->integer, .group = group->integer, .from = segment};
 	int64_t together = quantised->shared * quantised->block;
 	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
 }

@@ -121,8 +121,10 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
 }
 
-bool emit_kernel(struct streams *s, const struct op *old, const struct width *width, const struct plan *plan)
+bool emit_kernel(struct streams *s, const struct op *old)
 {
+	const struct width *width = &s->width[old->result[0]->id];
+	const struct plan *plan = &s->plan[old->result[0]->id];
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);

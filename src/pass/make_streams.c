@@ -337,7 +337,7 @@ static bool emit_layer_result(struct streams *s, const struct op *op)
 static bool emit_op(struct streams *s, struct op *op)
 {
 	if (op->code == OP_KERNEL)
-		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op, &s->width[op->result[0]->id], &s->plan[op->result[0]->id]);
+		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op);
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
 	if (op->code == OP_INSERT_LAYER)

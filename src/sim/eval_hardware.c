@@ -1,5 +1,5 @@
 /* Hardware level from outside: host tensors are packed into memory buffers, the processes run, results are unpacked. */
-#include "model/image.h"
+#include "model/segment.h"
 #include "sim/eval_network.h"
 #include <string.h>
 
@@ -45,23 +45,9 @@ static bool complain(const struct machine *m, const char *what, const char *name
 
 static bool read_segment(const struct machine *m, const struct attr *attr, const struct buffer *buffer, const struct type *host, struct segment *segment)
 {
-	const struct attr *trips = attr_item(attr, "trips"), *strides = attr_item(attr, "strides"), *conditions = attr_item(attr, "conditions");
-	int count = conditions ? conditions->count : 0;
-	*segment = (struct segment){.name = item_text(attr, "name"), .role = item_text(attr, "role"), .offset = item_integer(attr, "offset"), .base = item_integer(attr, "base")};
-	if (!trips || !strides || trips->count != strides->count)
-		return complain(m, "not one trip and one stride a loop in segment", segment->name);
-	segment->dims = trips->count;
-	segment->trip = trips->integers;
-	segment->stride = strides->integers;
-	int64_t *rows = ARENA_ARRAY(m->e->arena, int64_t, count * (segment->dims + 1) + 1);
-	for (int c = 0; c < count; c++) {
-		const struct attr *row = conditions->items[c].value;
-		if (row->kind != ATTR_INTEGERS || row->count != segment->dims + 1)
-			return complain(m, "a condition that has not one number a loop and a limit, in segment", segment->name);
-		memcpy(rows + c * (segment->dims + 1), row->integers, sizeof *rows * (size_t)row->count);
-	}
-	segment->conditions = count;
-	segment->condition = rows;
+	const char *wrong = segment_read(m->e->arena, attr, segment);
+	if (wrong)
+		return complain(m, wrong, segment->name);
 	segment->host_bytes = scalar_storage_bytes(type_scalar(host));
 	segment->image_bytes = scalar_storage_bytes(buffer->scalar);
 	if (segment->offset < 0 || segment->offset + segment_elements(segment) > buffer->words * buffer->lanes)
