@@ -1,14 +1,16 @@
 """A compiled design, run on the CPU or the card through libstreamtensor's runtime (ctypes)."""
 import ctypes
 import functools
+import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from . import core
 from .errors import Error
-from .graph import Signature
+from .graph import ELEMENTS, Port, Signature
 
 _ERROR_SIZE = 4096
 _API = {  # name: (result, arguments)
@@ -46,6 +48,9 @@ class Design:
         phases: inputs and results of each phase, where the design has several; `inputs` and `results` are the first's.
         """
         self.folder, self._keep, self._phases = Path(folder), keep, phases or {}
+        self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+        self._lead: dict[str, int] = {}
+        self._read_states()
         self._take(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
         status = _library().stc_design_open(str(self.folder).encode(), device.encode(), None, ctypes.byref(self._handle),
@@ -90,6 +95,16 @@ class Design:
     def _take(self, inputs: list[Signature], results: list[Signature]) -> None:
         self._inputs = {signature.port.name: signature for signature in inputs}
         self._results = {signature.port.name: signature for signature in results}
+        for name, (shape, dtype) in self._states.items():
+            known = self._inputs.get(name, Signature(Port(name, "state"), shape, dtype))
+            self._inputs[name] = replace(known, shape=shape, dtype=dtype)
+
+    def row(self, name: str, position: int) -> torch.Tensor:
+        """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads x width."""
+        at = position + self._lead.get(name, 0)
+        value = self.read(name)[0, :, at].float()
+        scale = f"{name}.scale"
+        return value * self.read(scale)[0, :, at, None].float() if scale in self._inputs else value
 
     def launch(self) -> None:
         self._call("launch")
@@ -116,6 +131,14 @@ class Design:
 
     def __exit__(self, *_):
         self.close()
+
+    def _read_states(self) -> None:
+        """States are as the compiler keeps them: other types, with scales beside them; the same in all phases."""
+        path = self.folder / "manifest.json"
+        manifest = json.loads(path.read_text()) if path.is_file() else {"inputs": [], "outputs": []}
+        first = manifest.get("phases", [manifest])[0]
+        self._states = {item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]]) for item in first["inputs"] if item["role"] == "state"}
+        self._lead = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
 
     def _signature(self, name: str) -> Signature:
         """A state goes by its argument: its result is one row only."""

@@ -84,7 +84,7 @@ class Decoder:
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What the design wrote into the state `name` at `position`: heads x width."""
-        return self.design.read(name)[0, :, position]
+        return self.design.row(name, position)
 
     def steps(self, prompt: list[int], new: int) -> Iterator[Step]:
         """Decodes greedily from an empty cache, token by token; step i reads text token i, and the last `new` steps choose the new ones."""

@@ -7,7 +7,8 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
     y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none fused; the bias comes last
 
 Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A score is the contraction of the query
-with a row of K as weights. V's scale is multiplied into the probabilities before these are quantised, in groups of 128 keys.
+with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
+of 128 keys; what comes out is divided by the sum of the exponentials.
 An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
 
 Integer sums are formed as f32 (f64 where they might pass 2^24) matrix products, which are exact.
@@ -44,7 +45,7 @@ class Scheme:
         """"w4a8,group=64,head=i8,embedding=f32,activation=token" and the like."""
         name, *options = text.split(",")
         known = {"w4a8": cls(name, weight=4, head=4, embedding=8, kv=8), "w8a8": cls(name, weight=8, head=8, embedding=8, kv=8),
-                 "bf16": cls(name), "fp32": cls(name)}
+                 "bf16": cls(name, kv=16), "fp32": cls(name)}
         if name not in known:
             raise Error(f"--quant '{text}': there is no scheme '{name}'", f"accepted are {', '.join(known)}")
         scheme = known[name]
@@ -54,7 +55,7 @@ class Scheme:
 
     def _with(self, text: str, key: str, value: str) -> "Scheme":
         choices = {"group": _GROUPS, "head": _BITS, "embedding": {"i8": 8, "f32": None},
-                   "activation": {"group": False, "token": True}, "kv": {"i8": 8, "f32": None}}
+                   "activation": {"group": False, "token": True}, "kv": {"i8": 8, "bf16": 16, "f32": None}}
         if self.weight is None or key not in choices or value not in choices[key]:
             accepted = "; ".join(f"{option}={'|'.join(values)}" for option, values in choices.items())
             raise Error(f"--quant '{text}': cannot read '{key}={value}'", f"accepted after w4a8 or w8a8 are {accepted}")
@@ -163,25 +164,27 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     (k, k_scale), (v, v_scale) = (round_rows(rows.repeat_interleave(repeat, 1), KV_LIMIT) for rows in (key, value))
     q, q_scale = round_activation(query, 128)
     scores = contract(q, q_scale, k, k_scale.unsqueeze(-1), 128)
-    probabilities = _probabilities(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
-    p, p_scale = round_activation(probabilities * v_scale.float().unsqueeze(-2), KEYS)
-    found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), KEYS)
-    return found.transpose(1, 2).contiguous(), probabilities
+    scores = _scaled(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
+    powers = torch.exp(scores - scores.amax(-1, keepdim=True))
+    whole = powers.sum(-1, keepdim=True)
+    p, p_scale = round_activation(powers * v_scale.float().unsqueeze(-2), KEYS)
+    found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), KEYS) / whole
+    return found.transpose(1, 2).contiguous(), powers / whole
 
 
 def attention_bf16(module, query, key, value, mask, scaling=None, softcap=None, **_):
     """f32 attention on keys and values that are stored as bf16."""
     repeat = query.shape[1] // key.shape[1]
     key, value = (rows.bfloat16().float().repeat_interleave(repeat, 1) for rows in (key, value))
-    probabilities = _probabilities(query @ key.transpose(2, 3), mask, scaling or query.shape[-1] ** -0.5, softcap)
+    probabilities = torch.softmax(_scaled(query @ key.transpose(2, 3), mask, scaling or query.shape[-1] ** -0.5, softcap), -1)
     return (probabilities @ value).transpose(1, 2).contiguous(), probabilities
 
 
-def _probabilities(scores, mask, scaling, softcap):
+def _scaled(scores, mask, scaling, softcap):
     scores = scores * scaling
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
-    return torch.softmax(scores if mask is None else scores + mask[..., :scores.shape[-1]], -1)
+    return scores if mask is None else scores + mask[..., :scores.shape[-1]]
 
 
 def contractions(module: nn.Module) -> dict[str, nn.Module]:
@@ -222,8 +225,8 @@ def applied(module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None
             if child in layers:
                 setattr(parent, name, QuantisedLinear(layers[child], child.bias, scheme.per_token))
     _round_storage(made, scheme)
-    if (scheme.kv or scheme.name == "bf16") and hasattr(made, "set_attn_implementation"):
-        made.set_attn_implementation(_registered(ATTENTION if scheme.kv else ATTENTION + "_bf16"))
+    if scheme.kv and hasattr(made, "set_attn_implementation"):
+        made.set_attn_implementation(_registered(ATTENTION if scheme.kv == 8 else ATTENTION + "_bf16"))
     return made
 
 

@@ -25,7 +25,7 @@ static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text; explore: the file of its state", DESIGN, OPTION_TEXT, output),
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
-	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
+	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
 	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes", COMPILE, OPTION_COUNT, effort),
 #define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
 #define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),

@@ -71,14 +71,39 @@ static struct resources smaller(struct resources a, struct resources b)
 	return without(a, without(a, b));
 }
 
-/* The passes up to those that choose, once. */
-static bool begin_phase(struct session *session, const char *file, struct phase *phase)
+static bool load_file(struct session *session, const char *file)
 {
 	const char *given = session->options.file;
-	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
 	session->options.file = file;
 	bool loaded = load_module(session);
 	session->options.file = given;
+	return loaded;
+}
+
+/* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
+static bool make_room(struct session *session)
+{
+	if (!session->quant || session->quant->state != 8)
+		return true;
+	if (!load_file(session, session->options.with))
+		return false;
+	struct quant_scheme *scheme = arena_copy(session->arena, session->quant, sizeof *scheme);
+	const struct op *main = module_main(session->module);
+	const struct type *type = attr_get(main, "function_type")->type;
+	for (int r = 0; r < type->outputs; r++) {
+		const struct attr *axis = function_result_attr(main, r, "stream.axis");
+		int64_t rows = axis ? type->output[r]->shape[axis->integer] : 1;
+		scheme->lead = rows > scheme->lead ? rows : scheme->lead;
+	}
+	session->quant = scheme;
+	return true;
+}
+
+/* The passes up to those that choose, once. */
+static bool begin_phase(struct session *session, const char *file, struct phase *phase)
+{
+	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
+	bool loaded = load_file(session, file);
 	if (loaded && session->module->level != LEVEL_TENSOR) {
 		diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(session->module->level));
 		return diag_note(&session->diag, "phases are compiled from their tensors on");
@@ -144,7 +169,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
 	session->choices = choices;
-	if (!begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
+	if (!make_room(session) || !begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
 		return false;
 	limit = without(limit, design_cost(session->arena, platform, design->phase[0].module).total);
 	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */

@@ -5,9 +5,9 @@ static const struct {
 	const char *name;
 	struct quant_scheme scheme;
 } schemes[] = {
-	{"w4a8", {.weight = 4, .head = 4, .embedding = 8, .group = 128}},
-	{"w8a8", {.weight = 8, .head = 8, .embedding = 8, .group = 128}},
-	{"bf16", {.half = true}},
+	{"w4a8", {.weight = 4, .head = 4, .embedding = 8, .group = 128, .state = 8}},
+	{"w8a8", {.weight = 8, .head = 8, .embedding = 8, .group = 128, .state = 8}},
+	{"bf16", {.half = true, .state = 16}},
 	{"fp32", {0}},
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
@@ -21,7 +21,8 @@ static const struct {
 } choices[] = {
 	{"group", "32", KEY_GROUP, 32},         {"group", "64", KEY_GROUP, 64},       {"group", "128", KEY_GROUP, 128},     {"group", "row", KEY_GROUP, 0},
 	{"head", "i4", KEY_HEAD, 4},            {"head", "i8", KEY_HEAD, 8},          {"head", "f32", KEY_HEAD, 0},         {"embedding", "i8", KEY_EMBEDDING, 8},
-	{"embedding", "f32", KEY_EMBEDDING, 0}, {"kv", "f32", KEY_STATE, 0},          {"activation", "group", KEY_ACTIVATION, 0}, {"activation", "token", KEY_ACTIVATION, 1},
+	{"embedding", "f32", KEY_EMBEDDING, 0}, {"kv", "i8", KEY_STATE, 8},           {"kv", "bf16", KEY_STATE, 16},        {"kv", "f32", KEY_STATE, 0},
+	{"activation", "group", KEY_ACTIVATION, 0}, {"activation", "token", KEY_ACTIVATION, 1},
 };
 #define CHOICES ((int)(sizeof choices / sizeof *choices))
 
@@ -43,7 +44,8 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 	case KEY_EMBEDDING:
 		scheme->embedding = (int)choices[i].number;
 		break;
-	case KEY_STATE:       /* states are f32, always */
+	case KEY_STATE:
+		scheme->state = (int)choices[i].number;
 		break;
 	case KEY_ACTIVATION:
 		scheme->per_token = choices[i].number;
@@ -55,7 +57,7 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 static bool refuse(struct diag *diag, const char *text, const char *part)
 {
 	diag_error(diag, NOWHERE, "--quant %s: '%s' cannot be read", text, part);
-	return diag_note(diag, "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row ,head=i4|i8|f32 ,embedding=i8|f32 ,kv=f32 ,activation=group|token");
+	return diag_note(diag, "w4a8, w8a8, bf16 or fp32; after the first two also ,group=32|64|128|row ,head=i4|i8|f32 ,embedding=i8|f32 ,kv=i8|bf16|f32 ,activation=group|token");
 }
 
 bool quant_parse(struct arena *arena, struct diag *diag, const char *text, const struct quant_scheme **scheme)

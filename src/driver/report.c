@@ -30,6 +30,17 @@ static bool has_role(const struct attr *item, const char *role)
 	return found && text_same(found->text, role);
 }
 
+/* Is a dim as long as an input says? */
+static bool has_extent(const struct attr *dims)
+{
+	for (int d = 0; dims && d < dims->count; d++) {
+		const struct attr *dim = dims->items[d].value;
+		if (dim->kind == ATTR_STRING ? *dim->text != 0 : attr_item(dim, "symbol") != NULL)
+			return true;
+	}
+	return false;
+}
+
 /* Weights and states are read once a launch; of a state, all its rows. */
 static void read_signature(struct report *report)
 {
@@ -48,8 +59,9 @@ static void read_signature(struct report *report)
 			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);
 			if (!same || !type || axis->integer >= type->type->rank)
 				continue;
-			report->run_time = report->run_time || attr_item(input, "dims");
-			report->context = type->type->shape[axis->integer] + report->run_time;
+			const struct attr *past = attr_item(item, "past");
+			report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
+			report->context = (past ? past->integer : type->type->shape[axis->integer]) + report->run_time;
 		}
 	}
 }

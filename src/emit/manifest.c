@@ -19,7 +19,7 @@ static void add_member(const char *key, const char *text, struct text *out)
 static void add_tensor(const struct attr *entry, struct text *out)
 {
 	const struct type *type = attr_item(entry, "type")->type;
-	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows");
+	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead");
 	text_add(out, "{");
 	add_member("name", attr_item(entry, "name")->text, out);
 	text_add(out, ",");
@@ -29,6 +29,8 @@ static void add_tensor(const struct attr *entry, struct text *out)
 	if (axis && at) {
 		text_add(out, ",\"axis\":%lld,", (long long)axis->integer);
 		add_member("at", at->text, out);
+		if (lead)
+			text_add(out, ",\"lead\":%lld", (long long)lead->integer);
 	}
 	if (rows) {
 		text_add(out, ",");

@@ -23,29 +23,73 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 	return natural_order_to(module, tensor, NULL);
 }
 
+/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says. */
+struct points {
+	int64_t first, tile, most;
+	const struct run_time_trip *trip;
+};
+
+static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
+{
+	const struct attr *dim = dims ? dims->items[d].value : NULL, *symbol = dim ? attr_item(dim, "symbol") : NULL;
+	struct points points = {.tile = 1, .most = extent};
+	struct run_time_trip trip = {.tile = 1, .most = extent};
+	if (!dim || (dim->kind == ATTR_STRING && !*dim->text))
+		return points;
+	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
+	if (dim->kind == ATTR_DICTIONARY) {
+		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, NULL};
+		trip.tile = points.tile;
+		trip.most = points.most;
+		trip.plus = symbol ? attr_item(dim, "plus")->integer : 0;
+	}
+	if (trip.symbol && points.most > 1)
+		points.trip = arena_copy(arena, &trip, sizeof trip);
+	return points;
+}
+
+/* The first `count` of `wide` columns, and the constants. */
+static int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *rows, int wide, int count)
+{
+	int64_t *narrow = affine_rows(arena, count, results);
+	for (int r = 0; r < results; r++)
+		for (int i = 0; i < count; i++)
+			narrow[r * (count + 1) + i] = rows[r * (wide + 1) + i];
+	for (int r = 0; r < results; r++)
+		narrow[r * (count + 1) + count] = rows[r * (wide + 1) + wide];
+	return narrow;
+}
+
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims)
 {
-	int rank = tensor->rank;
+	int rank = tensor->rank, count = 0, wide = 2 * rank;
 	const struct type *scalar = type_scalar(tensor);
-	int64_t lanes = 1, last = rank ? tensor->shape[rank - 1] : 1, most = 512 / type_bits(scalar);
-	while (2 * lanes <= most && last % (2 * lanes) == 0)
+	struct points points = rank ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1]) : (struct points){.tile = 1, .most = 1};
+	int64_t lanes = 1, last = points.tile > 1 ? points.tile : points.most, most = 512 / type_bits(scalar);
+	while (2 * lanes <= most && last % (2 * lanes) == 0 && points.first % (2 * lanes) == 0)
 		lanes *= 2;
-	int results = rank ? rank : 1;
-	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, results), *step = ARENA_ARRAY(module->arena, int64_t, results);
-	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, results), *rows = affine_rows(module->arena, rank, results);
-	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, results);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1), *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);
+	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank + 1), *rows = affine_rows(module->arena, wide, rank + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
 	for (int d = 0; d < rank; d++) {
-		trip[d] = d == rank - 1 ? last / lanes : tensor->shape[d];
-		step[d] = d == rank - 1 ? lanes : 1;
-		shape[d] = d == rank - 1 ? lanes : 1;
-		rows[d * (rank + 1) + d] = 1;
-		if (dims && *dims->items[d].value->text && trip[d] == tensor->shape[d]) {
-			const struct run_time_trip extent = {.symbol = dims->items[d].value->text, .tile = 1, .most = trip[d]};
-			run_time[d] = arena_copy(module->arena, &extent, sizeof extent);
+		int64_t word = shape[d] = d == rank - 1 ? lanes : 1;
+		points = points_of(module->arena, dims, d, tensor->shape[d]);
+		rows[d * (wide + 1) + wide] = points.first;
+		if (points.tile > 1) {
+			run_time[count] = points.trip;
+			rows[d * (wide + 1) + count] = 1;
+			trip[count] = points.most;
+			step[count++] = points.tile;
+		} else if (word == 1) {
+			run_time[count] = points.trip;
 		}
+		rows[d * (wide + 1) + count] = 1;
+		trip[count] = (points.tile > 1 ? points.tile : points.most) / word;
+		step[count++] = word;
 	}
-	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
-	return type_canonical(module, tile, rank, trip, run_time, step, results, rows);
+	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
+	int results = rank ? rank : 1;
+	return type_canonical(module, tile, count, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, wide, count));
 }
 
 enum reach *reach_of(struct arena *arena, const struct op *kernel)

@@ -25,6 +25,16 @@ static struct image load_image(struct design *design, const struct op *load)
 	return image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, load->result[0]->type)));
 }
 
+/* A state lies as it is, since rows are added to it; of some the load leaves a part out. */
+static struct image state_image(struct design *design, const struct op *load)
+{
+	struct image image = load_image(design, load);
+	for (int i = 0; i < image.order.dims; i++)
+		image.pitch[i] = image.order.stride[i] / image.order.lanes;
+	image.words = type_elements(attr_get(load, "tensor")->type) / image.order.lanes;
+	return image;
+}
+
 static const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
 {
 	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
@@ -64,8 +74,8 @@ static void add_loader(struct design *design, struct value *port, struct value *
 	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, image->order.dims + 1);
 	process_layers(&p);
 	int opened = process_nest_to(&p, image->order.dims, image->order.trip, image->order.run_time, 1, counter);
-	make_push(&p, NULL, make_load(&p, memory, image_address(&p, image, counter, source, 1, 0)), out);
 	bool state = is_state(design, source->input[0]), behind = state && image->order.run_time;
+	make_push(&p, NULL, make_load(&p, memory, image_address(&p, image, counter, source, 1, state ? image->order.offset / image->order.lanes : 0)), out);
 	if (behind) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
@@ -102,7 +112,8 @@ static void lower_bulk(struct design *design, const struct op *load)
 {
 	struct module *module = design->module;
 	struct source source = source_of(design, load);
-	struct image image = load_image(design, load);
+	bool state = is_state(design, source.input[0]);
+	struct image image = state ? state_image(design, load) : load_image(design, load);
 	int parts = (int)attr_integer_or(load, "ports", 1);
 	int64_t lanes = image.order.lanes / parts;
 	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), lanes);
@@ -111,9 +122,10 @@ static void lower_bulk(struct design *design, const struct op *load)
 	for (int i = 0; i < parts; i++) {
 		const char *name = text_format(module->arena, "w%d", design->serial++);
 		for (int s = 0; s < source.count; s++)
-			segment[s] = image_segment(design, false, source.input[s], &image, i * lanes, lanes, s * image.words * lanes);
+			segment[s] = state ? plain_segment(design, false, source.input[s], image.words * lanes, s * image.words * lanes)
+					   : image_segment(design, false, source.input[s], &image, i * lanes, lanes, s * image.words * lanes);
 		design_buffer(design, name, word, image.words * source.count, source.count, segment);
-		if (is_state(design, source.input[0]))
+		if (state)
 			remember_state(design, &source, name, image.words * lanes);
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);

@@ -112,8 +112,9 @@ static bool lower_append(struct design *design, const struct op *store)
 	const struct type *whole = state_type(design, name);
 	if (!state || !whole)
 		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
+	const struct attr *lead = attr_item(output, "lead");
 	int axis = (int)attr_item(output, "axis")->integer;
-	int64_t inner = 1;
+	int64_t inner = 1, before = lead ? lead->integer : 0;
 	for (int d = axis + 1; d < whole->rank; d++)
 		inner *= whole->shape[d];
 	if (tensor_of(store)->shape[axis] > 1 || attr_item(output, "rows"))
@@ -140,11 +141,11 @@ static bool lower_append(struct design *design, const struct op *store)
 	}
 	if (token)
 		make_take(&p, first, process_argument(&p, token, "read_done"));
-	counter[dims] = make_clamped(&p, make_take(&p, first, at), whole->shape[axis]);
+	counter[dims] = make_clamped(&p, make_take(&p, first, at), whole->shape[axis] - before);
 	pitch[dims] = inner / lanes;
 	counter[dims + 1] = p.layer;
 	pitch[dims + 1] = type_elements(whole) / lanes;
-	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, dims + 2, counter, pitch, (image.order.offset + state->offset) / lanes));
+	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, dims + 2, counter, pitch, (image.order.offset + state->offset + before * inner) / lanes));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	return true;

@@ -37,11 +37,12 @@ static struct flow *memory_flow(struct streams *s, struct value *old, struct val
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims"};
-	struct named items[8];
+	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims", "lead", "past"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims", "stream.lead", "stream.past"};
+	enum { KEYS = sizeof keys / sizeof *keys };
+	struct named items[KEYS + 1];
 	int count = 0;
-	for (int k = 0; k < 7; k++) {
+	for (int k = 0; k < KEYS; k++) {
 		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
 		if (value)
 			items[count++] = (struct named){.name = keys[k], .value = value};
@@ -217,6 +218,9 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	const struct attr *at = function_result_attr(old, first, "stream.at");
 	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
 	const struct type *type = as_made ? flow->stream->type : natural_order(module, flow->tensor);
+	const struct attr *axis = at ? function_result_attr(old, first, "stream.axis") : NULL;
+	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
+		type = type_regroup(module, type, 1);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
 	int count = 1;
 	int row = at ? function_argument_named(old, at->text) : -1;

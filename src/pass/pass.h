@@ -13,6 +13,8 @@ struct quant_scheme {
 	int embedding;            /* bits of gathered rows */
 	int64_t group;            /* numbers of a reduction that share a weight's scale; 0: all */
 	bool per_token;           /* activations: one scale for each token rather than each group */
+	int state;                /* bits of keys and values; 16: bf16 */
+	int64_t lead;             /* rows in front of the past ones in a state of bytes; 0: as many as a launch makes */
 	bool half;                /* matrices and tables are kept as bf16 */
 };
 

@@ -36,6 +36,7 @@ static void quantise_op(struct quantiser *q, struct op *op)
 		c.bits = bits;
 		c.group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
 		c.row_scale = !q->scheme->group && !q->scheme->per_token;
+		c.per_token = q->scheme->per_token;
 		q->made += contraction_quantise(q, &c);
 	} else if (!contracts && q->scheme->embedding) {
 		q->made += gather_quantise(q, op);
@@ -66,6 +67,12 @@ bool quantise(struct pass_context *context, struct module *module)
 	q.head = last_contraction(&q);
 	if (q.scheme->half)
 		quantise_half(&q);
+	if (q.scheme->state == 16)
+		quantise_states_half(&q);
+	if (q.scheme->state == 8) {
+		sink_quotients(context, module);
+		quantise_states(&q);
+	}
 	for (struct op *op = block->first, *next; op && q.scheme->weight; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)

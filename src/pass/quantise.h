@@ -35,6 +35,7 @@ struct contraction {
 	int bits;
 	int64_t group;            /* numbers of the reduction that are added as integers; 0: all */
 	bool row_scale;           /* one weight scale for all of them */
+	bool per_token;           /* one activation scale for all of them */
 	int digits;               /* the reduction, outermost first: [digits] */
 	struct digit *digit;
 	int tokens, outputs;      /* parallel loops that x walks; that w walks, the one that is contiguous in the result last */
@@ -47,6 +48,11 @@ bool contraction_match(const struct quantiser *q, struct op *op, struct contract
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
 bool contraction_quantise(struct quantiser *q, const struct contraction *c);
 void quantise_half(struct quantiser *q);
+/* The kernel's bodies read operands of bf16, where half[j], as the f32 that they stand for. */
+void widen_operands(struct module *module, struct op *op, const bool *half);
+/* Keys and values: as bytes; as bf16. */
+void quantise_states(struct quantiser *q);
+void quantise_states_half(struct quantiser *q);
 bool gather_quantise(struct quantiser *q, struct op *op);
 /* Does the reduction fall into runs of c->group along its digits?  Then the outer digits count groups and the inner ones walk a group. */
 struct grouping {
@@ -58,6 +64,11 @@ bool group_digits(struct arena *arena, const struct contraction *c, struct group
 /* The quantised activations of a contraction, [token extents …, groups, size of a group], and their scales, without the last dim.  .q NULL: it has a form that is not
  * quantised.  A reduction that does not fall into groups is copied to one that does, filled up with zeros. */
 struct activation activation_of(struct quantiser *q, const struct contraction *c);
+
+/* max |x| over the reduction, divided by `most`; ones: 1 where that is 0. */
+void quantise_scale(struct module *module, struct kernel *kernel, double most, bool ones);
+/* Operand 0 over operand 1, which is of type `scale`, as an integer within +-limit. */
+void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, double limit);
 
 /* Made from a weight of main: all of it in its own order, no runs. */
 struct quantised from_weight(const struct quantiser *q, const struct value *weight);

@@ -137,31 +137,34 @@ static struct digit straighten(struct quantiser *q, const struct contraction *c,
 	return all;
 }
 
-/* max |x| over the inner loops; then over 127, and 1 for zeros. */
-static void scale_bodies(struct module *module, struct kernel *kernel)
+/* max |x| over the inner loops; then over `most`, and 1 for zeros. */
+void quantise_scale(struct module *module, struct kernel *kernel, double most, bool ones)
 {
 	const struct type *scalar = type_float(module, 32);
 	struct body *update = &kernel->update, *post = &kernel->post;
 	int size = body_op(module, update, OP_ABSF, scalar, body_operand(module, update, scalar, 0), 0, 0);
-	int most = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
-	update->result = body_op(module, update, OP_MAXIMUMF, scalar, most, size, 0);
+	int sofar = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
+	update->result = body_op(module, update, OP_MAXIMUMF, scalar, sofar, size, 0);
 	int largest = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
 	int zero = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar});
 	int one = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = 1.0});
-	int limit = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = MOST});
+	int limit = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = most});
 	struct node equal = {.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {largest, zero}, .integer = 1};
 	int none = body_add(module, post, equal);
-	post->result = body_op(module, post, OP_SELECT, scalar, none, one, body_op(module, post, OP_DIVF, scalar, largest, limit, 0));
+	int scale = body_op(module, post, OP_DIVF, scalar, largest, limit, 0);
+	post->result = ones ? body_op(module, post, OP_SELECT, scalar, none, one, scale) : scale;
 }
 
-static void round_body(struct module *module, struct kernel *kernel)
+void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, double limit)
 {
 	const struct type *scalar = type_float(module, 32);
 	struct body *body = &kernel->update;
-	int ratio = body_op(module, body, OP_DIVF, scalar, body_operand(module, body, scalar, 0), body_operand(module, body, scalar, 1), 0);
+	int by = body_operand(module, body, scale, 1);
+	by = scale == scalar ? by : body_op(module, body, OP_EXTF, scalar, by, 0, 0);
+	int ratio = body_op(module, body, OP_DIVF, scalar, body_operand(module, body, scalar, 0), by, 0);
 	int near = body_op(module, body, OP_ROUNDEVEN, scalar, ratio, 0, 0);
-	int most = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = MOST});
-	int least = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = -MOST});
+	int most = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = limit});
+	int least = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = -limit});
 	int low = body_op(module, body, OP_MAXIMUMF, scalar, near, least, 0);
 	body->result = body_op(module, body, OP_FPTOSI, type_integer(module, 8), body_op(module, body, OP_MINIMUMF, scalar, low, most, 0), 0, 0);
 }
@@ -169,7 +172,7 @@ static void round_body(struct module *module, struct kernel *kernel)
 static const char *key_of(struct quantiser *q, const struct contraction *c, const struct walk *walk)
 {
 	struct text text = text_new(q->module->arena);
-	text_add(&text, "%lld %lld", (long long)walk->offset, (long long)c->group);
+	text_add(&text, "%lld %lld%s", (long long)walk->offset, (long long)c->group, c->per_token ? "t" : "");
 	for (int t = 0; t < c->tokens; t++)
 		text_add(&text, " %lld:%lld", (long long)token_extent(c, t), (long long)walk->token[t]);
 	for (int i = 0; i < c->digits; i++)
@@ -197,7 +200,7 @@ static struct value *make_scale(struct quantiser *q, const struct contraction *c
 	}
 	lie_row_major(kernel, c->tokens + outer, kernel->result.stride);
 	kernel->ordered = true;
-	scale_bodies(q->module, kernel);
+	quantise_scale(q->module, kernel, MOST, true);
 	return op->result[0];
 }
 
@@ -207,7 +210,7 @@ static struct value *make_integers(struct quantiser *q, const struct contraction
 	const struct type *type = token_type(q, c, type_integer(q->module, 8), grouping->groups, grouping->size);
 	struct op *op = walking_kernel(q, c, walk, "q", grouping->outer + grouping->inner, grouping->digit, 2, operand, type);
 	lie_row_major(op->kernel, c->tokens + outer, op->kernel->operand[1].stride);
-	round_body(q->module, op->kernel);
+	quantise_round(q->module, op->kernel, type_float(q->module, 32), MOST);
 	return op->result[0];
 }
 
@@ -230,7 +233,7 @@ struct activation activation_of(struct quantiser *q, const struct contraction *c
 		whole = group_digits(q->module->arena, &straight, &grouping);
 		INVARIANT(q->module->guard, whole, "a run of %lld numbers that is not whole groups of %lld", (long long)run.extent, (long long)c->group);
 	}
-	int outer = q->scheme->per_token ? 0 : grouping.outer;
+	int outer = c->per_token ? 0 : grouping.outer;
 	made.scale = make_scale(q, c, &walk, &grouping, outer);
 	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
 	VEC_PUSH(q->module->arena, &q->activations, made);

@@ -276,7 +276,7 @@ static struct op *make_result(struct lowering *l, const struct type *type, const
 	set_loops(l, &nest, kernel);
 	kernel->loop[nest.group].reduction = true;
 	walk_sums(l, &nest, kernel, kernel->operand[0].stride);
-	walk_activations(&nest, kernel, l->q->scheme->per_token ? 1 : l->groups, 1, kernel->operand[1].stride);
+	walk_activations(&nest, kernel, l->c->per_token ? 1 : l->groups, 1, kernel->operand[1].stride);
 	walk_weights(l, &nest, kernel, 1, kernel->operand[2].stride);
 	for (int j = 0; j < old->operands; j++)
 		if (body_uses_operand(&old->kernel->post, j))

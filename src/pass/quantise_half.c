@@ -14,6 +14,13 @@ static struct body widened(struct module *module, const struct op *op, const str
 	return body;
 }
 
+void widen_operands(struct module *module, struct op *op, const bool *half)
+{
+	op->kernel->update = widened(module, op, &op->kernel->update, half);
+	if (op->kernel->post.count)
+		op->kernel->post = widened(module, op, &op->kernel->post, half);
+}
+
 /* Readers multiply by the number that the bits stand for. */
 static void widen_readers(struct quantiser *q, const struct value *weight, struct value *half)
 {
@@ -25,9 +32,7 @@ static void widen_readers(struct quantiser *q, const struct value *weight, struc
 		}
 		if (!any)
 			continue;
-		op->kernel->update = widened(q->module, op, &op->kernel->update, reads);
-		if (op->kernel->post.count)
-			op->kernel->post = widened(q->module, op, &op->kernel->post, reads);
+		widen_operands(q->module, op, reads);
 		for (int j = 0; j < op->operands; j++)
 			op->operand[j] = reads[j] ? half : op->operand[j];
 	}

@@ -190,7 +190,7 @@ static bool unpack_state(struct machine *m, const struct attr *attr, const struc
 	if (state_input < 0 || at_input < 0)
 		return complain(m, "no input that holds the state, or its position:", row->name);
 	struct host state = host_of(m->inputs->items[state_input].value);
-	int64_t at = integer_input(input, at_input);
+	int64_t at = integer_input(input, at_input) + (attr_item(attr, "lead") ? item_integer(attr, "lead") : 0);
 	state.data = arena_alloc(m->e->arena, tensor_bytes(state.type));
 	if (!move_segments(m, &state, false, &found))
 		return false;

@@ -97,6 +97,9 @@ class TorchDesign:
     def read(self, name):
         return self.values[name].clone()
 
+    def row(self, name, position):
+        return self.values[name][0, :, position]
+
     def times(self):
         return 0.0, 0.0
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import Case, TorchDesign, stc
+from conftest import FAMILIES, Case, TorchDesign, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
-from streamtensor.decoder import Step
+from streamtensor.decoder import Shape, Step
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 from streamtensor.weights import write
@@ -116,19 +116,60 @@ def test_refusals(core_built, tmp_path):
     assert done.returncode == 1 and "infinite or not a number" in done.stderr and not (tmp_path / "design").exists()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma3"])
-def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, folder_of, tmp_path):
-    """Keys and values in f32: what the design keeps them in."""
-    case = Case.of(folder_of(family))
-    lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8,kv=f32")
+def reference(case, scheme):
+    """The exported step, computed by PyTorch as the scheme says."""
     quantised = TorchDesign(case)
     inner = copy.deepcopy(case.model.module).to_empty(device="cpu")
     inner.tie_weights()
     for name, value in [*inner.named_parameters(), *inner.named_buffers()]:
         value.data = case.tensors[name].clone()
-    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse("w4a8,kv=f32")), case.shape), {}
+    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse(scheme)), case.shape), {}
+    return quantised
+
+
+def model_of(folder, family, context, tokens=None):
+    folder.mkdir()
+    config = {**FAMILIES[family], **({"n_positions": context} if family == "gpt2" else {"max_position_embeddings": context})}
+    (folder / "config.json").write_text(json.dumps(config))
+    case = Case.of(folder, context)
+    return Case(case.model, case.tensors, Shape.of(case.model.config, "prefill", context, tokens)) if tokens else case
+
+
+def worst(found, expected):
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected))
+
+
+@pytest.mark.parametrize("family, scheme, context, tokens", [
+    ("gpt2", "w4a8", 40, 16), ("llama", "w4a8", 200, 150), ("gemma3", "w4a8,kv=f32", 40, 16), ("llama", "bf16", 40, 8),
+])
+def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, tmp_path):
+    case = model_of(tmp_path / "model", family, context)
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
+    quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
-        found = [step.logits for step in Decoder(design, case.shape).steps(case.prompt(0), 1)]
-        expected = [step.logits for step in Decoder(quantised, case.shape).steps(case.prompt(0), 1)]
-    worst = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected))
-    assert worst <= 1e-3
+        found = [step.logits for step in Decoder(design, case.shape).steps(prompt, 1)]
+        expected = [step.logits for step in Decoder(quantised, case.shape).steps(prompt, 1)]
+        for name in case.shape.cache_names() if scheme == "w4a8" else []:
+            rows, _ = quantise.round_rows(quantised.read(name)[:, :, :tokens], quantise.KV_LIMIT)
+            kept = design.read(name)
+            assert kept.dtype == torch.int8 and design.read(f"{name}.scale").dtype == torch.float16
+            difference = (kept[:, :, 1:tokens + 1].int() - rows.int()).abs()
+            assert difference.max() <= 1 and (difference > 0).sum() <= 1e-3 * difference.numel()
+            torch.testing.assert_close(design.row(name, tokens - 1), quantised.row(name, tokens - 1), rtol=0, atol=float(rows.abs().max()) * 1e-2)
+    assert worst(found, expected) <= 1e-3
+
+
+def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, tmp_path):
+    case = model_of(tmp_path / "model", "gpt2", 160, 24)
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8")
+    quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        for count in (24, 7, 24, 24, 24, 24, 11):
+            ids = torch.randint(97, (1, 24), generator=torch.Generator().manual_seed(position))
+            for side, logits in ((design, found), (quantised, expected)):
+                for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("tokens", torch.tensor([[count]]))):
+                    side.write(name, value)
+                side.launch()
+                logits.append(side.read("logits").reshape(-1))
+            position += count
+    assert worst(found, expected) <= 1e-3

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#define RESULTS 4096
-
 static const char *linear(struct arena *arena, int tokens, int inputs, int outputs)
 {
 	return text_format(arena,
@@ -25,20 +23,52 @@ static const char *linear(struct arena *arena, int tokens, int inputs, int outpu
 		tokens, outputs, outputs, tokens, outputs, tokens, outputs, tokens, outputs);
 }
 
-/* All passes, with the same numbers evaluated after each from `quantise` on. */
-static void expect_same_bits(const struct quant_scheme *scheme, int tokens, int inputs, int outputs)
+/* Attention of `heads` queries, `share` on each head of a cache of `past` rows, with one new row in front; the query sees the rows that "past" counts. */
+static const char *attention(struct arena *arena, int heads, int share, int past, int width)
+{
+	int kept = heads / share, keys = past + 1;
+	struct text text = text_new(arena);
+	text_add(&text, "#q = affine_map<(h, g, t, d) -> (h, g, d)>\n#k = affine_map<(h, g, t, d) -> (h, t, d)>\n#s = affine_map<(h, g, t, d) -> (h, g, t)>\n"
+			"#e = affine_map<(h, g, t) -> (h, g, t)>\n#m = affine_map<(h, g, t) -> (h, g)>\n"
+			"!q = tensor<%dx%dx%dxf32>\n!n = tensor<%dx1x%dxf32>\n!c = tensor<%dx%dx%dxf32>\n!s = tensor<%dx%dx%dxf32>\n!m = tensor<%dx%dxf32>\n!a = tensor<%dx%dx%dxf32>\n",
+		 kept, share, width, kept, width, kept, past, width, kept, share, keys, kept, share, kept, keys, width);
+	text_add(&text, "func.func @main(%%q: !q, %%k: !c, %%v: !c, %%n: !n, %%w: !n, %%past: tensor<1xi64>) -> (!q, !n, !n) attributes {arg_attrs = [{stream.name = \"q\"},\n"
+			"  {stream.name = \"k\", stream.role = \"state\", stream.dims = [\"\", \"past\", \"\"]}, {stream.name = \"v\", stream.role = \"state\", stream.dims = [\"\", \"past\", \"\"]},\n"
+			"  {stream.name = \"n\"}, {stream.name = \"w\"}, {stream.name = \"past\"}], res_attrs = [{stream.name = \"y\"},\n"
+			"  {stream.name = \"k\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"past\"}, {stream.name = \"v\", stream.role = \"state\", stream.axis = 1 : i64, stream.at = \"past\"}]} {\n"
+			"  %%z = arith.constant 0.0 : f32\n  %%low = arith.constant 0xFF800000 : f32\n"
+			"  %%ek = tensor.empty() : !s\n  %%em = tensor.empty() : !m\n  %%eq = tensor.empty() : !q\n"
+			"  %%zs = linalg.fill ins(%%z : f32) outs(%%ek : !s) -> !s\n  %%zm = linalg.fill ins(%%z : f32) outs(%%em : !m) -> !m\n"
+			"  %%zl = linalg.fill ins(%%low : f32) outs(%%em : !m) -> !m\n  %%zq = linalg.fill ins(%%z : f32) outs(%%eq : !q) -> !q\n"
+			"  %%ck = tensor.concat dim(1) %%n, %%k : (!n, !c) -> !a\n  %%cv = tensor.concat dim(1) %%w, %%v : (!n, !c) -> !a\n");
+	text_add(&text, "  %%s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]} ins(%%q, %%ck : !q, !a) outs(%%zs : !s) {\n"
+			"  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%x = arith.mulf %%a, %%b : f32\n    %%r = arith.addf %%o, %%x : f32\n    linalg.yield %%r : f32\n  } -> !s\n"
+			"  %%l = linalg.generic {indexing_maps = [#e, #m], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%%s : !s) outs(%%zl : !m) {\n"
+			"  ^bb0(%%a: f32, %%o: f32):\n    %%r = arith.maximumf %%o, %%a : f32\n    linalg.yield %%r : f32\n  } -> !m\n"
+			"  %%e = linalg.generic {indexing_maps = [#e, #m, #e], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%%s, %%l : !s, !m) outs(%%ek : !s) {\n"
+			"  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%x = arith.subf %%a, %%b : f32\n    %%r = math.exp %%x : f32\n    linalg.yield %%r : f32\n  } -> !s\n"
+			"  %%u = linalg.generic {indexing_maps = [#e, #m], iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%%e : !s) outs(%%zm : !m) {\n"
+			"  ^bb0(%%a: f32, %%o: f32):\n    %%r = arith.addf %%o, %%a : f32\n    linalg.yield %%r : f32\n  } -> !m\n"
+			"  %%p = linalg.generic {indexing_maps = [#e, #m, #e], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%%e, %%u : !s, !m) outs(%%ek : !s) {\n"
+			"  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%r = arith.divf %%a, %%b : f32\n    linalg.yield %%r : f32\n  } -> !s\n"
+			"  %%y = linalg.generic {indexing_maps = [#s, #k, #q], iterator_types = [\"parallel\", \"parallel\", \"reduction\", \"parallel\"]} ins(%%p, %%cv : !s, !a) outs(%%zq : !q) {\n"
+			"  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%x = arith.mulf %%a, %%b : f32\n    %%r = arith.addf %%o, %%x : f32\n    linalg.yield %%r : f32\n  } -> !q\n"
+			"  return %%y, %%n, %%w : !q, !n, !n\n}\n");
+	return text.data;
+}
+
+/* All passes, with the same numbers evaluated after each from `quantise` on.  past: rows of a cache that there are. */
+static struct design_case expect_levels_agree(const struct quant_scheme *scheme, const char *(*make)(struct arena *arena, const int64_t *shape), const int64_t *shape, int64_t past)
 {
 	struct design_case c = {0};
 	c.arena = arena_new(&c.guard);
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("broken invariant: %s", c.guard.message);
-	const char *text = linear(c.arena, tokens, inputs, outputs);
+	const char *text = make(c.arena, shape);
 	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
 	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = scheme};
-	char first[RESULTS];
-	size_t bytes = (size_t)(tokens * outputs) * sizeof(float);
-	assert_true(bytes <= sizeof first);
+	struct tensor first[TENSORS_MOST];
 	for (int p = 0; c.module && p < pass_count; p++) {
 		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
 			fail_msg("%s: %s", passes[p].name, case_messages(&c));
@@ -49,17 +79,112 @@ static void expect_same_bits(const struct quant_scheme *scheme, int tokens, int 
 			c.input[i].type = module_main(c.module)->region[0]->argument[i]->type;
 			c.input[i].data = arena_alloc(c.arena, tensor_bytes(c.input[i].type) + 1);
 			case_fill(&c, &c.input[i]);
+			const struct attr *name = function_argument_attr(module_main(c.module), i, "stream.name");
+			if (text_same(name->text, "past"))
+				memcpy(c.input[i].data, &past, sizeof past);
 		}
 		c.inputs = quantises ? eval_inputs(c.module) : c.inputs;
 		assert_int_equal(eval_inputs(c.module), c.inputs);
 		if (!eval_module(c.module, c.arena, c.inputs, c.input, c.result))
 			fail_msg("after %s: %s", passes[p].name, case_messages(&c));
-		if (quantises)
-			memcpy(first, c.result[0].data, bytes);
-		else if (memcmp(first, c.result[0].data, bytes))
-			fail_msg("%d x %d -> %d: other bits after %s", tokens, inputs, outputs, passes[p].name);
+		for (int r = 0; r < eval_results(c.module); r++) {
+			if (quantises)
+				first[r] = (struct tensor){c.result[r].type, arena_copy(c.arena, c.result[r].data, tensor_bytes(c.result[r].type))};
+			else if (memcmp(first[r].data, c.result[r].data, tensor_bytes(first[r].type)))
+				fail_msg("%s, %lld rows: other bits of result %d after %s", scheme->text, (long long)past, r, passes[p].name);
+		}
 	}
+	return c;
+}
+
+static const char *make_linear(struct arena *arena, const int64_t *shape)
+{
+	return linear(arena, (int)shape[0], (int)shape[1], (int)shape[2]);
+}
+
+static const char *make_attention(struct arena *arena, const int64_t *shape)
+{
+	return attention(arena, (int)shape[0], (int)shape[1], (int)shape[2], (int)shape[3]);
+}
+
+static void expect_same_bits(const struct quant_scheme *scheme, int tokens, int inputs, int outputs)
+{
+	const int64_t shape[] = {tokens, inputs, outputs};
+	struct design_case c = expect_levels_agree(scheme, make_linear, shape, 0);
 	arena_free(c.arena);
+}
+
+static int input_of(const struct design_case *c, const char *name)
+{
+	const struct attr *inputs = attr_get(module_main(c->module), "stream.inputs");
+	for (int i = 0; i < inputs->count; i++)
+		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+			return i;
+	return -1;
+}
+
+/* Row t of a head: t = 0 is the new one, rounded here; the others lie behind the lead. */
+static double row_number(const struct design_case *c, const char *state, const char *fresh, int64_t lead, int64_t head, int64_t t, int64_t d, int64_t width)
+{
+	if (t > 0) {
+		const struct tensor *q = &c->input[input_of(c, state)], *scale = &c->input[input_of(c, text_format(c->arena, "%s.scale", state))];
+		int64_t row = head * q->type->shape[1] + lead + t - 1;
+		return ((const int8_t *)q->data)[row * width + d] * (double)st_f16_value(((const uint16_t *)scale->data)[row]);
+	}
+	const float *x = (const float *)c->input[input_of(c, fresh)].data + head * width;
+	float largest = 0;
+	for (int64_t i = 0; i < width; i++)
+		largest = st_abs(x[i]) > largest ? st_abs(x[i]) : largest;
+	float by = st_f16_value(st_f16_bits(largest / 119));
+	return (double)st_round_even(x[d] / by) * (double)by;
+}
+
+/* Attention in double precision on the rounded rows: what is left is the rounding of the query and of the probabilities. */
+static void expect_attention(const struct quant_scheme *scheme, const int64_t *shape, int64_t past)
+{
+	struct design_case c = expect_levels_agree(scheme, make_attention, shape, past);
+	int64_t heads = shape[0], share = shape[1], width = shape[3], lead = scheme->lead ? scheme->lead : 1;
+	const struct type *state = c.input[input_of(&c, "k")].type;
+	assert_string_equal(type_scalar(state)->text, "i8");
+	const float *query = c.input[input_of(&c, "q")].data, *found = c.result[0].data;
+	double *score = arena_alloc(c.arena, sizeof *score * (size_t)(past + 1)), worst = 0, most = 0;
+	for (int64_t h = 0; h < heads; h++) {
+		double high = -1e30, sum = 0;
+		for (int64_t t = 0; t <= past; t++) {
+			score[t] = 0;
+			for (int64_t d = 0; d < width; d++)
+				score[t] += (double)query[h * width + d] * row_number(&c, "k", "n", lead, h / share, t, d, width);
+			high = score[t] > high ? score[t] : high;
+		}
+		for (int64_t t = 0; t <= past; t++)
+			sum += exp(score[t] - high);
+		for (int64_t d = 0; d < width; d++) {
+			double value = 0;
+			for (int64_t t = 0; t <= past; t++)
+				value += exp(score[t] - high) / sum * row_number(&c, "v", "w", lead, h / share, t, d, width);
+			worst = fabs(value - (double)found[h * width + d]) > worst ? fabs(value - (double)found[h * width + d]) : worst;
+			most = fabs(value) > most ? fabs(value) : most;
+		}
+	}
+	if (worst > 0.03 * most)
+		fail_msg("%lld heads, %lld of %lld rows: off by %g of %g", (long long)heads, (long long)past, (long long)shape[2], worst, most);
+	arena_free(c.arena);
+}
+
+/* One block; several, the last one short; whole ones; a query of two groups; room for the rows of a longer launch. */
+static void test_attention_on_bytes(void **state)
+{
+	(void)state;
+	static const struct quant_scheme bytes = {.text = "kv=i8", .weight = 4, .head = 4, .group = 128, .state = 8}, room = {.text = "kv=i8,room=32", .weight = 4, .head = 4, .group = 128, .state = 8, .lead = 32};
+	const int64_t one[] = {2, 1, 11, 8}, several[] = {4, 2, 299, 8}, whole[] = {2, 2, 255, 4}, wide[] = {1, 1, 130, 256};
+	expect_attention(&bytes, one, 0);
+	expect_attention(&bytes, one, 10);
+	expect_attention(&bytes, several, 127);
+	expect_attention(&bytes, several, 128);
+	expect_attention(&bytes, several, 298);
+	expect_attention(&bytes, whole, 254);
+	expect_attention(&bytes, wide, 100);
+	expect_attention(&room, several, 200);
 }
 
 static void test_levels_agree(void **state)
@@ -105,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels_agree),
+		cmocka_unit_test(test_attention_on_bytes),
 		cmocka_unit_test(test_rounding),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
