@@ -189,6 +189,21 @@ static void find_extent(struct op *op, void *context)
 		*symbol = NULL;
 }
 
+/* An input says how long a dim of another is: even if all of it is read anyway, because it is one block. */
+static bool names_dim(const struct module *module, const char *symbol)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const struct attr *dims = attr_item(inputs->items[i].value, "dims");
+		for (int d = 0; dims && d < dims->count; d++) {
+			const struct attr *named = attr_item(dims->items[d].value, "symbol");
+			if (named && text_same(named->text, symbol))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -202,7 +217,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	}
 	const char *unseen = extent->symbol;
 	ir_walk(module_body(session->module), find_extent, &unseen);
-	if (!unseen)
+	if (!unseen || names_dim(session->module, extent->symbol))
 		return true;
 	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
 	return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
