@@ -94,6 +94,10 @@ def _add_phase(command, both: bool = False) -> None:
     command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16)")
 
 
+def _add_argmax(command) -> None:
+    command.add_argument("--argmax", action="store_true", help="choose the likeliest token on the device: its id comes back instead of the logits")
+
+
 def _add_quant(command) -> None:
     command.add_argument("--quant", metavar="SCHEME", help="fp32 (default), bf16, w8a8 or w4a8, as `stc compile --quant` takes it")
 
@@ -118,6 +122,7 @@ def _add_compile(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model's step into a design.", _compile)
     _add_model(command)
     _add_phase(command, both=True)
+    _add_argmax(command)
     _add_quant(command)
     command.add_argument("--no-weights", action="store_true", help="from config.json alone: the design, its cycles and report")
     _add_platform(command)
@@ -138,6 +143,7 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
     command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1: token by token, on a design without prefill)")
+    _add_argmax(command)
     _add_quant(command)
     _add_platform(command)
     _add_output(command, required=False, help="keep the design in this folder")
@@ -192,7 +198,7 @@ def _compile(options, progress: Progress) -> int:
     quant = _quant(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens)
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights)
     return 0
 
@@ -208,13 +214,15 @@ def _quant(options) -> str | None:
 def _generate(options, progress: Progress) -> int:
     from . import chat, generation, workflow
     quant = _quant(options)
+    if options.argmax and options.temperature:
+        raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
     platform = _platform(options, progress)
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompt = _prompt(options, tokenizer)
     both = options.tokens != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens)
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, options.argmax)
     shape = shapes[0]
     new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
     with _design_folder(options.output) as folder:

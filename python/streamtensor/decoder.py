@@ -7,7 +7,8 @@ write the new ones behind them (axis 2, from index `positions` on):
     prefill  (ids 1xN, positions 1x1, tokens 1x1, k.0.., v.0..) -> (logits 1x1xV, rows k.i.., v.i.. 1xHxNxD)
 
 Of a prefill's N tokens the first `tokens` count: the others are padding, whose rows are not written, and the logits are those
-of the last one that counts (`every`: of all N). The states' axis 2 is a run-time extent named `positions`: no row beyond it is
+of the last one that counts (`every`: of all N). With `argmax` the id of the largest logit, the lowest of equal ones, takes
+the logits' place. The states' axis 2 is a run-time extent named `positions`: no row beyond it is
 read. So that such an extent comes last, the new keys and values stand before the past ones; attention does not depend on their
 order. What a token may not see, later ones of its launch and rows outside a layer's sliding window, is worked out in the
 step, from positions. `masked`: rows from `positions` on too, where the extent cannot be said.
@@ -77,7 +78,7 @@ class Step(torch.nn.Module):
         finally:
             if hook:
                 hook.remove()
-        return (logits, *cache.new_k, *cache.new_v)
+        return (_largest(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
     def _mask(self, at, past: int, window: int | None):
         """Additive, 1x1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N of the cache."""
@@ -106,6 +107,14 @@ def _row(hidden, tokens):
     return torch.where((at == tokens.reshape(1) - 1)[None, :, None], hidden, torch.zeros_like(hidden[:1, :1, :1])).sum(1, keepdim=True)
 
 
+def _largest(logits):
+    """The lowest index of the largest number: two passes, each a plain reduction."""
+    count = logits.shape[-1]
+    at = torch.arange(count, dtype=torch.int32, device=logits.device)
+    beyond = torch.full((), count, dtype=torch.int32, device=logits.device)
+    return torch.where(logits == logits.amax(-1, keepdim=True), at, beyond).amin(-1)
+
+
 @dataclass(frozen=True)
 class Shape:
     """The extents of one exported step."""
@@ -119,6 +128,7 @@ class Shape:
     mixed: bool = False        # other layers see all of them
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
     every: bool = False        # a prefill gives the logits of all its tokens
+    argmax: bool = False       # the likeliest token instead of logits
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -152,7 +162,11 @@ class Shape:
 
     def result_ports(self) -> list[Port]:
         rows = "tokens" if self.phase == "prefill" else None
-        return [Port("logits", "output"), *(Port(name, "state", axis=2, at="positions", rows=rows) for name in self.cache_names())]
+        return [Port(self.chosen(), "output"), *(Port(name, "state", axis=2, at="positions", rows=rows) for name in self.cache_names())]
+
+    def chosen(self) -> str:
+        """What comes out beside the rows."""
+        return "token" if self.argmax else "logits"
 
     def scalar_names(self) -> list[str]:
         """Where the new tokens stand, and how many of them count."""

@@ -14,7 +14,7 @@ class Step(NamedTuple):
     """One launch."""
     position: int         # of the last token that it read
     token: int            # that token
-    logits: torch.Tensor  # vocabulary
+    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id
     count: int = 1        # tokens that it read
 
 
@@ -71,7 +71,7 @@ class Decoder:
             self.design.write("tokens", torch.tensor([[len(ids)]]))
         self.design.launch()
         self.held = self.held[:position] + ids
-        return Step(position + len(ids) - 1, ids[-1], self.design.read("logits").reshape(-1), len(ids))
+        return Step(position + len(ids) - 1, ids[-1], self.design.read(self.shape.chosen()).reshape(-1), len(ids))
 
     def read(self, ids: list[int]) -> Iterator[Step]:
         """Launches that make the cache hold these ids; the logits of the last one are those behind them."""
@@ -93,7 +93,7 @@ class Decoder:
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
             yield step
-            token = prompt[position + 1] if position + 1 < len(prompt) else LIKELIEST(step.logits)
+            token = prompt[position + 1] if position + 1 < len(prompt) else int(step.logits) if self.shape.argmax else LIKELIEST(step.logits)
 
     def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
                progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[int]:
@@ -103,7 +103,7 @@ class Decoder:
             for step in self.read(ids):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            token = choose(step.logits)
+            token = int(step.logits) if self.shape.argmax else choose(step.logits)
             yield token
             if token in end:
                 return

@@ -1,6 +1,7 @@
 """The steps that the commands share: a language model -> files -> a design."""
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from . import core, outputs
@@ -23,9 +24,9 @@ def step_shape(model: Model, phase: str, context: int | None, tokens: int | None
     return Shape.of(model.config, phase, context, tokens)
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None) -> list[Shape]:
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False) -> list[Shape]:
     """Of one phase, or decode's and prefill's."""
-    return [step_shape(model, name, context, tokens) for name in (PHASES if phase == "both" else [phase])]
+    return [replace(step_shape(model, name, context, tokens), argmax=argmax) for name in (PHASES if phase == "both" else [phase])]
 
 
 def _write_step(model: Model, shape: Shape, path: Path, attributes: bool = True) -> Lowered:

@@ -110,7 +110,7 @@ class TorchDesign:
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
                 self.step, self.weights, (self.values["ids"], *scalars, past[:self.shape.layers], past[self.shape.layers:]))
-        self.values["logits"] = logits
+        self.values[self.shape.chosen()] = logits
         for name, row in zip(names, rows):
             self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
 

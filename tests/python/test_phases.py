@@ -2,7 +2,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy
@@ -10,7 +10,8 @@ import pytest
 import torch
 from conftest import FAMILIES, MUTANTS, Case, TorchDesign, stc
 
-from streamtensor import core, reference, workflow
+import streamtensor
+from streamtensor import cli, core, decoder, reference, workflow
 from streamtensor.decoder import Shape
 from streamtensor.errors import Error
 from streamtensor.generation import Decoder
@@ -232,3 +233,30 @@ def test_phases_that_do_not_belong_together_are_refused(family, name, message, c
     (tmp_path / "other" / f"{name}.mlir").write_text(second.model.lower(second.shape).text)
     done = stc("compile", "decode.mlir", "--with", f"other/{name}.mlir", "-o", "design", cwd=tmp_path)
     assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "design").exists(), done.stderr
+
+
+def test_the_likeliest_token_is_chosen_on_the_device(core_built, tmp_path):
+    case = case_of(tmp_path / "gpt2", "gpt2")
+    shapes = [replace(Shape.of(case.model.config, phase, CONTEXT, TOKENS), argmax=True) for phase in ("decode", "prefill")]
+    lowered = workflow.compile_phases(case.model, shapes, "u55c", tmp_path / "design", Progress())
+    prompt = prompt_of(9)
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        assert list(Decoder(design, *shapes).tokens(prompt, 6)) == reference.greedy(case.model, case.tensors, prompt, 6).ids
+        assert design.read("token").numel() == 1
+
+
+@pytest.mark.parametrize("logits", [[3.0, 5.0, 5.0, -1.0], [-0.0, 0.0, -1.0, -2.0], [-4.0, -4.0, -4.0, -4.0], [float("-inf"), -1.0, -1.0, 2.0], [1e-45, 0.0, 1e-45, 1e-38]])
+def test_of_equal_logits_the_lowest_id_is_chosen(logits, core_built):
+    class Largest(torch.nn.Module):
+        def forward(self, x):
+            return decoder._largest(x)
+
+    x = torch.tensor([logits])
+    with streamtensor.compile(Largest(), (x,)) as design:
+        assert design(x).tolist() == Largest()(x).tolist() == x.argmax(-1).tolist()
+
+
+def test_argmax_and_sampling_contradict_each_other(tmp_path, capsys):
+    case_of(tmp_path / "gpt2", "gpt2")
+    assert cli.main(["generate", str(tmp_path / "gpt2"), "--prompt-ids", "1", "--argmax", "--temperature", "1"]) == 1
+    assert "--argmax and --temperature 1" in capsys.readouterr().err
