@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"streamtensor {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name, add in (("export", _add_export), ("compile", _add_compile), ("generate", _add_generate),
-                      ("evaluate", _add_evaluate), ("demo", _add_demo)):
+                      ("evaluate", _add_evaluate), ("explore", _add_explore), ("demo", _add_demo)):
         add(commands, name)
     return parser
 
@@ -157,6 +157,20 @@ def _add_evaluate(commands, name: str) -> None:
     command.add_argument("--method", choices=("rtn", "gptq"), default="gptq", help="round to nearest, or GPTQ (default)")
     command.add_argument("--context", type=int, metavar="N", help="tokens in a window (default 512, or the model's limit)")
     command.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write the quantised weights, as `stc compile --weights` takes them")
+
+
+def _add_explore(commands, name: str) -> None:
+    command = _command(commands, name, "Try many designs with Optuna, here or on a Dask cluster, and keep the best of them.", _explore)
+    command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR, as `streamtensor export` writes it")
+    command.add_argument("--trials", type=int, default=100, metavar="N", help="designs to try, those before included (default 100)")
+    command.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="designs at a time on this machine (default: its cores)")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, as tcp://HOST:8786; its workers need this package")
+    command.add_argument("--resume", action="store_true", help="go on with the exploration that the folder holds")
+    for limit in ("dsp", "lut", "bram", "uram"):
+        command.add_argument(f"--max-{limit}", metavar="COUNT|P%", help="as for `stc compile`")
+    _add_quant(command)
+    _add_platform(command)
+    _add_output(command, help="the folder of its trials and report.html")
 
 
 def _add_demo(commands, name: str) -> None:
@@ -259,6 +273,26 @@ def _evaluate(options, progress: Progress) -> int:
     if options.output:
         found = quantise.stored(module, integers)
         weights.write(options.output, found, found, found.__getitem__)
+    return 0
+
+
+def _explore(options, progress: Progress) -> int:
+    from . import explore, explore_page
+    if options.trials < 1 or options.workers < 1:
+        raise Error("--trials and --workers count from 1")
+    wishes = [word for limit in ("dsp", "lut", "bram", "uram") if getattr(options, f"max_{limit}") for word in (f"--max-{limit}", getattr(options, f"max_{limit}"))]
+    task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
+    space = explore.choices(task.platform)
+    study = explore.open_study(options.output, task, options.resume)
+    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(options.workers)
+    try:
+        with explore.Live(study, options.trials, sys.stderr) as live:
+            explore.explore(study, task, space, workers, options.trials, live.done)
+    finally:
+        workers.close()
+        (options.output / explore.REPORT).write_text(explore_page.page(study))
+    for row in [explore.HEADINGS, *explore.rows(study)]:
+        print("  ".join(row))
     return 0
 
 

@@ -1,5 +1,6 @@
-/* stc explore: a Pareto set of designs in a file that can be gone on with. */
+/* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is varied. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/json.h"
 #include "driver/explore.h"
 #include "driver/limits.h"
 #include "driver/output.h"
@@ -97,4 +98,42 @@ bool command_explore(struct session *session)
 	session->diag.count = 0;
 	diag_error(&session->diag, NOWHERE, "interrupted after %zu of %lld trials", exploration.trials.count, (long long)trials);
 	return diag_note(&session->diag, exploration.trials.count ? "%s keeps them: --resume goes on" : "%s was not written", options->output);
+}
+
+/* --- stc choices */
+
+static void add_value(struct session *session, struct text *out, int choice, int64_t value)
+{
+	const struct choice_info *info = &choice_info[choice];
+	if (!info->word)
+		text_add(out, "%lld", (long long)value);
+	else if (session->options.json)
+		json_quote(out, info->word[value - 1]);
+	else
+		text_add(out, "%s", info->word[value - 1]);
+}
+
+/* The compiler's own value first, then those that are tried. */
+bool command_choices(struct session *session)
+{
+	struct text *out = &session->out;
+	const struct choices none = {0};
+	bool json = session->options.json;
+	if (!load_platform(session))
+		return false;
+	for (int c = 0, listed = 0; c < CHOICES; c++) {
+		if (!choice_tried((enum choice)c))
+			continue;
+		int64_t own = choice_on(&none, session->platform, (enum choice)c);
+		text_add(out, json ? "%s{\"name\": \"%s\", \"own\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
+		add_value(session, out, c, own);
+		text_add(out, json ? ", \"tried\": [" : "    tried: ");
+		for (int n = 0; n < choice_tried((enum choice)c); n++) {
+			text_add(out, "%s", n ? ", " : "");
+			add_value(session, out, c, choice_try(session->platform, (enum choice)c, n));
+		}
+		text_add(out, json ? "]}" : "\n");
+	}
+	text_add(out, json ? "]\n" : "");
+	return true;
 }

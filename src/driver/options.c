@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, EXPLORE = 256, DESIGN = COMPILE | EXPLORE, ALL = 0x1ff };
+enum { COMPILE = 1, CHECK = 2, PLATFORMS = 4, PASSES = 8, HELP = 16, RUN = 32, SIMULATE = 64, ITENSOR = 128, EXPLORE = 256, CHOICES_COMMAND = 512, DESIGN = COMPILE | EXPLORE, ALL = 0x3ff };
 
 const struct command commands[] = {
 	{"compile", "FILE", "compile MLIR (linalg on tensors, or a dump) to a design folder", true, command_compile, COMPILE, false},
@@ -14,6 +14,7 @@ const struct command commands[] = {
 	{"run", "DIR", "run a design once: inputs from .npy files, results to .npy files", true, command_run, RUN, false},
 	{"simulate", "DIR", "count the cycles of a design, or of a hardware-level dump, and say what bounds them", true, command_simulate, SIMULATE, false},
 	{"platforms", NULL, "list the platforms", false, command_platforms, PLATFORMS, false},
+	{"choices", NULL, "list what `stc explore` varies and the values that it tries", false, command_choices, CHOICES_COMMAND, false},
 	{"passes", NULL, "list the passes in the order in which they run", false, command_passes, PASSES, false},
 	{"itensor", "TYPE [TYPE]", "list the tiles that an itensor type denotes; of two types: what stands between them", true, command_itensor, ITENSOR, true},
 	{"help", "COMMAND", "explain a command", false, command_help, HELP, false},
@@ -23,7 +24,7 @@ const int command_count = sizeof commands / sizeof *commands;
 #define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
 static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text; explore: the file of its state", DESIGN, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE, OPTION_TEXT, platform),
+	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE | CHOICES_COMMAND, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
 	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes", COMPILE, OPTION_COUNT, effort),
@@ -51,7 +52,7 @@ static const struct option table[] = {
 	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
-	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR, OPTION_FLAG, json),
+	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND, OPTION_FLAG, json),
 	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),

@@ -1,9 +1,11 @@
 #include "driver/point.h"
 #include "driver/limits.h"
 #include "driver/report.h"
+#include "model/token.h"
 
 #define ATTEMPTS 8            /* the last one is as narrow as can be */
 #define TARGET_STEPS 6        /* of halving the operators that --target-ms needs */
+#define COMPARED_KERNELS 36   /* larger modules keep the joint search */
 #define NARROWER 0.8
 #define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
@@ -94,8 +96,10 @@ static void narrow(struct build *b, enum outcome outcome, int number)
 		scale(b, CHOICE_ON_CHIP, 0, NARROWER_MEMORY);
 	else
 		narrow_space(b);
-	if (number == ATTEMPTS - 2 && outcome != OUTCOME_PORTS)
-		choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
+	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
+		return;
+	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
+	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];      /* the same whatever was wished */
 }
 
 /* Where a limit cannot be met, what the narrowest design takes is the nearest that can. */
@@ -123,7 +127,6 @@ static void begin_within_limits(struct build *b)
 
 static bool build_fitting(struct build *b)
 {
-	begin_within_limits(b);
 	for (int number = 0; number < ATTEMPTS; number++) {
 		enum outcome outcome = attempt(b);
 		if (outcome == OUTCOME_BUILT)
@@ -134,6 +137,54 @@ static bool build_fitting(struct build *b)
 			narrow(b, outcome, number);
 	}
 	return refuse_limit(b);
+}
+
+/* --- searches compared */
+
+static void count_kernel(struct op *op, void *count)
+{
+	*(int *)count += op->code == OP_KERNEL;
+}
+
+/* Cycles of a launch where every FIFO holds all its words; 0: the search gives no design. */
+static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
+{
+	struct session *session = b->session;
+	struct build part = {.session = session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+	struct choices wanted = session->choices;
+	session->choices.value[CHOICE_SEARCH] = 1 + search;
+	enum outcome outcome = attempt(&part);
+	if (outcome == OUTCOME_PORTS) {
+		narrow(&part, outcome, 0);
+		outcome = attempt(&part);
+	}
+	session->choices = wanted;
+	if (outcome != OUTCOME_BUILT)
+		return 0;
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	int64_t cycles = token_cycles(session->platform, session->module);
+	*dsp = cost.total.dsp;
+	return cycles ? cycles : design_time(session->attempt, session->platform, session->module, &cost).most;
+}
+
+/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told. */
+static void compare_searches(struct build *b)
+{
+	struct session *session = b->session;
+	int kernels = 0, best = -1;
+	int64_t least = 0, fewest = 0, dsp = 0;
+	ir_walk(module_body(b->tensor), count_kernel, &kernels);
+	if (session->choices.value[CHOICE_SEARCH] || !whole(b) || kernels > COMPARED_KERNELS)
+		return;
+	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop; search++) {
+		int64_t cycles = cycles_of(b, search, &dsp);
+		if (!cycles || (best >= 0 && (cycles > least || (cycles == least && dsp >= fewest))))
+			continue;
+		best = search;
+		least = cycles;
+		fewest = dsp;
+	}
+	session->choices.value[CHOICE_SEARCH] = best < 0 ? 0 : 1 + best;
 }
 
 /* --- a target */
@@ -175,6 +226,8 @@ static bool meet_target(struct build *b)
 bool point_build(struct session *session, int first, int last)
 {
 	struct build b = {.session = session, .tensor = session->module, .first = first, .last = last};
+	begin_within_limits(&b);
+	compare_searches(&b);
 	return build_fitting(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
 }
 

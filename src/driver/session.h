@@ -64,6 +64,7 @@ bool load_platform(struct session *session);
 
 bool command_compile(struct session *session);
 bool command_explore(struct session *session);
+bool command_choices(struct session *session);
 bool command_check(struct session *session);
 bool command_run(struct session *session);
 bool command_simulate(struct session *session);

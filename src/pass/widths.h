@@ -22,6 +22,7 @@ struct width_option {
 	int64_t lanes, rows;      /* of its plan */
 	double cycles;            /* at its own pace: iterations, or words from memory */
 	double depth;             /* cycles through its pipeline */
+	double shared;            /* cycles in which the loader that small operands share serves it */
 	double first;             /* the part of its cycles before its first result */
 	double *need;             /* [operands] the part of the operand that it takes before its first result */
 	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */

@@ -2,7 +2,8 @@
  *
  * A kernel begins when what it reads begins to flow.  It gives its first result when it has taken of each operand what that needs, its last one no sooner than its own work
  * takes, and no sooner than what is left to do after an operand's last word.  A rolled layer is walked three times, each begun by what the one before hands on, and a kernel never
- * before it has ended the last layer: what the third adds to the second is what every further layer adds.  Buffers have room, and nothing shares a channel. */
+ * before it has ended the last layer: what the third adds to the second is what every further layer adds.  The loader that small operands share serves them in program order.
+ * Buffers have room, and no two ports share a channel. */
 #include "pass/widths.h"
 
 #define WALKED 3              /* layers */
@@ -14,10 +15,10 @@ static double larger(double left, double right)
 	return left > right ? left : right;
 }
 
-static void walk_kernel(const struct width_space *space, int k, const struct width_option *option, bool first_layer)
+static void walk_kernel(const struct width_space *space, int k, const struct width_option *option, bool first_layer, double *served)
 {
 	const struct width_kernel *kernel = &space->kernel[k];
-	double start = space->before[k], ready = 0, late = 0, tail = 0;
+	double start = space->before[k], ready = 0, late = 0, tail = *served += option->shared;
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		if (source < 0 || (kernel->carried[j] && first_layer))
@@ -45,17 +46,19 @@ static double latest(const struct width_space *space, int first, int end)
 }
 
 /* Layers beyond those walked only move what follows. */
-static void walk_loop(const struct width_space *space, const struct width_loop *loop, const int *choice)
+static void walk_loop(const struct width_space *space, const struct width_loop *loop, const int *choice, double *served)
 {
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
+	double before = *served;
 	double ends[WALKED] = {0};
 	for (int64_t layer = 0; layer < layers; layer++) {
 		for (int k = loop->first; k < loop->end; k++)
-			walk_kernel(space, k, &space->kernel[k].option[choice[k]], !layer);
+			walk_kernel(space, k, &space->kernel[k].option[choice[k]], !layer, served);
 		ends[layer] = latest(space, loop->first, loop->end);
 		for (int k = loop->first; k < loop->end; k++)
 			space->before[k] = space->end[k];
 	}
+	*served += (double)(loop->layers - layers) * (*served - before) / (double)(layers ? layers : 1);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * (ends[WALKED - 1] - ends[WALKED - 2]);
 	for (int k = loop->first; k < loop->end; k++) {
 		space->begin[k] += more;
@@ -66,6 +69,7 @@ static void walk_loop(const struct width_space *space, const struct width_loop *
 struct width_cost widths_cost(const struct width_space *space, const int *choice)
 {
 	struct width_cost cost = {0};
+	double served = 0;
 	for (int k = 0; k < space->kernels; k++) {
 		const struct width_option *option = &space->kernel[k].option[choice[k]];
 		cost.dsp += option->dsp;
@@ -76,11 +80,11 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 	for (int k = 0; k < space->kernels;) {
 		int loop = space->kernel[k].loop;
 		if (loop < 0) {
-			walk_kernel(space, k, &space->kernel[k].option[choice[k]], false);
+			walk_kernel(space, k, &space->kernel[k].option[choice[k]], false, &served);
 			k++;
 			continue;
 		}
-		walk_loop(space, &space->loop[loop], choice);
+		walk_loop(space, &space->loop[loop], choice, &served);
 		k = space->loop[loop].end;
 	}
 	cost.cycles = latest(space, 0, space->kernels);

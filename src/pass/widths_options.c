@@ -8,6 +8,7 @@
 
 #define WORD_BITS 4096              /* widest word of a stream */
 #define PORT_BITS 512
+#define NARROW_BITS 32
 
 struct maker {
 	struct streams *streams;
@@ -119,14 +120,28 @@ static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, in
 	return lanes;
 }
 
-/* Cycles that the words from memory take; what is laid out offline is read as often as it is taken, a state once. */
+static double elements_taken(const struct op *op, const struct plan *plan, int operand)
+{
+	return (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
+}
+
+/* The loader of operands without ports of their own gives one number a cycle; narrow ones come in full words (lower_loads.c). */
+static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand)
+{
+	int64_t bits = type_bits(type_scalar(m->kernel->op->operand[operand]->type));
+	if (reach[operand] != REACH_PACKED || operand == m->candidate->operand)
+		return 0;
+	return elements_taken(m->kernel->op, plan, operand) * (bits < NARROW_BITS ? (double)bits / PORT_BITS : 1);
+}
+
+/* Cycles that the words of a port take; what is laid out offline is read as often as it is taken, a state once. */
 static double memory_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand, int ports)
 {
 	const struct platform *platform = m->space->platform;
 	const struct op *op = m->kernel->op;
-	if (reach[operand] == REACH_CHIP)
+	if (reach[operand] == REACH_CHIP || (reach[operand] == REACH_PACKED && operand != m->candidate->operand))
 		return 0;
-	double elements = (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
+	double elements = elements_taken(op, plan, operand);
 	if (reach[operand] == REACH_ORDERED)
 		elements = (double)type_elements(op->operand[operand]->type);
 	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
@@ -155,7 +170,9 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
 		option.cycles = memory > option.cycles ? memory : option.cycles;
+		option.shared += shared_cycles(m, reach, plan, j);
 	}
+	option.cycles = option.shared > option.cycles ? option.shared : option.cycles;
 	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
 	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;

@@ -1,0 +1,262 @@
+"""Exploring designs with Optuna: which point is next is Optuna's, a point is one `stc compile`, and workers are processes here or on a Dask cluster."""
+import hashlib
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import core
+from .errors import Error
+
+OBJECTIVES = ("ms", "DSP", "on-chip bytes", "mJ")  # smaller is better in all
+STORAGE, REPORT = "trials.log", "report.html"
+ATTEMPTS = 3  # of a point whose worker died
+
+
+class Died(Exception):
+    """The worker of a point ended without an answer."""
+
+
+@dataclass
+class Task:
+    """What all points of an exploration share; goes to the workers."""
+    text: str  # MLIR
+    platform: str
+    quant: str | None
+    wishes: list[str] = field(default_factory=list)
+
+    def identity(self) -> dict[str, str]:
+        return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "wishes": " ".join(self.wishes)}
+
+
+def evaluate(task: Task, point: dict) -> dict:
+    """One point: its figures, or why there is no design. Raises Died if the compiler was killed."""
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        mlir, design = Path(work) / "model.mlir", Path(work) / "design"
+        mlir.write_text(task.text)
+        words = [word for name, value in point.items() for word in (f"--{name}", str(value))]
+        command = [core.find(core.COMPILER), "compile", mlir, "--platform", task.platform, "-o", design, *task.wishes, *words]
+        command += ["--quant", task.quant] if task.quant else []
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode < 0:
+            raise Died(f"the compiler was ended by signal {-done.returncode}")
+        if done.returncode:
+            return {"refused": done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit status {done.returncode}"}
+        report = json.loads((design / "report.json").read_text())
+    on_chip = report["fifos"]["bytes"] + report["converters"]["bytes"]
+    return {"values": [report["latency_ms"], report["resources"]["dsp"], on_chip, report["energy"]["launch_mj"]],
+            "cycles": report["cycles"]["model"], "simulated": report["cycles"].get("simulated")}
+
+
+def choices(platform: str) -> list[dict]:
+    """What is varied: [{"name", "own", "tried"}], as the compiler has it."""
+    done = subprocess.run([str(core.find(core.COMPILER)), "choices", "--json", "--platform", platform], capture_output=True, text=True)
+    if done.returncode:
+        raise core.CompileError(done.stderr)
+    space = json.loads(done.stdout)
+    for choice in space:  # what the compiler does by itself is one of the values
+        choice["tried"] += [choice["own"]] * (choice["own"] not in choice["tried"])
+    return space
+
+
+# --- workers
+
+
+class Local:
+    """Points one beside the other on this machine, each a process of the compiler."""
+
+    def __init__(self, workers: int):
+        self.workers = workers
+        self._pool = ThreadPoolExecutor(workers)
+
+    def submit(self, task: Task, point: dict):
+        return self._pool.submit(evaluate, task, point)
+
+    def next_done(self, pending: list) -> object:
+        return next(iter(wait(pending, return_when=FIRST_COMPLETED).done))
+
+    def close(self):
+        self._pool.shutdown(cancel_futures=True)
+
+
+class Cluster:
+    """Points on the workers of a Dask cluster; what runs on a worker that dies, the scheduler gives to another one."""
+
+    def __init__(self, address: str):
+        distributed = needed("distributed")
+        try:
+            self._client = distributed.Client(address, timeout=10)
+        except OSError as error:
+            raise Error(f"no Dask scheduler answers at {address}: {error}", "`dask scheduler` prints its address, as tcp://HOST:8786") from None
+        self._wait = distributed.wait
+        if not self._client.scheduler_info()["workers"]:
+            self._client.close()
+            raise Error(f"the Dask scheduler at {address} has no workers", f"`dask worker {address}` starts one")
+
+    @property
+    def workers(self) -> int:
+        return max(1, sum(worker["nthreads"] for worker in self._client.scheduler_info()["workers"].values()))
+
+    def submit(self, task: Task, point: dict):
+        return self._client.submit(evaluate, task, point, pure=False)
+
+    def next_done(self, pending: list) -> object:
+        return next(iter(self._wait(pending, return_when="FIRST_COMPLETED").done))
+
+    def close(self):
+        self._client.close()
+
+
+def needed(name: str):
+    """A package that only this command needs."""
+    import importlib
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Error(f"{name} is not installed", "pip install 'streamtensor[explore]'") from None
+
+
+# --- the study
+
+
+def open_study(folder: Path, task: Task, resume: bool):
+    """The study in `folder`; one of another model, platform, scheme or wish is refused."""
+    optuna = needed("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    from optuna.storages.journal import JournalFileBackend, JournalStorage
+    there = (folder / STORAGE).exists()
+    if there and not resume:
+        raise Error(f"{folder} holds an exploration", "--resume goes on with it; or another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        storage = JournalStorage(JournalFileBackend(str(folder / STORAGE)))
+        study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
+                                    load_if_exists=True)
+    except (ValueError, KeyError, json.JSONDecodeError) as error:
+        raise Error(f"{folder / STORAGE} is no storage of an exploration: {error}", "a folder that `streamtensor explore` wrote") from None
+    for key, value in task.identity().items():
+        if study.user_attrs.get(key, value) != value:
+            raise Error(f"{folder / STORAGE} is of another exploration: its {key} is '{study.user_attrs[key]}', not '{value}'", "the same input and options as before; or another folder")
+        study.set_user_attr(key, value)
+    return study
+
+
+def finished(study) -> list:
+    return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
+
+
+def take_up(study, space: list[dict]) -> None:
+    """What an interrupted run left unfinished is tried again; a new study begins with what the compiler does by itself."""
+    import optuna
+    for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        if trial.params:
+            study.enqueue_trial(trial.params, skip_if_exists=True)
+    if not study.get_trials(deepcopy=False):
+        study.enqueue_trial({choice["name"]: choice["own"] for choice in space})
+
+
+def explore(study, task: Task, space: list[dict], workers, trials: int, done: Callable[[int], None]) -> None:
+    """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried again elsewhere."""
+    from optuna.trial import TrialState
+    take_up(study, space)
+    pending = {}
+    try:
+        while len(finished(study)) < trials:
+            while len(pending) < workers.workers and len(finished(study)) + len(pending) < trials:
+                trial = study.ask()
+                point = {choice["name"]: trial.suggest_categorical(choice["name"], choice["tried"]) for choice in space}
+                pending[workers.submit(task, point)] = (trial, point, 1)
+            future = workers.next_done(list(pending))
+            trial, point, attempt = pending.pop(future)
+            try:
+                found = future.result()
+            except Exception as error:
+                if attempt == ATTEMPTS or not is_death(error):
+                    raise Error(f"a worker failed {attempt} times on {point}: {error}", "the points before it are kept; --resume goes on") from None
+                pending[workers.submit(task, point)] = (trial, point, attempt + 1)
+                trial.set_user_attr("died", attempt)
+                continue
+            for key, value in found.items():
+                if key != "values":
+                    trial.set_user_attr(key, value)
+            if "values" in found:
+                study.tell(trial, found["values"])
+            else:
+                study.tell(trial, state=TrialState.PRUNED)
+            done(len(finished(study)))
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def is_death(error: Exception) -> bool:
+    return isinstance(error, Died) or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError")
+
+
+def front(study) -> list:
+    """The trials that no other is at least as good as, the quickest first."""
+    return sorted(study.best_trials, key=lambda trial: trial.values)
+
+
+def importance(study) -> dict[str, float]:
+    """How much each choice says about the time; {} where there are too few trials to tell."""
+    import warnings
+
+    import optuna
+    complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+    if len(complete) < 8 or len({trial.values[0] for trial in complete}) < 2:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        return dict(optuna.importance.get_param_importances(study, evaluator=evaluator, target=lambda trial: trial.values[0]))
+
+
+def rows(study, most: int = 20) -> Iterator[list[str]]:
+    """The front as text: one row a design."""
+    for trial in front(study)[:most]:
+        own = trial.user_attrs
+        simulated = own.get("simulated")
+        apart = f"{100 * (own['cycles'] / simulated - 1):+.1f} %" if simulated else "-"
+        yield [str(trial.number), *(f"{value:.6g}" for value in trial.values), str(own["cycles"]), str(simulated or "-"), apart, " ".join(f"{name}={value}" for name, value in trial.params.items())]
+
+
+HEADINGS = ("id", *OBJECTIVES, "modelled", "simulated", "apart", "choices")
+
+
+class Live:
+    """The front as a table that is drawn again where standard error is a terminal; else one line a trial."""
+
+    def __init__(self, study, trials: int, stream):
+        self._study, self._trials, self._stream, self._live, self._begun = study, trials, stream, None, time.monotonic()
+
+    def __enter__(self):
+        if self._stream.isatty():
+            from rich.console import Console
+            from rich.live import Live as Drawn
+            self._live = Drawn(console=Console(file=self._stream), auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_):
+        if self._live:
+            self._live.stop()
+
+    def done(self, count: int) -> None:
+        best = front(self._study)
+        title = f"{count} of {self._trials} trials, {time.monotonic() - self._begun:.0f} s, {len(best)} on the front"
+        if not self._live:
+            print(f"streamtensor: {title}" + (f", the quickest {best[0].values[0]:.4g} ms" if best else ""), file=self._stream, flush=True)
+            return
+        from rich.table import Table
+        table = Table(title=title)
+        for heading in HEADINGS:
+            table.add_column(heading)
+        for row in rows(self._study):
+            table.add_row(*row)
+        self._live.update(table, refresh=True)

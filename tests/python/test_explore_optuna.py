@@ -1,0 +1,143 @@
+"""streamtensor explore: Optuna over the choices, workers that die, a Dask cluster, a storage of something else."""
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("optuna")
+
+from streamtensor import cli, core, explore, explore_page  # noqa: E402
+from streamtensor.errors import Error  # noqa: E402
+
+TREE = Path(__file__).parents[2]
+MODEL = TREE / "examples" / "perceptron.mlir"
+WORDS = ["explore", str(MODEL), "--platform", "u55c", "--workers", "2"]
+
+
+@pytest.fixture(autouse=True)
+def built(core_built):
+    pass
+
+
+def trials_of(folder: Path) -> list:
+    task = explore.Task(MODEL.read_text(), "u55c", None)
+    return explore.finished(explore.open_study(folder, task, True))
+
+
+def test_trials_front_and_page(tmp_path, capsys):
+    folder = tmp_path / "e"
+    assert cli.main([*WORDS, "--trials", "12", "-o", str(folder)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    trials = trials_of(folder)
+    complete = [trial for trial in trials if trial.values]
+    assert len(trials) == 12 and len(complete) >= 6
+    assert trials[0].params["search"] == "joint" and len(table) >= 2
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") >= 2 and "Pareto front" in page and "History" in page and "://" not in page
+    study = explore.open_study(folder, explore.Task(MODEL.read_text(), "u55c", None), True)
+    best = explore.front(study)
+    for trial in best:
+        assert not any(all(a <= b for a, b in zip(other.values, trial.values)) and other.values != trial.values for other in complete)
+        assert abs(trial.user_attrs["cycles"] / trial.user_attrs["simulated"] - 1) < 0.05
+    assert explore_page.page(study) == page
+
+
+def test_an_exploration_goes_on(tmp_path, capsys):
+    folder = tmp_path / "e"
+    assert cli.main([*WORDS, "--trials", "3", "-o", str(folder)]) == 0
+    assert cli.main([*WORDS, "--trials", "5", "-o", str(folder)]) == 1
+    assert "--resume goes on" in capsys.readouterr().err
+    assert cli.main([*WORDS, "--trials", "5", "--resume", "-o", str(folder)]) == 0
+    assert len(trials_of(folder)) == 5
+
+
+def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
+    folder = tmp_path / "e"
+    assert cli.main([*WORDS, "--trials", "1", "-o", str(folder)]) == 0
+    other = ["explore", str(TREE / "tests" / "models" / "mlp.mlir"), "--platform", "u55c", "--resume", "-o", str(folder)]
+    assert cli.main(other) == 1
+    assert "its model is" in capsys.readouterr().err
+    assert cli.main([*WORDS, "--resume", "--max-dsp", "50%", "-o", str(folder)]) == 1
+    assert "its wishes is ''" in capsys.readouterr().err
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / explore.STORAGE).write_text("no journal\n")
+    assert cli.main([*WORDS, "--resume", "-o", str(broken)]) == 1
+    assert "no storage of an exploration" in capsys.readouterr().err
+
+
+def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
+    real, folder = core.find(core.COMPILER), tmp_path / "core"
+    folder.mkdir()
+    script = folder / core.COMPILER
+    script.write_text(f'#!/bin/sh\nif [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi\nexec {real} "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("STREAMTENSOR_CORE", str(folder))
+    assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 0
+    assert (folder / "died").is_dir()
+    trials = trials_of(tmp_path / "e")
+    assert len(trials) == 3 and sum("died" in trial.user_attrs for trial in trials) == 1
+
+
+def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
+    real, folder = core.find(core.COMPILER), tmp_path / "core"
+    folder.mkdir()
+    script = folder / core.COMPILER
+    script.write_text(f'#!/bin/sh\n[ "$1" != compile ] || kill -9 $$\nexec {real} "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("STREAMTENSOR_CORE", str(folder))
+    assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 1
+    assert f"failed {explore.ATTEMPTS} times" in capsys.readouterr().err
+
+
+def start(*words: str) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TREE / "python"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])}
+    return subprocess.Popen([sys.executable, "-m", *words], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    file, running = tmp_path / "scheduler.json", []
+    try:
+        running.append(start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)))
+        limit = time.monotonic() + 60
+        while not (file.exists() and file.read_text().strip().endswith("}")) and time.monotonic() < limit:
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        for _ in range(2):
+            running.append(start("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)))
+        with distributed.Client(address) as client:
+            client.wait_for_workers(2, timeout=60)
+        counted, told = [], explore.Live.done
+
+        def done(live, count):
+            counted.append(count)
+            if count == 2:
+                running[1].kill()
+            told(live, count)
+
+        monkeypatch.setattr(explore.Live, "done", done)
+        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", address, "--trials", "8", "-o", str(tmp_path / "e")]) == 0
+        assert counted[-1] == 8 and len(trials_of(tmp_path / "e")) == 8 and running[1].wait(10) < 0
+    finally:
+        for process in reversed(running):
+            process.kill()
+            process.wait()
+
+
+def test_no_scheduler_is_told(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(Error, match="no Dask scheduler answers"):
+        explore.Cluster("tcp://127.0.0.1:1")
+
+
+def test_the_choices_are_the_compilers():
+    help_text = subprocess.run([core.find(core.COMPILER), "compile", "--help"], capture_output=True, text=True).stdout
+    for choice in explore.choices("u55c"):
+        assert re.search(rf"--{choice['name']}\b", help_text) and choice["own"] in choice["tried"]
