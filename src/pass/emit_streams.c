@@ -23,22 +23,22 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 	return natural_order_to(module, tensor, NULL);
 }
 
-/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says. */
+/* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says; in words of at most `word`. */
 struct points {
-	int64_t first, tile, most;
+	int64_t first, tile, most, word;
 	const struct run_time_trip *trip;
 };
 
 static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
 {
 	const struct attr *dim = dims ? dims->items[d].value : NULL, *symbol = dim ? attr_item(dim, "symbol") : NULL;
-	struct points points = {.tile = 1, .most = extent};
+	struct points points = {.tile = 1, .most = extent, .word = INT64_MAX};
 	struct run_time_trip trip = {.tile = 1, .most = extent};
 	if (!dim || (dim->kind == ATTR_STRING && !*dim->text))
 		return points;
 	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
 	if (dim->kind == ATTR_DICTIONARY) {
-		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, NULL};
+		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item(dim, "word") ? attr_item(dim, "word")->integer : INT64_MAX, NULL};
 		trip.tile = points.tile;
 		trip.most = points.most;
 		trip.plus = symbol ? attr_item(dim, "plus")->integer : 0;
@@ -64,8 +64,9 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 {
 	int rank = tensor->rank, count = 0, wide = 2 * rank;
 	const struct type *scalar = type_scalar(tensor);
-	struct points points = rank ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1]) : (struct points){.tile = 1, .most = 1};
+	struct points points = rank ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1]) : (struct points){.tile = 1, .most = 1, .word = 1};
 	int64_t lanes = 1, last = points.tile > 1 ? points.tile : points.most, most = 512 / type_bits(scalar);
+	most = most < points.word ? most : points.word;
 	while (2 * lanes <= most && last % (2 * lanes) == 0 && points.first % (2 * lanes) == 0)
 		lanes *= 2;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1), *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);

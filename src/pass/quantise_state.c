@@ -178,7 +178,8 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
 	keys.rows = keys.lead - keys.fresh + keys.block * keys.blocks;
-	if (q->scheme->lead)              /* whatever the rows of a launch, up to so many */
+	keys.shared = q->scheme->lead;
+	if (keys.shared)                  /* whatever the rows of a launch, up to so many */
 		keys.rows = keys.lead + keys.past + STATE_GROUP - 1;
 	if (keys.trip)
 		keys.count = q->main->region[0]->argument[function_argument_named(q->main, keys.trip->symbol)];
@@ -230,13 +231,16 @@ static void set_item(struct module *module, struct op *op, const char *list, int
 static const struct attr *blocked_dims(struct module *module, const struct keys *keys, int rank, int axis)
 {
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
-	struct named items[5] = {{"first", attr_integer(module, keys->lead - keys->fresh)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks)}};
+	struct named items[6] = {{"first", attr_integer(module, keys->lead - keys->fresh)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks)}};
+	int count = 3;
 	if (keys->trip) {
-		items[3] = (struct named){"symbol", attr_string(module, keys->trip->symbol)};
-		items[4] = (struct named){"plus", attr_integer(module, keys->trip->plus)};
+		items[count++] = (struct named){"symbol", attr_string(module, keys->trip->symbol)};
+		items[count++] = (struct named){"plus", attr_integer(module, keys->trip->plus)};
 	}
+	if (keys->shared)
+		items[count++] = (struct named){"word", attr_integer(module, 1)};
 	for (int d = 0; d < rank; d++)
-		dim[d] = d == axis ? attr_dictionary(module, keys->trip ? 5 : 3, items) : attr_string(module, "");
+		dim[d] = d == axis ? attr_dictionary(module, count, items) : attr_string(module, "");
 	return attr_array(module, rank, dim);
 }
 

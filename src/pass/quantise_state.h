@@ -12,6 +12,7 @@ struct keys {
 	int64_t extent;           /* all of them */
 	int64_t block, blocks;    /* keys that share a scale of the probabilities; blocks * block >= extent */
 	int64_t lead, rows;       /* of the state: rows in front of the past ones; all */
+	bool shared;              /* the state is another phase's as well, whose blocks begin elsewhere: its words hold for any */
 	const struct run_time_trip *trip;         /* of all rows; NULL: all are there */
 	struct value *count;      /* the input that has its symbol */
 };

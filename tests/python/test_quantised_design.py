@@ -173,3 +173,14 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, tmp_path):
                 logits.append(side.read("logits").reshape(-1))
             position += count
     assert worst(found, expected) <= 1e-3
+
+
+def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
+    case = model_of(tmp_path / "model", "gpt2", 200)
+    for phase, tokens in (("decode", 1), ("prefill", 24)):
+        (tmp_path / f"{phase}.mlir").write_text(case.model.lower(Shape.of(case.model.config, phase, 200, tokens)).text)
+    done = stc("compile", tmp_path / "decode.mlir", "--with", tmp_path / "prefill.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
+    assert done.returncode == 0, done.stderr
+    kept = [{item["name"]: (item["dtype"], item["shape"]) for item in phase["inputs"] if item["role"] == "state"}
+            for phase in json.loads((tmp_path / "design" / "manifest.json").read_text())["phases"]]
+    assert kept[0] == kept[1] and {dtype for dtype, _ in kept[0].values()} == {"i8", "f16"}
