@@ -54,6 +54,7 @@ static void read_signature(struct report *report)
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;
+		report->tokens = attr_item(item, "type")->type->shape[axis->integer];
 		for (int j = 0; inputs && j < inputs->count; j++) {
 			const struct attr *input = inputs->items[j].value, *type = attr_item(input, "type");
 			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);

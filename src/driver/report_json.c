@@ -78,7 +78,11 @@ void report_json(const struct report *report, struct text *out)
 	add_cycles(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n  \"launches_per_token\": 1,\n", 1e3 / report->latency_ms);
+		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)report->tokens * 1e3 / report->latency_ms);
+	if (report->decodes && report->tokens == 1)
+		text_add(out, "  \"launches_per_token\": 1,\n");
+	if (report->decodes && report->tokens > 1)
+		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
 	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,
 		 report->energy.limit_mj);
 	add_bounds(report, out);

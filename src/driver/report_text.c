@@ -40,10 +40,12 @@ static void add_answer(const struct report *report, struct text *out)
 	add_launch(report, out);
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
 		 report->cost.process[time->longest].name);
+	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld a launch", (long long)report->tokens) : "one launch a token";
+	double per_s = (double)report->tokens * 1e3;
 	if (report->decodes && (report->simulated || report->predicted))
-		text_add(out, "tokens          %.4g a second, one launch a token, context %lld\n", 1e3 / report->latency_ms, (long long)report->context);
+		text_add(out, "tokens          %.4g a second, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
 	else if (report->decodes)
-		text_add(out, "tokens          %.4g to %.4g a second, one launch a token, context %lld\n", 1e3 / report->model_ms, 1e3 / report->least_ms, (long long)report->context);
+		text_add(out, "tokens          %.4g to %.4g a second, %s, context %lld\n", per_s / report->model_ms, per_s / report->least_ms, launches, (long long)report->context);
 	struct report_answer answer = report_answer(out->arena, report);
 	text_add(out, "limited by      %s\n", answer.limit);
 	for (int i = 0; i < answer.count; i++)

@@ -190,6 +190,9 @@ def test_states_and_tables_are_in_memory_once(both):
     report = json.loads((both[2] / "report.json").read_text())
     assert [phase["name"] for phase in report["phases"]] == ["decode", "prefill"] and report["kernel"]["ports"] <= 32
     assert report["kernel"]["ports"] < sum(phase["ports"] for phase in report["phases"])
+    chunk = json.loads((both[2] / "prefill" / "report.json").read_text())
+    assert chunk["tokens_per_launch"] == TOKENS and report["launches_per_token"] == 1 and "launches_per_token" not in chunk
+    assert abs(chunk["tokens_per_s"] - TOKENS * 1e3 / chunk["latency_ms"]) < 0.01
     files = {path.name for path in (both[2] / "weights").iterdir()}
     assert not any(buffer["name"] + ".bin" in files for buffer in prefill["buffers"] if "same" in buffer)
 
