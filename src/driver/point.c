@@ -167,23 +167,35 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	return cycles ? cycles : design_time(session->attempt, session->platform, session->module, &cost).most;
 }
 
-/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told. */
+/* The bytes on chip that the search just tried lacks; 0: it is not that. */
+static int64_t missing_on_chip(const struct session *session)
+{
+	return text_same(session->guard.stage, "fuse_streams") ? session->context.least_on_chip : 0;
+}
+
+/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told.  Where the on-chip
+ * memory suffices for none, the one that needs the least is left to say so. */
 static void compare_searches(struct build *b)
 {
 	struct session *session = b->session;
-	int kernels = 0, best = -1;
-	int64_t least = 0, fewest = 0, dsp = 0;
+	int kernels = 0, best = -1, smallest = -1;
+	int64_t least = 0, fewest = 0, dsp = 0, missing = 0;
 	ir_walk(module_body(b->tensor), count_kernel, &kernels);
 	if (session->choices.value[CHOICE_SEARCH] || !whole(b) || kernels > COMPARED_KERNELS)
 		return;
 	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop; search++) {
-		int64_t cycles = cycles_of(b, search, &dsp);
+		int64_t cycles = cycles_of(b, search, &dsp), lacks = missing_on_chip(session);
+		if (!cycles && lacks && (smallest < 0 || lacks < missing)) {
+			smallest = search;
+			missing = lacks;
+		}
 		if (!cycles || (best >= 0 && (cycles > least || (cycles == least && dsp >= fewest))))
 			continue;
 		best = search;
 		least = cycles;
 		fewest = dsp;
 	}
+	best = best < 0 ? smallest : best;
 	session->choices.value[CHOICE_SEARCH] = best < 0 ? 0 : 1 + best;
 }
 

@@ -16,6 +16,7 @@ bool fuse_streams(struct pass_context *context, struct module *module)
 		if (!op) {
 			diag_error(module->diag, NOWHERE, "with every edge cut that can be, %lld bytes are needed on chip: converters %lld, buffers %lld, sums %lld, FIFOs of two words %lld; the budget is %lld",
 			           (long long)held_bytes(&held), (long long)held.converters, (long long)held.buffers, (long long)held.sums, (long long)held.fifos, (long long)budget);
+			context->least_on_chip = held_bytes(&held);
 			return diag_note(module->diag, "--on-chip %lld is the least", (long long)held_bytes(&held));
 		}
 		held.converters -= converter_bytes(op);
