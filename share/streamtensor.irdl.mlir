@@ -1,5 +1,5 @@
 // The stream dialect: the types and operations of our dumps that are not MLIR's own.  mlir-opt-19 --irdl-file=THIS dump.mlir checks a dump.
-// All values of one variadic operand have one type here, so kernel, load, store, concat and join have several, and an
+// All values of one variadic operand have one type here, so kernel, contract, load, store, concat and join have several, and an
 // operand_segment_sizes attribute that says how many operands each one holds: runs of equal types.  So has buffer for its results.
 // A type and an operation of one name (fifo, blocks) would be one symbol twice, so the dialect comes in two parts.
 module @types {
@@ -65,6 +65,16 @@ irdl.dialect @stream {
     %a31 = irdl.any
     %r0 = irdl.any
     irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4, variadic %a5, variadic %a6, variadic %a7, variadic %a8, variadic %a9, variadic %a10, variadic %a11, variadic %a12, variadic %a13, variadic %a14, variadic %a15, variadic %a16, variadic %a17, variadic %a18, variadic %a19, variadic %a20, variadic %a21, variadic %a22, variadic %a23, variadic %a24, variadic %a25, variadic %a26, variadic %a27, variadic %a28, variadic %a29, variadic %a30, variadic %a31)
+    irdl.results(%r0)
+  }
+  irdl.operation @contract {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %a2 = irdl.any
+    %a3 = irdl.any
+    %a4 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4)
     irdl.results(%r0)
   }
   irdl.operation @pick {

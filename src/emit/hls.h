@@ -2,6 +2,7 @@
 #ifndef STC_EMIT_HLS_H
 #define STC_EMIT_HLS_H
 #include "emit/emit.h"
+#include "ir/nest.h"
 
 /* How a value is written where it is used; value->data while its function is emitted. */
 struct spelling {
@@ -15,6 +16,15 @@ struct spelling {
 
 struct names {
 	struct map taken;
+};
+
+/* The loops of a process that are one function; hls_datapath.c. */
+struct datapath {
+	VEC(struct op *) nests;   /* in order; none where there are fewer than two */
+	VEC(struct value *) number;       /* constants of the first that are parameters */
+	struct nest_numbers *numbers;     /* [nests] what stands in their place; the first has its own */
+	const char *name;
+	struct text arguments;    /* channels and arrays, as in a call */
 };
 
 struct emitter {
@@ -31,8 +41,10 @@ struct emitter {
 	bool narrow;              /* half floats or 4-bit integers are used */
 	/* the process at hand */
 	struct op *process;
+	const struct op *call;    /* that starts it */
 	struct names names;
 	int indent, values, depth;
+	struct datapath datapath;
 	struct text body, registers;
 	const char *run_target, *run_source;      /* first of the copies that wait in hls_copy */
 	int64_t run_count;
@@ -59,6 +71,10 @@ const char *hls_bracket(struct arena *arena, const struct spelling *spelling);
 
 /* Processes. */
 void hls_process(struct emitter *e, struct op *process);
+void hls_datapath_begin(struct emitter *e, struct op *process);
+void hls_datapath(struct emitter *e, struct op *nest);                                 /* a call of it; its function before the first one */
+void hls_loop(struct emitter *e, struct op *loop);
+const char *hls_parameter(struct emitter *e, int argument, const char *name);          /* of the process at hand: a channel or a port, as a function takes it */
 void hls_block(struct emitter *e, struct block *block);
 struct spelling *hls_spelling(struct emitter *e, const struct value *value);
 void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);

@@ -408,7 +408,7 @@ static void emit_tree(struct emitter *e, struct op *op)
 	define_name(e, op, text_format(e->arena, "%s(%s)", tree_helper(e, op), whole_word(e, op->operand[0])));
 }
 
-static void emit_for(struct emitter *e, struct op *op)
+void hls_loop(struct emitter *e, struct op *op)
 {
 	struct value *counter = op->region[0]->argument[0];
 	const char *given = attr_text_or(op, "stream.name", NULL);
@@ -432,6 +432,14 @@ static void emit_for(struct emitter *e, struct op *op)
 	e->depth--;
 	e->indent--;
 	hls_line(e, "}");
+}
+
+static void emit_for(struct emitter *e, struct op *op)
+{
+	if (attr_get(op, NEST_MARK) && e->datapath.nests.count > 1)
+		hls_datapath(e, op);
+	else
+		hls_loop(e, op);
 }
 
 static emit_function *const functions[OP_COUNT] = {
@@ -472,17 +480,6 @@ void hls_block(struct emitter *e, struct block *block)
 	hls_flush(e);
 }
 
-static const char *parameter(struct emitter *e, const struct op *call, int i, const char *name)
-{
-	const struct type *type = call->operand[i]->type;
-	if (type->kind == TYPE_FIFO)
-		return text_format(e->arena, "hls::stream<%s> &%s", hls_type(e, type->element), name);
-	if (type->kind == TYPE_BLOCKS)
-		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
-	bool write = emit_port(e->main, call->operand[i]->index).write;
-	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
-}
-
 static struct op *call_of(struct emitter *e, const struct op *process)
 {
 	const char *symbol = attr_text_or(process, "sym_name", "");
@@ -492,12 +489,24 @@ static struct op *call_of(struct emitter *e, const struct op *process)
 	return NULL;
 }
 
+const char *hls_parameter(struct emitter *e, int argument, const char *name)
+{
+	const struct value *value = e->call->operand[argument];
+	const struct type *type = value->type;
+	if (type->kind == TYPE_FIFO)
+		return text_format(e->arena, "hls::stream<%s> &%s", hls_type(e, type->element), name);
+	if (type->kind == TYPE_BLOCKS)
+		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
+	bool write = emit_port(e->main, value->index).write;
+	return text_format(e->arena, "%s%s *%s", write ? "" : "const ", hls_port_type(e, type->element), name);
+}
+
 /* Channels and ports are called by the names that the process gives its arguments, or else as in the top function. */
 void hls_process(struct emitter *e, struct op *process)
 {
-	const struct op *call = call_of(e, process);
 	struct block *body = process->region[0];
-	if (!call) {
+	e->call = call_of(e, process);
+	if (!e->call) {
 		hls_fail(e, process, "is never started");
 		return;
 	}
@@ -510,10 +519,11 @@ void hls_process(struct emitter *e, struct op *process)
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++) {
 		const struct attr *given = function_argument_attr(process, i, "stream.name");
-		const char *name = names_add(&e->names, "", given ? given->text : hls_spelling(e, call->operand[i])->text);
+		const char *name = names_add(&e->names, "", given ? given->text : hls_spelling(e, e->call->operand[i])->text);
 		bind_name(e, body->argument[i], name);
-		text_add(&head, "%s%s", i ? ", " : "", parameter(e, call, i, name));
+		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
+	hls_datapath_begin(e, process);
 	hls_block(e, body);
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, "sym_name", "")), head.data ? head.data : "");
 	text_add_bytes(e->out, e->registers.data ? e->registers.data : "", e->registers.size);

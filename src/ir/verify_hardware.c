@@ -1,5 +1,6 @@
 /* Hardware level: shape of main and of processes, pipelined loops, both ends of every channel. */
 #include "base/map.h"
+#include "ir/nest.h"
 #include "ir/verify.h"
 
 /* Channel operand of an operation that accesses one, else NULL. */
@@ -43,6 +44,29 @@ static void check_process_op(struct op *op, void *context)
 		check_pipelined(verifier, op);
 }
 
+struct datapath {
+	struct verifier *verifier;
+	const struct op *first;   /* NULL: none yet */
+};
+
+/* Loops of one datapath are the same but for numbers; a word that is kept from one of them to the next would be the other's. */
+static void check_datapath(struct op *op, void *context)
+{
+	struct datapath *path = context;
+	struct nest_numbers numbers;
+	bool always = op->code == OP_TAKE && op->operand[0]->def && op->operand[0]->def->code == OP_CONSTANT;
+	if (op->code == OP_TAKE && path->first && !always) {
+		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
+			if (attr_get(loop, NEST_MARK))
+				verify_fail(path->verifier, op, "takes on condition in loops that share a datapath");
+	}
+	if (op->code != OP_FOR || !attr_get(op, NEST_MARK))
+		return;
+	if (path->first && !nest_match(path->verifier->module->arena, path->first, op, &numbers))
+		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has " NEST_MARK);
+	path->first = path->first ? path->first : op;
+}
+
 static void check_process(struct verifier *verifier, struct op *function)
 {
 	const char *style = attr_text_or(function, "stream.style", "");
@@ -53,6 +77,8 @@ static void check_process(struct verifier *verifier, struct op *function)
 	if (attr_get(function, "function_type")->type->outputs)
 		verify_fail(verifier, function, "a process has results");
 	ir_walk(function->region[0], check_process_op, verifier);
+	struct datapath path = {.verifier = verifier};
+	ir_walk(function->region[0], check_datapath, &path);
 }
 
 /* A function of the module, and how often main calls it. */

@@ -1,4 +1,5 @@
 /* Types of values, and of operands against results. */
+#include "ir/contract.h"
 #include "ir/verify.h"
 #include <inttypes.h>
 #include <string.h>
@@ -166,6 +167,13 @@ static void check_pick(struct verifier *verifier, const struct op *op)
 		wrong_types(verifier, op, "a layer number and tensors of the result's type");
 }
 
+static void check_contract(struct verifier *verifier, const struct op *op)
+{
+	struct contract contract;
+	if (!contract_of(op, &contract))
+		wrong_types(verifier, op, "groups of i8, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
+}
+
 static bool is_stack(const struct type *stack, const struct type *row)
 {
 	if (stack->kind != TYPE_TENSOR || row->kind != TYPE_TENSOR || stack->rank != row->rank + 1 || stack->element != row->element)
@@ -328,7 +336,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 {
 	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
 		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
-		[OP_GENERIC] = check_generic, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
+		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
 		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
 		[OP_TREE] = check_tree, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
 		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_APPLY] = check_apply,

@@ -1,10 +1,12 @@
 #include "model/timing.h"
+#include "ir/nest.h"
 #include <string.h>
 
 struct walk {
 	const struct platform *platform;
 	const struct block *entry;        /* of the process */
 	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
+	bool datapath;            /* loops of the one that all so marked share were seen */
 	struct process_time time;
 };
 
@@ -113,14 +115,14 @@ static double interval_of(struct walk *walk, const struct op *loop, int64_t trip
 	return interval;
 }
 
-static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips)
+static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips, bool again)
 {
 	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
 	walk->time.multiplies += lanes * trips;
-	walk->time.multipliers += (lanes + interval - 1) / interval;
+	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
 }
 
 const struct op *timing_only_loop(const struct block *block)
@@ -139,14 +141,16 @@ static int64_t block_cycles(struct walk *walk, const struct block *block, int64_
 
 static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
 {
+	bool shares = attr_get(loop, NEST_MARK), again = shares && walk->datapath;
 	int64_t trips = timing_trips(loop, 0, NULL);
+	walk->datapath |= shares;
 	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
 	if (trips == 0)
 		return LOOP_CYCLES;
 	if (!attr_get(loop, "stream.pipeline"))
 		return LOOP_CYCLES + trips * block_cycles(walk, loop->region[0], repeats * trips);
-	count_multiplies(walk, loop, trips * repeats);
+	count_multiplies(walk, loop, trips * repeats, again);
 	return (int64_t)(interval_of(walk, loop, trips * repeats) * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + LOOP_CYCLES;
 }
 

@@ -98,6 +98,28 @@ static void add_ports(struct chooser *c, int k)
 		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, natural_row(c, value, result)}));
 }
 
+/* A unit takes and gives numbers in their natural order. */
+static void add_contractions(struct chooser *c, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			add_contractions(c, op->region[0]);
+		for (int j = 0; op->code == OP_CONTRACT && j < 2; j++) {
+			int v = value_of(c, op->operand[j]);
+			if (v >= 0)
+				VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){-1, natural_row(c, &c->graph.value[v], op->operand[j])}));
+		}
+	}
+}
+
+static int contractions(const struct block *block)
+{
+	int count = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		count += op->code == OP_FOR ? contractions(op->region[0]) : op->code == OP_CONTRACT;
+	return count;
+}
+
 static int ports(const struct orders_graph *graph)
 {
 	int count = 0;
@@ -113,9 +135,10 @@ static void build_graph(struct chooser *c, const struct block *block)
 	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct orders_kernel, kernels + 1);
 	c->first = ARENA_ARRAY(c->graph.arena, struct plan, kernels + 1);
 	add_kernels(c, block);
-	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 1);
+	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 2 * contractions(block) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
+	add_contractions(c, block);
 	orders_prepare(&c->graph, c->streams->context->platform, c->first);
 }
 

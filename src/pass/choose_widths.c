@@ -15,6 +15,7 @@
 #define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
 #define MOST_LANES 1024             /* 4-bit numbers in such a word */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
+#define UNIT_SHARE 9          /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 
@@ -235,6 +236,13 @@ static const struct value *made_as(const struct value *value)
 	return carried < 0 ? value : loop->region[0]->last->operand[carried];
 }
 
+/* What a contraction of a unit gives follows what it takes. */
+static const struct value *made_through(const struct value *value)
+{
+	const struct value *made = made_as(value);
+	return made->def && made->def->code == OP_CONTRACT ? made_as(made->def->operand[0]) : made;
+}
+
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
@@ -244,7 +252,7 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = made_as(value);
+		const struct value *value = op->operand[j], *made = made_through(value);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -374,6 +382,41 @@ static void note_widths(const struct widths *w)
 	}
 }
 
+/* --- the unit that contractions share */
+
+/* Bits of its weights; 0: there is none. */
+static int unit_bits(const struct block *block)
+{
+	int bits = 0;
+	for (const struct op *op = block->first; op && !bits; op = op->next)
+		bits = op->code == OP_FOR ? unit_bits(op->region[0]) : op->code == OP_CONTRACT ? type_scalar(op->operand[2]->type)->width : 0;
+	return bits;
+}
+
+/* A word of products, and what scales and adds them. */
+static int64_t slice_dsp(const struct widths *w, int bits)
+{
+	const struct platform *platform = w->streams->context->platform;
+	const struct type *real = type_float(w->streams->module, 32);
+	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
+	return UNIT_WORD_BITS / bits * platform_product(platform, 8).dsp + scaled;
+}
+
+/* Ports and DSPs of its slices are not the kernels'.  Other readers keep two ports each: most of the time, the unit is what waits for memory. */
+static void leave_to_unit(struct widths *w, const struct block *block)
+{
+	int bits = unit_bits(block), readers = 0, most = (int)choice_count(&w->streams->context->choices, CHOICE_SLICES);
+	if (!bits)
+		return;
+	for (int i = 0; i < w->count; i++)
+		readers += w->candidate[i].operand >= 0;
+	int slices = (w->ports - readers - 1) / UNIT_LANES * UNIT_LANES;
+	slices = slices < UNIT_LANES ? UNIT_LANES : slices < most ? slices : most;
+	int64_t left = platform_total(w->streams->context->platform).dsp * UNIT_SHARE / 10 - slices * slice_dsp(w, bits);
+	w->ports = w->ports > slices + 1 ? w->ports - slices - 1 : 0;
+	w->dsp = w->dsp < left ? w->dsp : left;
+}
+
 struct width *choose_widths(struct streams *streams, const struct block *block)
 {
 	struct arena *arena = streams->module->arena;
@@ -387,6 +430,7 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	w.dsp = choice_on(choices, platform, CHOICE_DSP);
 	collect(block, w.kernel, 0);
 	find_candidates(&w);
+	leave_to_unit(&w, block);
 	if (!fixes_are_known(&w))
 		return NULL;
 	if (search == WIDTH_DEFAULT_TILE)

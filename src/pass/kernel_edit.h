@@ -37,6 +37,9 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 /* Drops loops of extent 1, operands that nothing reads, second copies of operands, dead nodes. */
 void kernel_tidy(struct module *module, struct op *op);
 
+/* The post body becomes an elementwise kernel that reads the sums; it must not ask for counters or guards. */
+void kernel_split_post(struct module *module, struct op *op);
+
 /* No rolled layers, which a dump of ours may already have: passes over flat functions then have nothing to do. */
 bool block_is_flat(const struct block *block);
 

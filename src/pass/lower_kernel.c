@@ -32,10 +32,7 @@ static struct value *at_last(struct lowering *l, int loop)
 		return make_equal(&l->p, l->counter[loop], of->extent - 1);
 	const int64_t one = 1;
 	struct value *count = process_count(&l->p, of->run_time, 1);
-	struct value *operand[2] = {l->counter[loop], make_address(&l->p, 1, &count, &one, -1)};
-	struct value *result = make_op(&l->p, OP_CMPI, type_integer(l->p.module, 1), 2, operand);
-	attr_set(l->p.module, result->def, "predicate", attr_integer(l->p.module, 0));
-	return result;
+	return make_same(&l->p, l->counter[loop], make_address(&l->p, 1, &count, &one, -1));
 }
 
 /* All reduction counters at their first (or last) point; NULL: always.  The first terms of partial sums come one after the other. */

@@ -3,6 +3,7 @@
 #include "pass/memory.h"
 
 #define PORT_BITS 512
+#define WIDE_BITS 128         /* of words of wide numbers that a port shares */
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -171,12 +172,19 @@ static void serve(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
+/* Wide numbers are fewer; their words are narrower, because the FIFOs of all loads may have to cross between dies. */
+static int64_t wide_lanes(const struct type *scalar)
+{
+	int64_t bits = type_bits(scalar);
+	return (bits < 32 ? PORT_BITS : WIDE_BITS) / bits;
+}
+
 /* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one.  NULL: their order has no full words. */
 static const struct type *wide_type(struct module *module, const struct op *load)
 {
 	const struct type *stream = load->result[0]->type;
-	int64_t bits = type_bits(type_scalar(stream)), most = PORT_BITS / bits, lanes = stream_lanes(stream);
-	if (bits >= 32 || lanes > most)
+	int64_t bits = type_bits(type_scalar(stream)), most = wide_lanes(type_scalar(stream)), lanes = stream_lanes(stream);
+	if (bits >= 64 || lanes > most)
 		return NULL;
 	return lanes == most ? stream : type_regroup(module, stream, most);
 }
@@ -228,7 +236,7 @@ static void lower_shared(struct design *design, const struct block *body, const 
 	if (narrow)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
 	name = text_format(design->module->arena, "words_%s", scalar->text);
-	int64_t lanes = PORT_BITS / type_bits(scalar);
+	int64_t lanes = wide_lanes(scalar);
 	if (wide)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .takes = is_shared_wide, .serve = serve_wide});
 }

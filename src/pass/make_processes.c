@@ -38,7 +38,7 @@ static bool lower_block(struct design *design, const struct block *block)
 			lower_choose(design, op);
 		else if (op->code == OP_GATHER)
 			lower_gather(design, op);
-		else if (op->code == OP_EXTENT)
+		else if (op->code == OP_EXTENT || op->code == OP_CONTRACT)
 			continue;
 		else if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, "value")->integer;
@@ -117,7 +117,10 @@ bool make_processes(struct pass_context *context, struct module *module)
 		if (op->code == OP_EXTENT)
 			lower_extent(&design, op);
 	lower_loads(&design, body);
-	if (!lower_block(&design, body) || !lower_stores(&design, body) || too_many_ports(&design))
+	if (!lower_block(&design, body) || !lower_stores(&design, body))
+		return false;
+	lower_unit(&design, body);
+	if (too_many_ports(&design))
 		return false;
 	lower_controls(&design);
 	finish(&design);

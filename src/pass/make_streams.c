@@ -342,6 +342,8 @@ static bool emit_op(struct streams *s, struct op *op)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op);
+	if (op->code == OP_CONTRACT)
+		return emit_contract(s, op);
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
 	if (op->code == OP_INSERT_LAYER)

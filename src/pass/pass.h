@@ -18,6 +18,12 @@ struct quant_scheme {
 	bool half;                /* matrices and tables are kept as bf16 */
 };
 
+enum contractions { CONTRACTIONS_SHARED, CONTRACTIONS_SPATIAL, CONTRACTIONS };
+extern const char *const contractions_name[CONTRACTIONS];
+
+#define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
+#define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
+
 enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_LEAST, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
 extern const char *const fifo_strategy_name[FIFO_STRATEGIES];
 
@@ -35,6 +41,9 @@ struct pass_context {
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
 };
 
+/* Does the point ask for a contraction unit, and has the platform enough ports for one? */
+bool has_unit(const struct pass_context *context);
+
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);
 bool fold_views(struct pass_context *context, struct module *module);
@@ -50,6 +59,7 @@ bool count_fused(struct pass_context *context, struct module *module);
 bool sink_quotients(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_posts(struct pass_context *context, struct module *module);
+bool share_units(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);
 bool fuse_streams(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);

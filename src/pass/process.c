@@ -54,13 +54,24 @@ struct value *process_loop(struct process *p, int64_t trips)
 struct value *process_loop_to(struct process *p, int64_t trips, const struct run_time_trip *run_time)
 {
 	int64_t times = run_time ? trips / run_time->most : 1;
-	struct value *bounds[3] = {make_index(p, 0), run_time ? process_count(p, run_time, times) : make_index(p, trips), make_index(p, 1)};
-	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
+	struct value *counter = process_loop_of(p, run_time ? process_count(p, run_time, times) : make_index(p, trips));
 	if (run_time)
-		attr_set(p->module, loop, "stream.run_time", run_time_attr(p->module, run_time, times));
+		attr_set(p->module, p->block->parent, "stream.run_time", run_time_attr(p->module, run_time, times));
+	return counter;
+}
+
+struct value *process_loop_of(struct process *p, struct value *trips)
+{
+	struct value *bounds[3] = {make_index(p, 0), trips, make_index(p, 1)};
+	struct op *loop = op_new(p->module, OP_FOR, NOWHERE, 3, bounds, 0, NULL);
 	op_append(p->block, loop);
 	p->block = block_new(p->module, loop, 0);
 	return block_add_argument(p->module, p->block, type_index(p->module));
+}
+
+void process_mark(struct process *p, const char *attribute)
+{
+	attr_set(p->module, p->block->parent, attribute, attr_unit(p->module));
 }
 
 void process_pipeline(struct process *p, int interval)
@@ -147,22 +158,34 @@ static void at_head(struct process *p, struct op *op)
 		op_append(p->entry, op);
 }
 
+static struct value *own_constant(struct process *p, const struct type *type, const struct attr *value)
+{
+	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
+	attr_set(p->module, op, "value", value);
+	at_head(p, op);
+	return op->result[0];
+}
+
 static struct value *make_constant(struct process *p, const char *key, const struct type *type, const struct attr *value)
 {
 	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
-	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
-	attr_set(p->module, op, "value", value);
-	at_head(p, op);
-	map_set(&p->constants, key, op->result[0]);
-	return op->result[0];
+	struct value *constant = own_constant(p, type, value);
+	map_set(&p->constants, key, constant);
+	return constant;
 }
 
 struct value *make_index(struct process *p, int64_t number)
 {
 	const struct type *index = type_index(p->module);
 	return make_constant(p, text_format(p->module->arena, "%lld", (long long)number), index, attr_typed_integer(p->module, number, index));
+}
+
+struct value *make_own_index(struct process *p, int64_t number)
+{
+	const struct type *index = type_index(p->module);
+	return own_constant(p, index, attr_typed_integer(p->module, number, index));
 }
 
 struct value *make_bool(struct process *p, bool value)
@@ -178,12 +201,22 @@ struct value *make_number(struct process *p, double number, const struct type *t
 	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
 }
 
-struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number)
+static struct value *compare(struct process *p, int predicate, struct value *index, struct value *other)
 {
-	struct value *operand[2] = {index, make_index(p, number)};
+	struct value *operand[2] = {index, other};
 	struct value *result = make_op(p, OP_CMPI, bool_type(p), 2, operand);
 	attr_set(p->module, result->def, "predicate", attr_integer(p->module, predicate));
 	return result;
+}
+
+struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number)
+{
+	return compare(p, predicate, index, make_index(p, number));
+}
+
+struct value *make_same(struct process *p, struct value *index, struct value *other)
+{
+	return compare(p, 0, index, other);
 }
 
 struct value *make_equal(struct process *p, struct value *index, int64_t number)

@@ -49,6 +49,8 @@ void process_finish(struct process *process);             /* closes all loops, a
 
 struct value *process_loop(struct process *process, int64_t trips);               /* opens; returns the counter */
 struct value *process_loop_to(struct process *process, int64_t trips, const struct run_time_trip *run_time);   /* run_time NULL: `trips` times; else trips / most times its count */
+struct value *process_loop_of(struct process *process, struct value *trips);
+void process_mark(struct process *process, const char *attribute);                 /* the innermost open loop has it */
 int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
 int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */
 struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
@@ -64,6 +66,8 @@ struct value *make_index(struct process *p, int64_t number);
 struct value *make_bool(struct process *p, bool value);
 struct value *make_number(struct process *p, double number, const struct type *type);     /* scalar or word */
 struct value *make_equal(struct process *p, struct value *index, int64_t number);
+struct value *make_own_index(struct process *p, int64_t number);         /* a constant of its own: other loops of the datapath may have another number there */
+struct value *make_same(struct process *p, struct value *index, struct value *other);
 struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number);
 struct value *make_and(struct process *p, struct value *left, struct value *right);        /* NULL: true */
 struct value *make_when(struct process *p, struct value *condition);      /* NULL: the constant true */
@@ -104,6 +108,7 @@ void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
+void lower_unit(struct design *design, const struct block *body);          /* all stream.contract */
 void lower_extent(struct design *design, const struct op *op);
 void lower_controls(struct design *design);               /* last: all processes have asked */
 void lower_ring(struct design *design, const struct op *loop);

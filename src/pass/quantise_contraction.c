@@ -358,6 +358,16 @@ static struct op *make_part(struct lowering *l, const struct type *type, const s
 	return make_result(l, type, result);
 }
 
+/* May this be a phase of a unit (pass/share_units.c)? */
+static bool for_unit(const struct lowering *l)
+{
+	const struct kernel *kernel = l->c->op->kernel;
+	const struct body *post = &kernel->post;
+	bool plain = !body_has(post, OP_INDEX) && !body_has(post, OP_ACTIVE) && access_is_plain(&kernel->result);
+	return l->q->units && plain && tokens_of(l->c) == 1 && l->c->outputs == 1 && !l->c->row_scale && !l->q->scheme->per_token &&
+	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == UNIT_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
+}
+
 bool contraction_quantise(struct quantiser *q, const struct contraction *c)
 {
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
@@ -369,7 +379,10 @@ bool contraction_quantise(struct quantiser *q, const struct contraction *c)
 	int64_t outputs = extent_of(&l, last_output(&l)), most = tokens_of(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
 	int64_t block = power_of_two_in(outputs, most);
 	struct op *made[2];
-	if (block < most && block < BLOCK_LEAST && outputs > most) {
+	if (for_unit(&l)) {
+		l.part = (struct part){0, outputs, outputs};
+		made[0] = make_part(&l, c->op->result[0]->type, &c->op->kernel->result);
+	} else if (block < most && block < BLOCK_LEAST && outputs > most) {
 		struct part part[2] = {{0, outputs - rest, most}, {outputs - rest, rest, power_of_two_in(rest, most)}};
 		struct access lies[2];
 		for (int p = 0; p < 2; p++) {

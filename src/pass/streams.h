@@ -54,6 +54,7 @@ bool resolve_streams(struct streams *streams, struct block *block);
 /* `from` without the words that `type` leaves out; NULL: they are no part of it in its own order. */
 struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool emit_kernel(struct streams *streams, const struct op *old);
+bool emit_contract(struct streams *s, const struct op *old);
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims);   /* dims: stream.dims, or NULL */

@@ -24,6 +24,9 @@ extern eval_function *const eval_tensor_functions[OP_COUNT];
 extern eval_function *const eval_stream_functions[OP_COUNT];
 eval_function route_cast, route_fork, route_choose, route_chunk, route_concat, route_join;
 struct words *eval_words(struct evaluation *e, const struct type *type);         /* zeros */
+eval_function eval_contract;
+/* The result of a contraction, of a tensor and its scales; NULL after a diagnostic. */
+struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const struct tensor *x, const struct tensor *s, const struct type *result);
 eval_function eval_generic;
 eval_function eval_tensor_kernel;
 bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input);

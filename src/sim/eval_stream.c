@@ -190,6 +190,13 @@ static bool eval_gather(struct evaluation *e, struct op *op)
 	return send(e, op, out);
 }
 
+static bool eval_stream_contract(struct evaluation *e, struct op *op)
+{
+	const struct tensor *x = receive(e, op, op->operand[0], tensor_of_stream(op->operand[0])), *s = receive(e, op, op->operand[1], tensor_of_stream(op->operand[1]));
+	const struct tensor *y = x && s ? eval_contraction(e, op, x, s, tensor_of_op(op)) : NULL;
+	return y && send(e, op, y);
+}
+
 static bool eval_store(struct evaluation *e, struct op *op)
 {
 	const struct attr *results = attr_get(op, "result");
@@ -281,6 +288,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 
 eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_KERNEL] = eval_stream_kernel,
+	[OP_CONTRACT] = eval_stream_contract,
 	[OP_LOAD] = eval_load,
 	[OP_GATHER] = eval_gather,
 	[OP_STORE] = eval_store,

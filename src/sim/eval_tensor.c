@@ -321,6 +321,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	[OP_CONSTANT] = eval_constant,
 	[OP_GENERIC] = eval_generic,
 	[OP_KERNEL] = eval_tensor_kernel,
+	[OP_CONTRACT] = eval_contract,
 	[OP_TENSOR_EMPTY] = eval_empty,
 	[OP_TENSOR_EXPAND] = eval_same_data,
 	[OP_TENSOR_COLLAPSE] = eval_same_data,

@@ -1,0 +1,56 @@
+#include "ir/contract.h"
+#include <stdint.h>
+
+static bool is_integers(const struct type *type, int least, int most)
+{
+	return type->kind == TYPE_INTEGER && type->width >= least && type->width <= most;
+}
+
+static bool is_float(const struct type *type, int width)
+{
+	return type->kind == TYPE_FLOAT && type->width == width;
+}
+
+/* Numbers of a tensor, or of all words of a stream. */
+static int64_t numbers(const struct type *type)
+{
+	return type->kind == TYPE_ITENSOR ? itensor_tiles(type->itensor) * stream_lanes(type) : type_elements(type);
+}
+
+static bool carries(const struct type *type)
+{
+	return type->kind == TYPE_ITENSOR || (type->kind == TYPE_TENSOR && type->rank > 0);
+}
+
+static bool all_tensors(const struct contract *contract, int count)
+{
+	int64_t scales = contract->groups * contract->outputs;
+	for (int i = 0; i < count; i++) {
+		const struct type *weight = contract->weight[i]->type, *scale = contract->scale[i]->type;
+		if (weight->kind != TYPE_TENSOR || scale->kind != TYPE_TENSOR || weight != contract->weight[0]->type || scale != contract->scale[0]->type)
+			return false;
+		if (!is_integers(weight->element, 4, 8) || !is_float(scale->element, 16) || type_elements(weight) != scales * contract->size || type_elements(scale) != scales)
+			return false;
+	}
+	return true;
+}
+
+bool contract_of(const struct op *op, struct contract *contract)
+{
+	int first = op->operands > 2 && op->operand[2]->type->kind == TYPE_INDEX ? 3 : 2, count = (op->operands - first) / 2;
+	if (count < 1 || op->operands != first + 2 * count || op->results != 1 || (first == 2 && count != 1))
+		return false;
+	const struct type *x = op->operand[0]->type, *s = op->operand[1]->type, *y = op->result[0]->type;
+	if (!carries(x) || !carries(s) || !carries(y) || !is_integers(type_scalar(x), 8, 8) || !is_float(type_scalar(s), 32) || !is_float(type_scalar(y), 32))
+		return false;
+	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
+	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
+	contract->groups = contract->size ? numbers(x) / contract->size : 0;
+	if (contract->groups < 1 || numbers(s) != contract->groups || (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
+		return false;
+	if (contract->scale[0]->type->kind != TYPE_TENSOR)
+		return false;
+	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
+	int64_t made = numbers(y), lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
+	return contract->outputs > 0 && made >= contract->outputs && made - contract->outputs < lanes && all_tensors(contract, count);
+}

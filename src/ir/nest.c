@@ -1,0 +1,87 @@
+#include "ir/nest.h"
+
+struct matching {
+	struct arena *arena;
+	const struct op *left, *right;
+	struct nest_numbers *numbers;
+	int id;                   /* of the next pair of values; value->id */
+};
+
+static bool is_inside(const struct value *value, const struct op *nest)
+{
+	const struct block *block = value->def ? value->def->parent : value->block;
+	for (const struct op *op = block->parent; op; op = op->parent ? op->parent->parent : NULL)
+		if (op == nest)
+			return true;
+	return false;
+}
+
+static bool is_number(const struct value *value)
+{
+	return value->def && value->def->code == OP_CONSTANT && value->type->kind == TYPE_INDEX;
+}
+
+static bool match_numbers(struct matching *m, struct value *left, struct value *right)
+{
+	for (size_t i = 0; i < m->numbers->list.count; i++)
+		if (m->numbers->list.data[i].left == left)
+			return m->numbers->list.data[i].right == right;
+	VEC_PUSH(m->arena, &m->numbers->list, ((struct nest_number){left, right}));
+	return true;
+}
+
+static bool match_value(struct matching *m, struct value *left, struct value *right)
+{
+	if (is_inside(left, m->left) && is_inside(right, m->right))
+		return left->id == right->id;
+	return left == right || (is_number(left) && is_number(right) && match_numbers(m, left, right));
+}
+
+/* Attributes are compared by what they say; those of one name and kind that hold lists must be the same one. */
+static bool same_attribute(const struct named *left, const struct named *right)
+{
+	const struct attr *l = left->value, *r = right->value;
+	if (!text_same(left->name, right->name) || l->kind != r->kind || l->type != r->type || l->integer != r->integer)
+		return false;
+	if (l->kind == ATTR_STRING || l->kind == ATTR_SYMBOL)
+		return text_same(l->text, r->text);
+	if (l->kind == ATTR_MAP)
+		return affine_same(l->map, r->map);
+	return l->kind == ATTR_UNIT || l->kind == ATTR_BOOL || l->kind == ATTR_INTEGER || l == r;
+}
+
+static bool match_block(struct matching *m, const struct block *left, const struct block *right);
+
+static bool match_op(struct matching *m, struct op *left, struct op *right)
+{
+	bool same = left->code == right->code && left->operands == right->operands && left->results == right->results && left->attributes == right->attributes;
+	for (int i = 0; same && i < left->operands; i++)
+		same = match_value(m, left->operand[i], right->operand[i]);
+	for (int i = 0; same && i < left->attributes; i++)
+		same = same_attribute(&left->attribute[i], &right->attribute[i]);
+	for (int i = 0; same && i < left->results; i++) {
+		same = left->result[i]->type == right->result[i]->type;
+		left->result[i]->id = right->result[i]->id = m->id++;
+	}
+	return same && !left->region[0] == !right->region[0] && (!left->region[0] || match_block(m, left->region[0], right->region[0]));
+}
+
+static bool match_block(struct matching *m, const struct block *left, const struct block *right)
+{
+	if (left->arguments != right->arguments)
+		return false;
+	for (int i = 0; i < left->arguments; i++)
+		left->argument[i]->id = right->argument[i]->id = m->id++;
+	struct op *l = left->first, *r = right->first;
+	for (; l && r; l = l->next, r = r->next)
+		if (!match_op(m, l, r))
+			return false;
+	return !l && !r;
+}
+
+bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers)
+{
+	struct matching m = {.arena = arena, .left = left, .right = right, .numbers = numbers};
+	*numbers = (struct nest_numbers){0};
+	return match_op(&m, (struct op *)(uintptr_t)left, (struct op *)(uintptr_t)right);
+}

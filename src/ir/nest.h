@@ -1,0 +1,17 @@
+/* Loop nests of one process that are the same but for numbers: they stand for one datapath, which is built once (loops with the attribute stream.datapath). */
+#ifndef STC_NEST_H
+#define STC_NEST_H
+#include "ir/ir.h"
+
+struct nest_number {          /* index constants outside of both nests, in the same place */
+	struct value *left, *right;
+};
+
+struct nest_numbers {
+	VEC(struct nest_number) list;     /* where they are not the same value; each left once */
+};
+
+/* false: they differ in something else, or a constant of the left stands for two of the right. */
+bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers);
+#define NEST_MARK "stream.datapath"
+#endif

@@ -1,0 +1,65 @@
+/* A phase of a contraction unit at stream level.  The unit keeps the groups of a phase in its slices, so it takes each once, in order, and gives its sums in order. */
+#include "ir/contract.h"
+#include "pass/streams.h"
+
+static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
+{
+	const struct type *type = stream_lanes(stream) == lanes ? stream : type_regroup(module, stream, lanes);
+	INVARIANT(module->guard, type, "%s has no words of %lld", stream->text, (long long)lanes);
+	return type;
+}
+
+/* Row-major words; the last may reach over the edge. */
+static const struct type *padded_order(struct module *module, const struct type *tensor, int64_t lanes)
+{
+	int rank = tensor->rank;
+	int64_t trip = (type_elements(tensor) + lanes - 1) / lanes, step = lanes, *shape = ARENA_ARRAY(module->arena, int64_t, rank), *rows = affine_rows(module->arena, 1, rank);
+	for (int d = 0; d < rank; d++)
+		shape[d] = d == rank - 1 ? lanes : 1;
+	rows[(rank - 1) * 2] = 1;
+	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
+}
+
+/* Words that the slices can give in turns; all of one row where padding at its end is dropped by all readers. */
+static const struct type *result_type(struct streams *s, const struct op *old)
+{
+	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
+	int64_t lanes = UNIT_LANES, own = stream_lanes(order);
+	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && only_stored(old))
+		return padded_order(s->module, tensor, lanes);
+	return in_words_of(s->module, order, own < lanes ? own : lanes);
+}
+
+static void add_tensors(const struct flow *flow, struct value **operand, int *count)
+{
+	for (int i = 0; i < flow->count; i++)
+		operand[(*count)++] = flow->argument[i];
+}
+
+bool emit_contract(struct streams *s, const struct op *old)
+{
+	struct module *module = s->module;
+	struct contract contract;
+	INVARIANT(module->guard, contract_of(old, &contract), "a contraction whose operands do not fit together");
+	const struct flow *x = flow_of(old->operand[0]), *scales = flow_of(old->operand[1]), *w = flow_of(old->operand[2]), *own = flow_of(old->operand[3]);
+	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
+	int count = 0;
+	operand[count++] = want_stream(s, x, in_words_of(module, natural_order(module, x->tensor), contract.size), 0);
+	operand[count++] = want_stream(s, scales, in_words_of(module, natural_order(module, scales->tensor), 1), 0);
+	if (w->layered)
+		operand[count++] = s->layer;
+	add_tensors(w, operand, &count);
+	add_tensors(own, operand, &count);
+	const struct type *type = result_type(s, old);
+	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
+	attr_set(module, op, "name", attr_get(old, "name"));
+	set_stream_tensor(module, op, old->result[0]->type);
+	op_append(s->block, op);
+	struct flow *flow = flow_of(old->result[0]);
+	flow->kind = FLOW_STREAM;
+	flow->tensor = old->result[0]->type;
+	flow->stream = op->result[0];
+	return true;
+}

@@ -1,0 +1,334 @@
+/* Contractions of one token as phases of one unit: the processes around its slices.
+ * All that the unit reads from memory lies in the order of use, so its loaders run ahead, whatever the phase at hand still waits for.  What a phase takes and gives
+ * passes through FIFOs that hold all of it, and phases come in program order; so the unit adds no cycle of waits. */
+#include "pass/unit.h"
+
+#define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
+#define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
+#define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
+#define CHAIN 6               /* slices that hand groups on to each other */
+#define BLOCK_MOST 64
+
+/* ---- walking the phases */
+
+static bool in_loop_of(const struct unit *unit, int i, int other)
+{
+	return other >= 0 && other < unit->phases && unit->phase[i].op->parent == unit->phase[other].op->parent;
+}
+
+void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
+{
+	for (int i = 0; i < unit->phases; i++) {
+		const struct phase *phase = &unit->phase[i];
+		p->design->layers = phase->layers;
+		if (!in_loop_of(unit, i, i - 1))
+			process_layers(p);
+		add(unit, p, phase, context);
+		if (in_loop_of(unit, i, i + 1))
+			continue;
+		process_close(p, phase->layers > 0);
+		p->layer = NULL;
+	}
+	p->design->layers = 0;
+}
+
+struct process unit_process(const struct unit *unit, const char *name)
+{
+	struct process p = process_new(unit->design, name);
+	attr_set(p.module, p.function, "stream.style", attr_string(p.module, "flp"));      /* its next input may depend on what is in its pipeline */
+	return p;
+}
+
+void unit_loops(struct process *p, const struct phase *phase, struct value *counter[3])
+{
+	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->block};
+	for (int i = 0; i < 3; i++) {
+		counter[i] = process_loop_of(p, make_own_index(p, trip[i]));
+		if (!i)
+			process_mark(p, NEST_MARK);
+	}
+	process_pipeline(p, phase->interval);
+}
+
+static struct value *inner_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
+{
+	unit->design->layers = unit->phase[0].layers;
+	struct value *fifo = design_fifo(unit->design, name, word, depth);
+	unit->design->layers = 0;
+	return fifo;
+}
+
+/* ---- what lies in memory */
+
+typedef const struct attr *segment_of(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset);
+
+static int64_t words_of(const struct phase *phase)
+{
+	return phase->blocks * phase->contract.groups * phase->block;
+}
+
+/* The words of a phase in the order of use; `each` numbers of the tensor for a row and group. */
+static struct image image_in_order(const struct unit *unit, const struct phase *phase, int64_t each, int64_t lanes)
+{
+	struct arena *arena = unit->design->module->arena;
+	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->block}, rows = unit->slices;
+	const int64_t stride[3] = {phase->block * rows * each, phase->contract.outputs * each, rows * each};
+	struct sequence order = {.dims = 3, .trip = arena_copy(arena, trip, sizeof trip), .stride = arena_copy(arena, stride, sizeof stride), .lanes = lanes, .lane_stride = 1};
+	return image_of(arena, order);
+}
+
+/* A word of weights is one group of the slice's row, as long as there is such a row. */
+static const struct attr *weight_segment(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset)
+{
+	const struct contract *contract = &phase->contract;
+	struct image image = image_in_order(unit, phase, contract->size, contract->size);
+	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 0, contract->outputs - slice};
+	image.order.offset = slice * contract->size;
+	image.order.conditions = 1;
+	image.order.condition = condition;
+	return image_segment(unit->design, false, contract->weight[layer]->index, &image, 0, contract->size, offset);
+}
+
+/* A word of scales is one for each slice. */
+static const struct attr *scale_segment(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset)
+{
+	const struct contract *contract = &phase->contract;
+	struct image image = image_in_order(unit, phase, 1, SCALE_LANES);
+	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 1, contract->outputs, 0, 0, 0, 1, unit->slices};
+	(void)slice;
+	image.order.conditions = 2;
+	image.order.condition = condition;
+	return image_segment(unit->design, false, contract->scale[layer]->index, &image, 0, SCALE_LANES, offset);
+}
+
+/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer. */
+static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
+{
+	int64_t words = 0;
+	for (int i = first; i < end; i++)
+		words += words_of(&unit->phase[i]);
+	p->design->layers = unit->phase[first].layers;
+	process_layers(p);
+	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
+	const int64_t pitch[2] = {1, words};
+	process_pipeline(p, 1);
+	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, pitch, base)), out);
+	process_close(p, 1 + (p->design->layers > 0));
+	p->design->layers = 0;
+	return base + words * (unit->phase[first].layers ? unit->phase[first].layers : 1);
+}
+
+/* A port that reads the words of all phases, and a FIFO of them. */
+static struct value *load_in_order(const struct unit *unit, const char *name, const struct type *word, int slice, segment_of *segment)
+{
+	struct design *design = unit->design;
+	struct arena *arena = design->module->arena;
+	struct value *fifo = inner_fifo(unit, name, word, PREFETCH_WORDS);
+	struct process p = unit_process(unit, text_format(arena, "load_%s", name));
+	struct value *port = process_argument(&p, design_port(design, name, word, name, false), "m"), *out = process_argument(&p, fifo, "y");
+	VEC(const struct attr *) segments = {0};
+	int64_t base = 0, elements = 0;
+	design_prefetch(design, fifo);
+	for (int first = 0, end; first < unit->phases; first = end) {
+		for (end = first + 1; in_loop_of(unit, first, end); end++)
+			;
+		base = add_run(unit, &p, port, out, first, end, base);
+		for (int layer = 0; layer < unit->phase[first].layers || !layer; layer++)
+			for (int i = first; i < end; i++) {
+				const struct phase *phase = &unit->phase[i];
+				VEC_PUSH(arena, &segments, segment(unit, phase, phase->contract.layers ? layer : 0, slice, elements));
+				elements += words_of(phase) * type_elements(word);
+			}
+	}
+	process_finish(&p);
+	design_buffer(design, name, word, base, (int)segments.count, segments.data);
+	return fifo;
+}
+
+/* ---- processes around the slices */
+
+struct feed {
+	int chains;
+	struct value **chain;     /* channels of the process */
+};
+
+static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
+{
+	const struct feed *feed = context;
+	(void)unit;
+	process_loop(p, phase->contract.groups);
+	process_pipeline(p, 1);
+	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
+	for (int i = 0; i < feed->chains; i++)
+		make_push(p, NULL, group, feed->chain[i]);
+	process_close(p, 1);
+}
+
+/* Slices 0, CHAIN, 2 CHAIN … are fed; the others get what the one before them hands on. */
+static void add_feed(const struct unit *unit)
+{
+	struct process p = unit_process(unit, "feed");
+	struct feed feed = {.chain = ARENA_ARRAY(p.module->arena, struct value *, unit->slices)};
+	for (int s = 0; s < unit->slices; s += CHAIN)
+		feed.chain[feed.chains++] = process_argument(&p, unit->input[s], text_format(p.module->arena, "slice%d", s));
+	unit_each(unit, &p, feed_phase, &feed);
+	process_finish(&p);
+}
+
+struct scales {
+	struct value *words, **out, *kept;
+};
+
+static void scale_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
+{
+	const struct scales *scales = context;
+	const struct type *real = type_float(p->module, 32), *half = type_float(p->module, 16);
+	struct value *g = process_loop(p, phase->contract.groups), *counter[3];
+	process_pipeline(p, 1);
+	make_store(p, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), scales->kept, g);
+	process_close(p, 1);
+	unit_loops(p, phase, counter);
+	struct value *word = make_take(p, NULL, scales->words), *own = make_load(p, scales->kept, counter[1]);
+	for (int s = 0; s < unit->slices; s++) {
+		struct value *part[2] = {word, make_index(p, s)}, *lane = make_op(p, OP_SPLIT_LANES, half, 2, part);
+		struct value *factor[2] = {own, make_op(p, OP_EXTF, real, 1, &lane)};
+		make_push(p, NULL, make_op(p, OP_MULF, real, 2, factor), scales->out[s]);
+	}
+	process_close(p, 3);
+}
+
+static void add_scale(const struct unit *unit, struct value *words)
+{
+	struct process p = unit_process(unit, "scale");
+	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, unit->slices)};
+	for (int s = 0; s < unit->slices; s++)
+		scales.out[s] = process_argument(&p, unit->scale[s], text_format(p.module->arena, "slice%d", s));
+	scales.kept = make_array(&p, "scales", unit->groups_most, type_float(p.module, 32), 1);
+	unit_each(unit, &p, scale_phase, &scales);
+	process_finish(&p);
+}
+
+/* One word of the result: `lanes` slices in turn.  Each slice gives its row in one of the turns. */
+static struct value *turn_word(const struct unit *unit, struct process *p, struct value *const *sums, struct value *turn, int64_t lanes)
+{
+	int64_t turns = unit->slices / lanes;
+	const struct type *real = type_float(p->module, 32), *word = type_shaped(p->module, TYPE_VECTOR, 1, &lanes, real);
+	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes);
+	for (int64_t s = 0; s < unit->slices; s++) {
+		struct value *mine = turns > 1 ? make_equal(p, turn, s / lanes) : NULL, *taken = make_take(p, mine, sums[s]);
+		row[s % lanes] = s < lanes ? taken : make_select(p, mine, taken, row[s % lanes]);
+	}
+	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
+}
+
+/* Rows beyond the outputs are dropped. */
+static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
+{
+	struct value *const *sums = context;
+	const struct value *result = phase->op->result[0];
+	int64_t lanes = stream_lanes(result->type), turns = unit->slices / lanes, rows = phase->blocks * phase->block;
+	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
+	const int64_t pitch[2] = {unit->slices, lanes};
+	process_pipeline(p, 1);
+	struct value *word = turn_word(unit, p, sums, counter[1], lanes);
+	if (rows * turns > itensor_tiles(result->type->itensor))
+		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
+	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
+	process_close(p, 2);
+}
+
+static void add_collect(const struct unit *unit)
+{
+	struct process p = unit_process(unit, "collect");
+	struct value **sums = ARENA_ARRAY(p.module->arena, struct value *, unit->slices);
+	for (int s = 0; s < unit->slices; s++)
+		sums[s] = process_argument(&p, unit->sums[s], text_format(p.module->arena, "slice%d", s));
+	unit_each(unit, &p, collect_phase, sums);
+	process_finish(&p);
+}
+
+/* ---- the unit */
+
+/* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected. */
+static void choose_block(const struct unit *unit, struct phase *phase)
+{
+	const struct contract *contract = &phase->contract;
+	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency;
+	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, turns = unit->slices / stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	for (int64_t block = 1; block <= BLOCK_MOST && block <= rows; block++) {
+		int64_t blocks = (rows + block - 1) / block, interval = (latency + block - 1) / block, cycles = blocks * block * contract->groups * interval + block * turns;
+		if (cycles >= best)
+			continue;
+		best = cycles;
+		phase->block = block;
+		phase->blocks = blocks;
+		phase->interval = (int)interval;
+	}
+}
+
+static void collect_phases(struct unit *unit, const struct block *block, int64_t layers)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, "value")->integer);
+		if (op->code != OP_CONTRACT)
+			continue;
+		struct phase *phase = &unit->phase[unit->phases++];
+		*phase = (struct phase){.op = op, .layers = layers};
+		INVARIANT(unit->design->module->guard, contract_of(op, &phase->contract), "a contraction whose operands do not fit together");
+		choose_block(unit, phase);
+		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
+		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
+	}
+}
+
+static int count_phases(const struct block *block)
+{
+	int count = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		count += op->code == OP_FOR ? count_phases(op->region[0]) : op->code == OP_CONTRACT;
+	return count;
+}
+
+static struct value **fifos(const struct unit *unit, const char *name, const struct type *word)
+{
+	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit->slices);
+	for (int s = 0; s < unit->slices; s++)
+		fifo[s] = inner_fifo(unit, name, word, AHEAD);
+	return fifo;
+}
+
+/* As many as the other ports leave room for, beside the port for scales. */
+static int slices_of(const struct design *design)
+{
+	int left = design->context->platform->ports - design->block->arguments - 1, most = (int)choice_count(&design->context->choices, CHOICE_SLICES);
+	int slices = (left < most ? left : most) / UNIT_LANES * UNIT_LANES;
+	return slices < UNIT_LANES ? UNIT_LANES : slices;
+}
+
+void lower_unit(struct design *design, const struct block *body)
+{
+	struct module *module = design->module;
+	struct unit unit = {.design = design, .slices = slices_of(design)};
+	int phases = count_phases(body);
+	if (!phases)
+		return;
+	unit.phase = ARENA_ARRAY(module->arena, struct phase, phases);
+	collect_phases(&unit, body, 0);
+	const struct contract *first = &unit.phase[0].contract;
+	unit.weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
+	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
+	const int64_t lanes = SCALE_LANES;
+	unit.input = fifos(&unit, "s_groups", unit.group);
+	unit.scale = fifos(&unit, "s_scale", type_float(module, 32));
+	unit.sums = fifos(&unit, "s_sums", type_float(module, 32));
+	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
+	for (int s = 0; s < unit.slices; s++)
+		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), unit.weight, s, weight_segment);
+	struct value *scales = load_in_order(&unit, "unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), 0, scale_segment);
+	add_feed(&unit);
+	add_scale(&unit, scales);
+	for (int s = 0; s < unit.slices; s++)
+		lower_slice(&unit, s, (s + 1) % CHAIN && s + 1 < unit.slices ? unit.input[s + 1] : NULL);
+	add_collect(&unit);
+}

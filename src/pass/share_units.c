@@ -1,0 +1,106 @@
+/* Contractions of one token become phases of one unit, which they share: decode reads each weight once, so one array that is always fed
+ * needs no more multipliers than memory delivers words, and no bandwidth waits for a kernel whose turn it is not.
+ * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of those, with all outputs in one block.
+ * Guarantees: each such pair is one stream.contract, what follows the sums a kernel of its own; other kernels are as they were.  Exact. */
+#include "ir/contract.h"
+#include "pass/kernel_edit.h"
+#include "pass/pass.h"
+
+#define PORTS_LEAST 24        /* of a platform: a unit has a port for each slice, beside those of all else */
+
+const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
+
+struct pair {
+	struct op *sums, *scaled;
+	int group, inner;         /* loops of both: the groups, the outputs */
+	int64_t groups, outputs, size;
+};
+
+static bool strides(const struct pair *pair, const struct access *access, int64_t group, int64_t inner)
+{
+	return access->offset == 0 && access_is_plain(access) && (pair->groups == 1 || access->stride[pair->group] == group) && (pair->outputs == 1 || access->stride[pair->inner] == inner);
+}
+
+/* The loop of groups is the reduction; of the others, one at most has several points. */
+static bool find_loops(struct pair *pair)
+{
+	const struct kernel *kernel = pair->scaled->kernel;
+	pair->group = pair->inner = -1;
+	pair->outputs = 1;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].run_time || (kernel->loop[l].reduction && pair->group >= 0))
+			return false;
+		if (kernel->loop[l].reduction)
+			pair->group = l;
+		else if (kernel->loop[l].extent > 1 && pair->outputs > 1)
+			return false;
+		else if (kernel->loop[l].extent > 1 || pair->inner < 0)
+			pair->inner = l;
+		if (!kernel->loop[l].reduction && kernel->loop[l].extent > 1)
+			pair->outputs = kernel->loop[l].extent;
+	}
+	if (pair->group < 0 || pair->inner < 0 || pair->sums->kernel->loops != kernel->loops + 1)
+		return false;
+	pair->groups = kernel->loop[pair->group].extent;
+	pair->size = pair->sums->kernel->loop[kernel->loops].extent;
+	return true;
+}
+
+static bool is_pair(const struct pass_context *context, struct op *op, struct pair *pair)
+{
+	int bits = context->quant ? context->quant->weight : 0;      /* of all phases: their words are of one type */
+	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3 ? op->operand[0]->def : NULL;
+	if (!maker || maker->code != OP_KERNEL || !maker->kernel->ordered || maker->operands != 2 || maker->result[0]->uses != 1)
+		return false;
+	*pair = (struct pair){.sums = maker, .scaled = op};
+	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != UNIT_WORD_BITS)
+		return false;
+	if (body_has(&op->kernel->post, OP_INDEX) || body_has(&op->kernel->post, OP_ACTIVE))
+		return false;
+	const struct access *sums = maker->kernel->operand, *scaled = op->kernel->operand;
+	int64_t size = pair->size, outputs = pair->outputs;
+	return strides(pair, &sums[0], size, 0) && strides(pair, &sums[1], outputs * size, size) && strides(pair, &scaled[1], 1, 0) && strides(pair, &scaled[2], outputs, 1) &&
+	       strides(pair, &op->kernel->result, 0, 1);
+}
+
+static void share(struct module *module, struct pair *pair)
+{
+	struct op *scaled = pair->scaled;
+	if (scaled->kernel->post.count)
+		kernel_split_post(module, scaled);
+	struct value *operand[4] = {pair->sums->operand[0], scaled->operand[1], pair->sums->operand[1], scaled->operand[2]};
+	struct op *op = op_new(module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
+	struct contract contract;
+	attr_set(module, op, "name", attr_string(module, scaled->kernel->name));
+	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is no contraction of a unit", scaled->kernel->name);
+	op_insert_before(scaled, op);
+	ir_replace(module_main(module)->region[0], scaled->result[0], op->result[0]);
+	op_remove(pair->sums);
+	op_remove(scaled);
+}
+
+static void share_block(const struct pass_context *context, struct module *module, struct block *block)
+{
+	struct pair pair;
+	for (struct op *op = block->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_FOR)
+			share_block(context, module, op->region[0]);
+		if (is_pair(context, op, &pair))
+			share(module, &pair);
+	}
+}
+
+bool has_unit(const struct pass_context *context)
+{
+	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
+}
+
+bool share_units(struct pass_context *context, struct module *module)
+{
+	if (!has_unit(context))
+		return true;
+	ir_count_uses(module_body(module));
+	share_block(context, module, module_main(module)->region[0]);
+	return true;
+}
