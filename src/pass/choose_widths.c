@@ -393,26 +393,17 @@ static int unit_bits(const struct block *block)
 	return bits;
 }
 
-/* A word of products, and what scales and adds them. */
-static int64_t slice_dsp(const struct widths *w, int bits)
-{
-	const struct platform *platform = w->streams->context->platform;
-	const struct type *real = type_float(w->streams->module, 32);
-	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
-	return UNIT_WORD_BITS / bits * platform_product(platform, 8).dsp + scaled;
-}
-
 /* Ports and DSPs of its slices are not the kernels'.  Other readers keep two ports each: most of the time, the unit is what waits for memory. */
 static void leave_to_unit(struct widths *w, const struct block *block)
 {
-	int bits = unit_bits(block), readers = 0, most = (int)choice_count(&w->streams->context->choices, CHOICE_SLICES);
+	const struct pass_context *context = w->streams->context;
+	int bits = unit_bits(block), readers = 0;
 	if (!bits)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
-	int slices = (w->ports - readers - 1) / UNIT_LANES * UNIT_LANES;
-	slices = slices < UNIT_LANES ? UNIT_LANES : slices < most ? slices : most;
-	int64_t left = platform_total(w->streams->context->platform).dsp * UNIT_SHARE / 10 - slices * slice_dsp(w, bits);
+	int slices = slices_within(context, w->streams->module, bits, w->ports - readers - 1);
+	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - slices * slice_dsp(context->platform, w->streams->module, bits);
 	w->ports = w->ports > slices + 1 ? w->ports - slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 }

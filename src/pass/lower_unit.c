@@ -47,7 +47,7 @@ void unit_loops(struct process *p, const struct phase *phase, struct value *coun
 		if (!i)
 			process_mark(p, NEST_MARK);
 	}
-	process_pipeline(p, phase->interval);
+	process_pipeline(p, 1);
 }
 
 static struct value *inner_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
@@ -249,20 +249,20 @@ static void add_collect(const struct unit *unit)
 
 /* ---- the unit */
 
-/* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected. */
+/* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected.  It has a row for every cycle that an
+ * addition takes, if need be of padding, so that all phases begin an iteration every cycle. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency;
 	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, turns = unit->slices / stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
-	for (int64_t block = 1; block <= BLOCK_MOST && block <= rows; block++) {
-		int64_t blocks = (rows + block - 1) / block, interval = (latency + block - 1) / block, cycles = blocks * block * contract->groups * interval + block * turns;
+	for (int64_t block = latency; block <= (latency > BLOCK_MOST ? latency : BLOCK_MOST); block++) {
+		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * turns;
 		if (cycles >= best)
 			continue;
 		best = cycles;
 		phase->block = block;
 		phase->blocks = blocks;
-		phase->interval = (int)interval;
 	}
 }
 
@@ -276,6 +276,18 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 		struct phase *phase = &unit->phase[unit->phases++];
 		*phase = (struct phase){.op = op, .layers = layers};
 		INVARIANT(unit->design->module->guard, contract_of(op, &phase->contract), "a contraction whose operands do not fit together");
+	}
+}
+
+/* As many slices as the other ports leave room for, beside the one for scales; and what each does of a phase. */
+static void plan_slices(struct unit *unit)
+{
+	struct design *design = unit->design;
+	const struct contract *first = &unit->phase[0].contract;
+	int bits = first->weight[0]->type->element->width;
+	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design->block->arguments - 1);
+	for (int i = 0; i < unit->phases; i++) {
+		struct phase *phase = &unit->phase[i];
 		choose_block(unit, phase);
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
@@ -298,23 +310,16 @@ static struct value **fifos(const struct unit *unit, const char *name, const str
 	return fifo;
 }
 
-/* As many as the other ports leave room for, beside the port for scales. */
-static int slices_of(const struct design *design)
-{
-	int left = design->context->platform->ports - design->block->arguments - 1, most = (int)choice_count(&design->context->choices, CHOICE_SLICES);
-	int slices = (left < most ? left : most) / UNIT_LANES * UNIT_LANES;
-	return slices < UNIT_LANES ? UNIT_LANES : slices;
-}
-
 void lower_unit(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
-	struct unit unit = {.design = design, .slices = slices_of(design)};
+	struct unit unit = {.design = design};
 	int phases = count_phases(body);
 	if (!phases)
 		return;
 	unit.phase = ARENA_ARRAY(module->arena, struct phase, phases);
 	collect_phases(&unit, body, 0);
+	plan_slices(&unit);
 	const struct contract *first = &unit.phase[0].contract;
 	unit.weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));

@@ -43,6 +43,10 @@ struct pass_context {
 
 /* Does the point ask for a contraction unit, and has the platform enough ports for one? */
 bool has_unit(const struct pass_context *context);
+/* Of one slice: a word of products of weights of so many bits, and what scales and adds them. */
+int64_t slice_dsp(const struct platform *platform, struct module *module, int bits);
+/* As many slices as there are ports, as the point allows, and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
+int slices_within(const struct pass_context *context, struct module *module, int bits, int ports);
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);

@@ -10,6 +10,8 @@
 
 const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 
+#define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
+
 struct pair {
 	struct op *sums, *scaled;
 	int group, inner;         /* loops of both: the groups, the outputs */
@@ -94,6 +96,23 @@ static void share_block(const struct pass_context *context, struct module *modul
 bool has_unit(const struct pass_context *context)
 {
 	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
+}
+
+int64_t slice_dsp(const struct platform *platform, struct module *module, int bits)
+{
+	const struct type *real = type_float(module, 32);
+	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
+	return UNIT_WORD_BITS / bits * platform_product(platform, 8).dsp + scaled;
+}
+
+int slices_within(const struct pass_context *context, struct module *module, int bits, int ports)
+{
+	const struct platform *platform = context->platform;
+	int64_t each = slice_dsp(platform, module, bits), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
+	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
+	most = most < home + beyond ? most : home + beyond;
+	most = (most < ports ? most : ports) / UNIT_LANES * UNIT_LANES;
+	return most < UNIT_LANES ? UNIT_LANES : (int)most;
 }
 
 bool share_units(struct pass_context *context, struct module *module)

@@ -18,7 +18,6 @@ struct phase {
 	struct contract contract;
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
 	int64_t blocks, block;    /* of a slice; rows of a block */
-	int interval;             /* of its loops */
 };
 
 struct unit {

@@ -17,13 +17,13 @@ from streamtensor.progress import Progress
 from streamtensor.weights import write
 
 
-def compile_module(module, example, scheme, folder, weights=None):
+def compile_module(module, example, scheme, folder, weights=None, *options):
     """(exported, the design's folder)."""
     exported = api.export(module, (example,))
     (folder / "model.mlir").write_text(exported.text)
     tensors = exported.weights if weights is None else weights
     write(folder / "weights.safetensors", tensors, tensors, lambda name: tensors[name].detach().contiguous())
-    done = stc("compile", folder / "model.mlir", "--weights", folder / "weights.safetensors", "--quant", scheme, "-o", folder / "design")
+    done = stc("compile", folder / "model.mlir", "--weights", folder / "weights.safetensors", "--quant", scheme, "-o", folder / "design", *options)
     assert done.returncode == 0, done.stderr
     return folder / "design"
 
@@ -83,6 +83,25 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
     assert report["quant"] == "w4a8"
     manifest = json.loads((design / "manifest.json").read_text())
     assert stored < sum(buffer["bytes"] for buffer in manifest["buffers"]) < 2 * stored + 50 * 100 + 4096
+
+
+@pytest.mark.parametrize("options", [("--slices", "4"), ("--slices", "20"), (), ("--contractions", "spatial")], ids=" ".join)
+def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, options):
+    """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices."""
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.gate, self.down, self.head = nn.Linear(200, 300), nn.Linear(200, 300, bias=False), nn.Linear(300, 130), nn.Linear(130, 7, bias=False)
+
+        def forward(self, x):
+            return self.head(self.down(torch.relu(self.up(x)) * self.gate(x)))
+
+    module, x = seeded(Network), random(1, 200)
+    design = compile_module(module, x, "w4a8", tmp_path, None, *options)
+    assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
+    text = next((design / "hls").glob("*.cpp")).read_text()
+    assert ("_slice3_datapath(" in text) == ("spatial" not in options)
+    assert "_slice4_datapath(" not in text or "4" not in options
 
 
 def test_bf16_weights_are_the_rounded_ones(core_built, tmp_path):

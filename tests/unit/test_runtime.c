@@ -296,7 +296,7 @@ static void refuses_edited_manifests(void **unused)
 	refuses_edited("\"design\":1", "\"design\":2", "the design has version 2");
 	refuses_edited("\"schema\":1", "\"schema\":7", "not the manifest of a design");
 	refuses_edited("{", "[", "is no JSON");
-	refuses_edited("\"offset\":72,", "\"offset\":73,", "'x' that reaches beyond");
+	refuses_edited("\"offset\":64,", "\"offset\":65,", "'x' that reaches beyond");
 	refuses_edited("\"base\":0,\"trips\":[8,8]", "\"base\":1,\"trips\":[8,8]", "'w' that reaches beyond");
 	refuses_edited("\"base\":0,\"trips\":[8,8]", "\"base\":-1,\"trips\":[8,8]", "'w' that reaches beyond");
 	refuses_edited("\"strides\":[8,1]", "\"strides\":[9,1]", "reaches beyond");
