@@ -168,6 +168,8 @@ static bool build_both(struct session *session, struct design_phases *design)
 	struct resources limit = session->limit;
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
+	if (!choices.value[CHOICE_CONTRACTIONS])      /* weights lie in one order for both phases, which a unit's is not */
+		choices.value[CHOICE_CONTRACTIONS] = 1 + CONTRACTIONS_SPATIAL;
 	session->choices = choices;
 	if (!make_room(session) || !begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
 		return false;
