@@ -302,7 +302,7 @@ static void refuses_edited_manifests(void **unused)
 	refuses_edited("\"strides\":[8,1]", "\"strides\":[9,1]", "reaches beyond");
 	refuses_edited("\"trips\":[8,8]", "\"trips\":[8,-8]", "'w' that reaches beyond");
 	refuses_edited("\"trips\":[8,8]", "\"trips\":[8]", "damaged segment");
-	refuses_edited("\"bytes\":320", "\"bytes\":32", "reaches beyond");
+	refuses_edited("\"bytes\":288", "\"bytes\":32", "reaches beyond");
 	refuses_edited("\"name\":\"w\",\"role\":\"weight\",\"offset\"", "\"name\":\"q\",\"role\":\"weight\",\"offset\"", "no input or output");
 	refuses_edited("\"argument\":1", "\"argument\":9", "damaged port");
 	refuses_edited("\"argument\":1", "\"argument\":0", "damaged port");
