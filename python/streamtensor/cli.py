@@ -142,7 +142,7 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--top-k", type=int, default=0, metavar="N", help="sample from the N likeliest tokens (default 0: all)")
     command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
-    command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1: token by token, on a design without prefill)")
+    command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1, the default with w4a8: token by token, on a design without prefill)")
     _add_argmax(command)
     _add_quant(command)
     _add_platform(command)
@@ -227,6 +227,7 @@ def _quant(options) -> str | None:
 
 def _generate(options, progress: Progress) -> int:
     from . import chat, generation, workflow
+    from .quantise import Scheme
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
@@ -235,7 +236,7 @@ def _generate(options, progress: Progress) -> int:
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompt = _prompt(options, tokenizer)
-    both = options.tokens != 1
+    both = not Scheme.parse(options.quant or "fp32").shares_unit if options.tokens is None else options.tokens != 1
     shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, options.argmax)
     shape = shapes[0]
     new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)

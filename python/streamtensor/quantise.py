@@ -40,6 +40,11 @@ class Scheme:
     embedding: int | None = None   # bits of gathered rows
     kv: int | None = None          # bits of keys and values
 
+    @property
+    def shares_unit(self) -> bool:
+        """Whether decode's contractions share a unit: then it reads a prompt sooner than a prefill, whose contractions do not."""
+        return self.weight is not None and self.group is not None and self.weight * self.group == 512 and not self.per_token
+
     @classmethod
     def parse(cls, text: str) -> "Scheme":
         """"w4a8,group=64,head=i8,embedding=f32,activation=token" and the like."""
