@@ -55,11 +55,6 @@ bool emit_contract(struct streams *s, const struct op *old)
 	const struct type *type = result_type(s, old);
 	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
 	attr_set(module, op, "name", attr_get(old, "name"));
-	set_stream_tensor(module, op, old->result[0]->type);
-	op_append(s->block, op);
-	struct flow *flow = flow_of(old->result[0]);
-	flow->kind = FLOW_STREAM;
-	flow->tensor = old->result[0]->type;
-	flow->stream = op->result[0];
+	append_maker(s, old, op);
 	return true;
 }

@@ -166,6 +166,17 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
 }
 
+void append_maker(struct streams *s, const struct op *old, struct op *op)
+{
+	const struct type *tensor = old->result[0]->type;
+	set_stream_tensor(s->module, op, tensor);
+	op_append(s->block, op);
+	struct flow *flow = flow_of(old->result[0]);
+	flow->kind = FLOW_STREAM;
+	flow->tensor = tensor;
+	flow->stream = op->result[0];
+}
+
 bool emit_kernel(struct streams *s, const struct op *old)
 {
 	const struct width *width = &s->width[old->result[0]->id];
@@ -184,12 +195,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
 	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
 	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, plan);
-	set_stream_tensor(module, op, old->result[0]->type);
-	op_append(s->block, op);
-	struct flow *flow = flow_of(old->result[0]);
-	flow->kind = FLOW_STREAM;
-	flow->tensor = old->result[0]->type;
-	flow->stream = op->result[0];
+	append_maker(s, old, op);
 	return true;
 }
 
@@ -221,11 +227,6 @@ bool emit_gather(struct streams *s, const struct op *old)
 	attr_set(module, op, "length", attr_integer(module, length));
 	attr_set(module, op, "offset", attr_integer(module, offset));
 	attr_set(module, op, "limit", attr_integer(module, kernel->operand[1].index_limit));
-	set_stream_tensor(module, op, tensor);
-	op_append(s->block, op);
-	struct flow *flow = flow_of(old->result[0]);
-	flow->kind = FLOW_STREAM;
-	flow->tensor = tensor;
-	flow->stream = op->result[0];
+	append_maker(s, old, op);
 	return true;
 }

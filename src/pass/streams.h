@@ -54,6 +54,8 @@ bool resolve_streams(struct streams *streams, struct block *block);
 /* `from` without the words that `type` leaves out; NULL: they are no part of it in its own order. */
 struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool emit_kernel(struct streams *streams, const struct op *old);
+/* op stands in the new block; what it gives is from now on the result of `old`. */
+void append_maker(struct streams *s, const struct op *old, struct op *op);
 bool emit_contract(struct streams *s, const struct op *old);
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
