@@ -12,11 +12,11 @@ struct chooser {
 	struct plan *first;       /* [kernels] the heuristic's */
 };
 
-static int count_kernels(const struct block *block)
+static int count_ops(const struct block *block, enum op_code code)
 {
 	int count = 0;
 	for (const struct op *op = block->first; op; op = op->next)
-		count += op->code == OP_FOR ? count_kernels(op->region[0]) : op->code == OP_KERNEL;
+		count += op->code == OP_FOR ? count_ops(op->region[0], code) : op->code == code;
 	return count;
 }
 
@@ -112,14 +112,6 @@ static void add_contractions(struct chooser *c, const struct block *block)
 	}
 }
 
-static int contractions(const struct block *block)
-{
-	int count = 0;
-	for (const struct op *op = block->first; op; op = op->next)
-		count += op->code == OP_FOR ? contractions(op->region[0]) : op->code == OP_CONTRACT;
-	return count;
-}
-
 static int ports(const struct orders_graph *graph)
 {
 	int count = 0;
@@ -130,12 +122,12 @@ static int ports(const struct orders_graph *graph)
 
 static void build_graph(struct chooser *c, const struct block *block)
 {
-	int kernels = count_kernels(block);
+	int kernels = count_ops(block, OP_KERNEL);
 	c->graph.arena = c->streams->module->arena;
 	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct orders_kernel, kernels + 1);
 	c->first = ARENA_ARRAY(c->graph.arena, struct plan, kernels + 1);
 	add_kernels(c, block);
-	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 2 * contractions(block) + 1);
+	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);
@@ -149,7 +141,7 @@ struct plan *choose_orders(struct streams *streams, const struct block *block, c
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
 	c.graph.cuts = streams->frugal ? ORDERS_CUTS : 0;
 	orders_search(&c.graph, choice_count(&streams->context->choices, CHOICE_ORDER_POINTS), choice);
-	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_kernels(block) + 1);
+	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_ops(block, OP_KERNEL) + 1);
 	for (int k = 0; k < c.graph.kernels; k++) {
 		const struct orders_kernel *kernel = &c.graph.kernel[k];
 		const struct plan *chosen = &kernel->option[choice[k]].plan;
