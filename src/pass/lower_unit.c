@@ -13,13 +13,13 @@
 
 static bool in_loop_of(const struct unit *unit, int i, int other)
 {
-	return other >= 0 && other < unit->phases && unit->phase[i].op->parent == unit->phase[other].op->parent;
+	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent;
 }
 
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
 {
-	for (int i = 0; i < unit->phases; i++) {
-		const struct phase *phase = &unit->phase[i];
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
 		p->design->layers = phase->layers;
 		if (!in_loop_of(unit, i, i - 1))
 			process_layers(p);
@@ -52,7 +52,7 @@ void unit_loops(struct process *p, const struct phase *phase, struct value *coun
 
 static struct value *inner_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
 {
-	unit->design->layers = unit->phase[0].layers;
+	unit->design->layers = unit->phases.data[0].layers;
 	struct value *fifo = design_fifo(unit->design, name, word, depth);
 	unit->design->layers = 0;
 	return fifo;
@@ -106,8 +106,8 @@ static int64_t add_run(const struct unit *unit, struct process *p, struct value 
 {
 	int64_t words = 0;
 	for (int i = first; i < end; i++)
-		words += words_of(&unit->phase[i]);
-	p->design->layers = unit->phase[first].layers;
+		words += words_of(&unit->phases.data[i]);
+	p->design->layers = unit->phases.data[first].layers;
 	process_layers(p);
 	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
 	const int64_t pitch[2] = {1, words};
@@ -115,7 +115,7 @@ static int64_t add_run(const struct unit *unit, struct process *p, struct value 
 	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, pitch, base)), out);
 	process_close(p, 1 + (p->design->layers > 0));
 	p->design->layers = 0;
-	return base + words * (unit->phase[first].layers ? unit->phase[first].layers : 1);
+	return base + words * (unit->phases.data[first].layers ? unit->phases.data[first].layers : 1);
 }
 
 /* A port that reads the words of all phases, and a FIFO of them. */
@@ -129,13 +129,13 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 	VEC(const struct attr *) segments = {0};
 	int64_t base = 0, elements = 0;
 	design_prefetch(design, fifo);
-	for (int first = 0, end; first < unit->phases; first = end) {
+	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
 		for (end = first + 1; in_loop_of(unit, first, end); end++)
 			;
 		base = add_run(unit, &p, port, out, first, end, base);
-		for (int layer = 0; layer < unit->phase[first].layers || !layer; layer++)
+		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
 			for (int i = first; i < end; i++) {
-				const struct phase *phase = &unit->phase[i];
+				const struct phase *phase = &unit->phases.data[i];
 				VEC_PUSH(arena, &segments, segment(unit, phase, phase->contract.layers ? layer : 0, slice, elements));
 				elements += words_of(phase) * type_elements(word);
 			}
@@ -273,9 +273,9 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, "value")->integer);
 		if (op->code != OP_CONTRACT)
 			continue;
-		struct phase *phase = &unit->phase[unit->phases++];
-		*phase = (struct phase){.op = op, .layers = layers};
-		INVARIANT(unit->design->module->guard, contract_of(op, &phase->contract), "a contraction whose operands do not fit together");
+		struct phase phase = {.op = op, .layers = layers};
+		INVARIANT(unit->design->module->guard, contract_of(op, &phase.contract), "a contraction whose operands do not fit together");
+		VEC_PUSH(unit->design->module->arena, &unit->phases, phase);
 	}
 }
 
@@ -283,23 +283,15 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 static void plan_slices(struct unit *unit)
 {
 	struct design *design = unit->design;
-	const struct contract *first = &unit->phase[0].contract;
+	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
 	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design->block->arguments - 1);
-	for (int i = 0; i < unit->phases; i++) {
-		struct phase *phase = &unit->phase[i];
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		struct phase *phase = &unit->phases.data[i];
 		choose_block(unit, phase);
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
-}
-
-static int count_phases(const struct block *block)
-{
-	int count = 0;
-	for (const struct op *op = block->first; op; op = op->next)
-		count += op->code == OP_FOR ? count_phases(op->region[0]) : op->code == OP_CONTRACT;
-	return count;
 }
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word)
@@ -314,14 +306,12 @@ void lower_unit(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
 	struct unit unit = {.design = design};
-	int phases = count_phases(body);
-	if (!phases)
-		return;
-	unit.phase = ARENA_ARRAY(module->arena, struct phase, phases);
 	collect_phases(&unit, body, 0);
+	if (!unit.phases.count)
+		return;
 	plan_slices(&unit);
-	const struct contract *first = &unit.phase[0].contract;
-	unit.weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
+	const struct contract *first = &unit.phases.data[0].contract;
+	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	const int64_t lanes = SCALE_LANES;
 	unit.input = fifos(&unit, "s_groups", unit.group);
@@ -329,7 +319,7 @@ void lower_unit(struct design *design, const struct block *body)
 	unit.sums = fifos(&unit, "s_sums", type_float(module, 32));
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)
-		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), unit.weight, s, weight_segment);
+		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);
 	struct value *scales = load_in_order(&unit, "unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), 0, scale_segment);
 	add_feed(&unit);
 	add_scale(&unit, scales);

@@ -22,9 +22,9 @@ struct phase {
 
 struct unit {
 	struct design *design;
-	int slices, phases;
-	struct phase *phase;      /* in program order, which is the order of work */
-	const struct type *weight, *group;        /* words: weights, numbers of a group */
+	int slices;
+	VEC(struct phase) phases; /* in program order, which is the order of work */
+	const struct type *group; /* a word: the numbers of a group */
 	int64_t groups_most, block_most;
 	struct value **input, **weights, **scale, **sums;  /* [slices] FIFOs */
 };
