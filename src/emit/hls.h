@@ -18,10 +18,15 @@ struct names {
 	struct map taken;
 };
 
+struct values {               /* each once */
+	VEC(struct value *) list;
+};
+
 /* The loops of a process that are one function; hls_datapath.c. */
 struct datapath {
 	VEC(struct op *) nests;   /* in order; none where there are fewer than two */
-	VEC(struct value *) number;       /* constants of the first that are parameters */
+	struct values varied;     /* constants of the first that are parameters */
+	struct values used;       /* channels and arrays, which are parameters too */
 	struct nest_numbers *numbers;     /* [nests] what stands in their place; the first has its own */
 	const char *name;
 	struct text arguments;    /* channels and arrays, as in a call */
