@@ -49,13 +49,7 @@ void kernel_split_post(struct module *module, struct op *op)
 	int sum = body_add(module, &to->update, (struct node){.kind = NODE_OPERAND, .type = kernel->type, .integer = 0});
 	to->update.result = body_import(module, &to->update, &kernel->post, renamed, sum);
 	kernel->post = (struct body){0};
-	for (struct op *later = op->next; later; later = later->next) {      /* readers of the result now read what comes after */
-		for (int j = 0; j < later->operands; j++)
-			if (later->operand[j] == op->result[0])
-				later->operand[j] = after->result[0];
-		if (later->region[0])
-			ir_replace(later->region[0], op->result[0], after->result[0]);
-	}
+	ir_replace(op->parent, op->result[0], after->result[0]);      /* readers of the result now read what comes after */
 	if (op->next)
 		op_insert_before(op->next, after);
 	else

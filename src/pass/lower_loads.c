@@ -1,5 +1,5 @@
 /* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
- * loader, which serves them in program order: narrow numbers in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
+ * loader, which serves them in program order: in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
 #include "pass/memory.h"
 
 #define PORT_BITS 512

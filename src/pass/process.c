@@ -92,7 +92,7 @@ void process_layers(struct process *p)
 	if (!p->design->layers)
 		return;
 	p->layer = process_loop(p, p->design->layers);
-	attr_set(p->module, p->block->parent, "stream.layer", attr_unit(p->module));
+	process_mark(p, "stream.layer");
 }
 
 int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
