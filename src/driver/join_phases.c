@@ -141,17 +141,6 @@ static const char *find_same(const struct join *j, const struct attr *buffer)
 	return NULL;
 }
 
-static const struct attr *with(struct module *module, const struct attr *dictionary, const char *key, const struct attr *value)
-{
-	struct named *items = ARENA_ARRAY(module->arena, struct named, dictionary->count + 1);
-	int count = 0;
-	for (int i = 0; i < dictionary->count; i++)
-		if (!text_same(dictionary->items[i].name, key))
-			items[count++] = dictionary->items[i];
-	items[count++] = (struct named){key, value};
-	return attr_dictionary(module, count, items);
-}
-
 static const char *own_name(const struct join *j, const char *name)
 {
 	return text_format(j->arena, "%s_%s", j->second->name, name);
@@ -175,9 +164,9 @@ static void join_buffers(struct join *j)
 	for (int b = 0; b < list->count; b++) {
 		const struct attr *buffer = list->items[b].value;
 		const char *same = find_same(j, buffer);
-		items[b] = with(module, buffer, "name", attr_string(module, own_name(j, attr_item(buffer, "name")->text)));
+		items[b] = attr_with(module, buffer, "name", attr_string(module, own_name(j, attr_item(buffer, "name")->text)));
 		if (same)
-			items[b] = with(module, items[b], "same", attr_string(module, same));
+			items[b] = attr_with(module, items[b], "same", attr_string(module, same));
 		if (is_kept(buffer))
 			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
 	}
@@ -248,10 +237,10 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	map_set(channels, own, used);
 	if (place >= 0)
 		j->taken[place] = true;
-	*item = with(module, *item, "stream.buffer", attr_string(module, own));
-	*item = with(module, *item, "stream.channel", attr_integer(module, *used));
-	*item = with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
-	*item = with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
+	*item = attr_with(module, *item, "stream.buffer", attr_string(module, own));
+	*item = attr_with(module, *item, "stream.channel", attr_integer(module, *used));
+	*item = attr_with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
+	*item = attr_with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
 	j->joined->ports += place < 0;
 }
 

@@ -26,8 +26,7 @@ static double item_bytes(const struct attr *item)
 
 static bool has_role(const struct attr *item, const char *role)
 {
-	const struct attr *found = attr_item(item, "role");
-	return found && text_same(found->text, role);
+	return text_same(attr_item_text(item, "role"), role);
 }
 
 /* Is a dim as long as an input says? */
@@ -60,9 +59,8 @@ static void read_signature(struct report *report)
 			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);
 			if (!same || !type || axis->integer >= type->type->rank)
 				continue;
-			const struct attr *past = attr_item(item, "past");
 			report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
-			report->context = (past ? past->integer : type->type->shape[axis->integer]) + report->run_time;
+			report->context = attr_item_integer(item, "past", type->type->shape[axis->integer]) + report->run_time;
 		}
 	}
 }

@@ -12,29 +12,11 @@ static const struct attr *explanations(const struct report *report)
 	return attr_get(module_main(report->module), "stream.converters");
 }
 
-static const char *text_of(const struct attr *item, const char *key)
-{
-	const struct attr *found = attr_item(item, key);
-	return found && found->text ? found->text : "";
-}
-
-static int64_t bytes_of(const struct attr *item)
-{
-	const struct attr *bytes = attr_item(item, "bytes");
-	return bytes ? bytes->integer : 0;
-}
-
-static bool is_cut(const struct attr *item)
-{
-	const struct attr *cut = attr_item(item, "cut");
-	return cut && cut->integer;
-}
-
 static void add_converter(struct text *out, const struct attr *item)
 {
 	static const char *const keys[] = {"writer", "from", "to", "avoided_by"};
 	const struct attr *readers = attr_item(item, "readers");
-	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)bytes_of(item), is_cut(item) ? "true" : "false");
+	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "true" : "false");
 	for (int i = 0; readers && i < readers->count; i++) {
 		text_add(out, i ? ", " : "");
 		json_quote(out, readers->items[i].value->text);
@@ -42,7 +24,7 @@ static void add_converter(struct text *out, const struct attr *item)
 	text_add(out, "]");
 	for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
 		text_add(out, ", \"%s\": ", keys[k]);
-		json_quote(out, text_of(item, keys[k]));
+		json_quote(out, attr_item_text(item, keys[k]));
 	}
 	text_add(out, "}");
 }
@@ -86,10 +68,10 @@ static void row(const struct report *report, struct text *out, const char *name,
 static void explain(struct text *out, const struct attr *item)
 {
 	const struct attr *readers = attr_item(item, "readers");
-	text_add(out, "  %12lld bytes %s %s ->", (long long)bytes_of(item), is_cut(item) ? "through memory" : "on chip", text_of(item, "writer"));
+	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "through memory" : "on chip", attr_item_text(item, "writer"));
 	for (int i = 0; readers && i < readers->count; i++)
 		text_add(out, "%s %s", i ? "," : "", readers->items[i].value->text);
-	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", text_of(item, "from"), text_of(item, "to"), text_of(item, "avoided_by"));
+	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", attr_item_text(item, "from"), attr_item_text(item, "to"), attr_item_text(item, "avoided_by"));
 }
 
 void report_layer_text(const struct report *report, struct text *out)

@@ -120,6 +120,29 @@ const struct attr *attr_item(const struct attr *dictionary, const char *name)
 	return found ? dictionary->items[at].value : NULL;
 }
 
+int64_t attr_item_integer(const struct attr *dictionary, const char *name, int64_t absent)
+{
+	const struct attr *item = attr_item(dictionary, name);
+	return item ? item->integer : absent;
+}
+
+const char *attr_item_text(const struct attr *dictionary, const char *name)
+{
+	const struct attr *item = attr_item(dictionary, name);
+	return item && item->text ? item->text : "";
+}
+
+const struct attr *attr_with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value)
+{
+	int old = dictionary ? dictionary->count : 0, count = 0;
+	struct named *items = ARENA_ARRAY(module->arena, struct named, old + 1);
+	for (int i = 0; i < old; i++)
+		if (strcmp(dictionary->items[i].name, name))
+			items[count++] = dictionary->items[i];
+	items[count++] = (struct named){.name = name, .value = value};
+	return attr_dictionary(module, count, items);
+}
+
 static void insert(struct module *module, struct op *op, int at, struct named item)
 {
 	struct named *larger = ARENA_ARRAY(module->arena, struct named, op->attributes + 1);

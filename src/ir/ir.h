@@ -134,6 +134,9 @@ const struct attr *attr_array(struct module *module, int count, const struct att
 const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);   /* sorts a copy */
 const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);       /* array<i64> */
 const struct attr *attr_item(const struct attr *dictionary, const char *name);             /* NULL if absent or not a dictionary */
+int64_t attr_item_integer(const struct attr *dictionary, const char *name, int64_t absent);
+const char *attr_item_text(const struct attr *dictionary, const char *name);               /* "" if absent or no text */
+const struct attr *attr_with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value);    /* a copy; NULL is an empty dictionary */
 int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent);
 const char *attr_text_or(const struct op *op, const char *name, const char *absent);       /* string or symbol */
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */

@@ -16,9 +16,8 @@ const struct quantised *quantised_read(struct arena *arena, const struct attr *f
 		return NULL;
 	segment.host_bytes = segment.image_bytes = 4;
 	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
-	const struct attr *shared = attr_item(from, "shared"), *block = attr_item(from, "block");
-	*quantised = (struct quantised){.shared = shared ? shared->integer : 1, .block = block ? block->integer : 1, .source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"),
-					.bits = (int)bits->integer, .axis = (int)axis->integer, .group = group->integer, .from = segment};
+	*quantised = (struct quantised){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
+					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, "shared", 1), .block = attr_item_integer(from, "block", 1), .from = segment};
 	int64_t together = quantised->shared * quantised->block;
 	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
 }

@@ -1,23 +1,11 @@
 #include "model/segment.h"
 #include <string.h>
 
-static const char *text_of(const struct attr *attr, const char *name)
-{
-	const struct attr *item = attr_item(attr, name);
-	return item && item->text ? item->text : "";
-}
-
-static int64_t integer_of(const struct attr *attr, const char *name)
-{
-	const struct attr *item = attr_item(attr, name);
-	return item ? item->integer : 0;
-}
-
 const char *segment_read(struct arena *arena, const struct attr *attr, struct segment *segment)
 {
 	const struct attr *trips = attr_item(attr, "trips"), *strides = attr_item(attr, "strides"), *conditions = attr_item(attr, "conditions");
 	int count = conditions ? conditions->count : 0;
-	*segment = (struct segment){.name = text_of(attr, "name"), .role = text_of(attr, "role"), .offset = integer_of(attr, "offset"), .base = integer_of(attr, "base")};
+	*segment = (struct segment){.name = attr_item_text(attr, "name"), .role = attr_item_text(attr, "role"), .offset = attr_item_integer(attr, "offset", 0), .base = attr_item_integer(attr, "base", 0)};
 	if (!trips || !strides || trips->count != strides->count)
 		return "not one trip and one stride a loop in segment";
 	int row = trips->count + 1;

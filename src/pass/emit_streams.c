@@ -38,7 +38,7 @@ static struct points points_of(struct arena *arena, const struct attr *dims, int
 		return points;
 	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
 	if (dim->kind == ATTR_DICTIONARY) {
-		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item(dim, "word") ? attr_item(dim, "word")->integer : INT64_MAX, NULL};
+		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item_integer(dim, "word", INT64_MAX), NULL};
 		trip.tile = points.tile;
 		trip.most = points.most;
 		trip.plus = symbol ? attr_item(dim, "plus")->integer : 0;

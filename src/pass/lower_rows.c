@@ -68,8 +68,7 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	make_store(&p, make_take(&p, NULL, at), first, zero);
 	process_close(&p, head);
 	int opened = process_nest_to(&p, 3, rows.trip, bound, 1, counter);
-	const struct attr *lead = attr_item(output, "lead");
-	int64_t extent = whole->shape[axis], before = lead ? lead->integer : 0, pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / rows.lanes};
+	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0), pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / rows.lanes};
 	const int64_t one[2] = {1, 1};
 	struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
 	counter[1] = make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before);

@@ -112,9 +112,8 @@ static bool lower_append(struct design *design, const struct op *store)
 	const struct type *whole = state_type(design, name);
 	if (!state || !whole)
 		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
-	const struct attr *lead = attr_item(output, "lead");
 	int axis = (int)attr_item(output, "axis")->integer;
-	int64_t inner = 1, before = lead ? lead->integer : 0;
+	int64_t inner = 1, before = attr_item_integer(output, "lead", 0);
 	for (int d = axis + 1; d < whole->rank; d++)
 		inner *= whole->shape[d];
 	if (tensor_of(store)->shape[axis] > 1 || attr_item(output, "rows"))

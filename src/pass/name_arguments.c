@@ -73,23 +73,17 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 		}
 }
 
-static const struct attr *with(struct module *module, const struct port *port)
+static const struct attr *port_attr(struct module *module, const struct port *port)
 {
-	int old = port->attributes ? port->attributes->count : 0, count = 0;
-	struct named *items = ARENA_ARRAY(module->arena, struct named, old + 2);
-	for (int i = 0; i < old; i++)
-		if (strcmp(port->attributes->items[i].name, "stream.name") && strcmp(port->attributes->items[i].name, "stream.role"))
-			items[count++] = port->attributes->items[i];
-	items[count++] = (struct named){"stream.name", attr_string(module, port->name)};
-	items[count++] = (struct named){"stream.role", attr_string(module, port->role)};
-	return attr_dictionary(module, count, items);
+	const struct attr *attr = attr_with(module, port->attributes, "stream.name", attr_string(module, port->name));
+	return attr_with(module, attr, "stream.role", attr_string(module, port->role));
 }
 
 static void write_ports(const struct ports *ports, const char *list)
 {
 	const struct attr **items = ARENA_ARRAY(ports->module->arena, const struct attr *, ports->count);
 	for (int i = 0; i < ports->count; i++)
-		items[i] = with(ports->module, &ports->port[i]);
+		items[i] = port_attr(ports->module, &ports->port[i]);
 	attr_set(ports->module, ports->main, list, ports->count ? attr_array(ports->module, ports->count, items) : NULL);
 }
 

@@ -204,18 +204,6 @@ static bool rows_fit(const struct attention *a)
 
 /* ---- main */
 
-static const struct attr *with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value)
-{
-	struct named *items = ARENA_ARRAY(module->arena, struct named, dictionary->count + 1);
-	int count = 0;
-	for (int i = 0; i < dictionary->count; i++)
-		if (!text_same(dictionary->items[i].name, name))
-			items[count++] = dictionary->items[i];
-	if (value)
-		items[count++] = (struct named){.name = name, .value = value};
-	return attr_dictionary(module, count, items);
-}
-
 static void set_item(struct module *module, struct op *op, const char *list, int index, const struct attr *value)
 {
 	const struct attr *old = attr_get(op, list);
@@ -256,15 +244,15 @@ static const struct attr *argument_attr(struct quantiser *q, const struct attent
 {
 	struct module *module = q->module;
 	const struct attr *attr = attr_get(q->main, "arg_attrs")->items[cache->argument].value;
-	return with(module, with(module, attr, "stream.name", attr_string(module, name)), "stream.dims", blocked_dims(module, &a->keys, rank, cache->axis));
+	return attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.dims", blocked_dims(module, &a->keys, rank, cache->axis));
 }
 
 static const struct attr *result_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name)
 {
 	struct module *module = q->module;
 	const struct attr *attr = attr_get(q->main, "res_attrs")->items[cache->result].value;
-	attr = with(module, with(module, attr, "stream.name", attr_string(module, name)), "stream.lead", attr_integer(module, a->keys.lead));
-	return with(module, attr, "stream.past", attr_integer(module, a->keys.past));
+	attr = attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.lead", attr_integer(module, a->keys.lead));
+	return attr_with(module, attr, "stream.past", attr_integer(module, a->keys.past));
 }
 
 static void make_state(struct quantiser *q, const struct attention *a, struct cache *cache)

@@ -26,18 +26,6 @@ struct machine {
 	const struct attr *inputs, *outputs;
 };
 
-static const char *item_text(const struct attr *dictionary, const char *name)
-{
-	const struct attr *item = attr_item(dictionary, name);
-	return item && item->text ? item->text : "";
-}
-
-static int64_t item_integer(const struct attr *dictionary, const char *name)
-{
-	const struct attr *item = attr_item(dictionary, name);
-	return item ? item->integer : 0;
-}
-
 static bool complain(const struct machine *m, const char *what, const char *name)
 {
 	return diag_error(m->e->module->diag, m->main->location, "%s \"%s\"", what, name);
@@ -64,7 +52,7 @@ static bool move_segments(const struct machine *m, const struct host *host, bool
 		for (int s = 0; s < buffer->segments->count; s++) {
 			const struct attr *attr = buffer->segments->items[s].value;
 			struct segment segment;
-			if (!text_same(item_text(attr, "name"), host->name))
+			if (!text_same(attr_item_text(attr, "name"), host->name))
 				continue;
 			if (!read_segment(m, attr, buffer, host->type, &segment))
 				return false;
@@ -86,13 +74,13 @@ static bool make_buffers(struct machine *m)
 	for (int b = 0; b < m->buffers; b++) {
 		const struct attr *attr = list->items[b].value, *word = attr_item(attr, "word");
 		struct buffer *buffer = &m->buffer[b];
-		buffer->name = item_text(attr, "name");
+		buffer->name = attr_item_text(attr, "name");
 		buffer->segments = attr_item(attr, "segments");
 		if (!word || word->kind != ATTR_TYPE || !buffer->segments)
 			return complain(m, "no word type or no segments in buffer", buffer->name);
 		buffer->scalar = type_scalar(word->type);
 		buffer->lanes = word->type->kind == TYPE_VECTOR ? type_elements(word->type) : 1;
-		buffer->words = item_integer(attr, "words");
+		buffer->words = attr_item_integer(attr, "words", 0);
 		buffer->data = arena_alloc(m->e->arena, (size_t)(buffer->words * buffer->lanes * scalar_storage_bytes(buffer->scalar)));
 	}
 	return true;
@@ -134,7 +122,7 @@ static bool build_network(struct machine *m)
 static struct host host_of(const struct attr *attr)
 {
 	const struct attr *type = attr_item(attr, "type");
-	return (struct host){.name = item_text(attr, "name"), .type = type ? type->type : NULL};
+	return (struct host){.name = attr_item_text(attr, "name"), .type = type ? type->type : NULL};
 }
 
 static bool pack_inputs(struct machine *m, int inputs, const struct tensor *input)
@@ -159,7 +147,7 @@ static bool pack_inputs(struct machine *m, int inputs, const struct tensor *inpu
 static int input_named(const struct machine *m, const char *name)
 {
 	for (int i = 0; i < m->inputs->count; i++)
-		if (text_same(item_text(m->inputs->items[i].value, "name"), name))
+		if (text_same(attr_item_text(m->inputs->items[i].value, "name"), name))
 			return i;
 	return -1;
 }
@@ -185,12 +173,12 @@ static int64_t integer_input(const struct tensor *input, int number)
 
 static bool unpack_state(struct machine *m, const struct attr *attr, const struct tensor *input, struct host *row)
 {
-	int state_input = input_named(m, row->name), at_input = input_named(m, item_text(attr, "at")), count_input = input_named(m, item_text(attr, "rows")), found;
-	int64_t axis = item_integer(attr, "axis"), rows;
+	int state_input = input_named(m, row->name), at_input = input_named(m, attr_item_text(attr, "at")), count_input = input_named(m, attr_item_text(attr, "rows")), found;
+	int64_t axis = attr_item_integer(attr, "axis", 0), rows;
 	if (state_input < 0 || at_input < 0)
 		return complain(m, "no input that holds the state, or its position:", row->name);
 	struct host state = host_of(m->inputs->items[state_input].value);
-	int64_t at = integer_input(input, at_input) + (attr_item(attr, "lead") ? item_integer(attr, "lead") : 0);
+	int64_t at = integer_input(input, at_input) + attr_item_integer(attr, "lead", 0);
 	state.data = arena_alloc(m->e->arena, tensor_bytes(state.type));
 	if (!move_segments(m, &state, false, &found))
 		return false;
@@ -210,7 +198,7 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input)
 		const struct attr *attr = m->outputs->items[i].value;
 		struct host host = host_of(attr);
 		int found = 1;
-		bool state = text_same(item_text(attr, "role"), "state");
+		bool state = text_same(attr_item_text(attr, "role"), "state");
 		if (!host.type)
 			return complain(m, "no type of output", host.name);
 		host.data = arena_alloc(m->e->arena, tensor_bytes(host.type));
