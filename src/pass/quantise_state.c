@@ -5,6 +5,7 @@
  *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys
  * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its beginning: the rows of a launch come before those of the past in
  * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room. */
+#include "pass/kernel_signature.h"
 #include "pass/quantise_state.h"
 
 static bool is_f32_state(const struct quantiser *q, const struct value *value)
@@ -108,14 +109,6 @@ static bool walks_rows(const struct kernel *kernel, const int64_t *stride, int k
 	return stride[key] == inner || rows == 1;
 }
 
-static bool is_copy(const struct op *op)
-{
-	if (op->code != OP_KERNEL || op->operands != 1 || kernel_has_reduction(op->kernel) || !access_is_plain(&op->kernel->operand[0]) || op->kernel->result.offset)
-		return false;
-	const struct node *result = &op->kernel->update.node[op->kernel->update.result];
-	return result->kind == NODE_OPERAND;
-}
-
 /* The product's strides in `row`, which is what its operand reads, or a copy of that part of it.  NULL: it is something else. */
 static const int64_t *row_strides(struct arena *arena, const struct product *p, const struct value *row)
 {
@@ -123,9 +116,11 @@ static const int64_t *row_strides(struct arena *arena, const struct product *p, 
 	const struct access *read = &kernel->operand[p->fresh];
 	if (row == p->op->operand[p->fresh])
 		return read->offset ? NULL : read->stride;
-	if (!row->def || !is_copy(row->def) || row->def->operand[0] != p->op->operand[p->fresh] || row->def->kernel->operand[0].offset != read->offset)
+	if (!row->def || row->def->code != OP_KERNEL || !kernel_is_copy(row->def) || row->def->operand[0] != p->op->operand[p->fresh])
 		return NULL;
 	const struct kernel *copy = row->def->kernel;
+	if (copy->operand[0].offset != read->offset || copy->result.offset)
+		return NULL;
 	int64_t *stride = ARENA_ARRAY(arena, int64_t, kernel->loops);
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t own = read->stride[l], points = l == p->key ? read->guard->high : kernel->loop[l].extent;
@@ -177,10 +172,8 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	keys.block = keys.extent < STATE_GROUP ? keys.extent : STATE_GROUP;
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
-	keys.rows = keys.lead - keys.fresh + keys.block * keys.blocks;
-	keys.shared = q->scheme->lead;
-	if (keys.shared)                  /* whatever the rows of a launch, up to so many */
-		keys.rows = keys.lead + keys.past + STATE_GROUP - 1;
+	keys.shared = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */
+	keys.rows = keys.shared ? keys.lead + keys.past + STATE_GROUP - 1 : keys.lead - keys.fresh + keys.block * keys.blocks;
 	if (keys.trip)
 		keys.count = q->main->region[0]->argument[function_argument_named(q->main, keys.trip->symbol)];
 	return keys;
