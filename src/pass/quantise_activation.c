@@ -70,13 +70,13 @@ static const struct type *token_type(struct quantiser *q, const struct contracti
 	return type_shaped(q->module, TYPE_TENSOR, rank, shape, scalar);
 }
 
-/* Row-major strides over the first loops. */
+/* Row-major strides over the first loops, reductions left out. */
 static void lie_row_major(const struct kernel *kernel, int loops, int64_t *stride)
 {
 	int64_t pitch = 1;
 	for (int l = loops - 1; l >= 0; l--) {
-		stride[l] = pitch;
-		pitch *= kernel->loop[l].extent;
+		stride[l] = kernel->loop[l].reduction ? 0 : pitch;
+		pitch *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	}
 }
 
@@ -194,11 +194,9 @@ static struct value *make_scale(struct quantiser *q, const struct contraction *c
 	const struct type *type = token_type(q, c, type_float(q->module, 32), outer ? grouping->groups : 0, 0);
 	struct op *op = walking_kernel(q, c, walk, "scale", digits, grouping->digit, 1, &walk->value, type);
 	struct kernel *kernel = op->kernel;
-	for (int l = c->tokens + outer; l < kernel->loops; l++) {
+	for (int l = c->tokens + outer; l < kernel->loops; l++)
 		kernel->loop[l].reduction = true;
-		kernel->result.stride[l] = 0;
-	}
-	lie_row_major(kernel, c->tokens + outer, kernel->result.stride);
+	lie_row_major(kernel, kernel->loops, kernel->result.stride);
 	kernel->ordered = true;
 	quantise_scale(q->module, kernel, MOST, true);
 	return op->result[0];
