@@ -71,10 +71,7 @@ static void add_keys(struct quantiser *q, const struct attention *a, struct part
 	const struct keys *keys = &a->keys;
 	if (keys->blocks > 1) {
 		add_part(parts, source, keys->blocks, keys->block, reduction);
-		if (keys->trip) {
-			struct run_time_trip trip = {.symbol = keys->trip->symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
-			parts->part[parts->count - 1].run_time = arena_copy(q->module->arena, &trip, sizeof trip);
-		}
+		parts->part[parts->count - 1].run_time = keys_trip(q, keys);
 	}
 	if (inner)
 		add_part(parts, source, keys->block, 1, false);
@@ -324,15 +321,12 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 static void score_result(struct quantiser *q, const struct attention *a, const struct parts *parts, struct op *op)
 {
 	const struct product *p = &a->scores;
-	const struct access *old = &p->op->kernel->result;
-	int64_t room = a->keys.block * a->keys.blocks, above = old->stride[p->key] * a->keys.extent;
-	const struct type *type = p->op->result[0]->type;
-	for (int i = 0; i < parts->count; i++) {
-		int64_t stride = old->stride[parts->part[i].source];
-		stride = stride && stride % above == 0 ? stride / above * old->stride[p->key] * room : stride;
-		op->kernel->result.stride[i] = parts->part[i].reduction ? 0 : stride * parts->part[i].step;
-	}
-	op->result[0]->type = keys_type(q->module, type, old->stride[p->key], a->keys.extent, room);
+	const struct kernel *old = p->op->kernel;
+	struct access spread = access_copy(q->module, &old->result, old->loops);
+	int64_t each = old->result.stride[p->key];
+	keys_spread(&a->keys, each, old->loops, &spread);
+	walk(parts, spread.stride, op->kernel->result.stride);
+	op->result[0]->type = keys_type(q->module, p->op->result[0]->type, each, a->keys.extent, a->keys.block * a->keys.blocks);
 }
 
 /* Is there not a number for every key of a block? */

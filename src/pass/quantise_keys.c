@@ -64,9 +64,13 @@ static enum beyond beyond_node(const struct op *op, const struct node *node, con
 {
 	if (node->kind == NODE_OPERAND)
 		return keyed_of(op->operand[node->integer]) ? keyed_of(op->operand[node->integer])->beyond : BEYOND_NOTHING;
-	enum beyond left = BEYOND_NOTHING, right = BEYOND_NOTHING;
-	for (int i = 0; node->kind == NODE_OP && i < body_arguments(node); i++)
-		*(i ? &right : &left) = known[node->argument[i]] != BEYOND_NOTHING || i < 2 ? known[node->argument[i]] : right;
+	enum beyond argument[3] = {BEYOND_NOTHING, BEYOND_NOTHING, BEYOND_NOTHING}, left, right;
+	for (int i = 0; i < body_arguments(node); i++)
+		argument[i] = known[node->argument[i]];
+	left = argument[0];
+	right = argument[1];
+	if (argument[2] != BEYOND_NOTHING)
+		return BEYOND_UNKNOWN;
 	if (left == BEYOND_NOTHING && right == BEYOND_NOTHING)
 		return BEYOND_NOTHING;
 	if (node->code == OP_EXP && left == BEYOND_LOW)
@@ -153,17 +157,18 @@ bool keys_follow(struct quantiser *q, struct attention *a)
 
 /* ---- blocks */
 
-static struct run_time_trip *blocked(struct quantiser *q, const struct keys *keys)
+const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *keys)
 {
+	if (!keys->trip)
+		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
 	*trip = (struct run_time_trip){.symbol = keys->trip->symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
 	return trip;
 }
 
-/* A value whose keys fill whole blocks: what lies outside the keys moves apart. */
-static void spread(const struct attention *a, int64_t stride, int loops, struct access *access)
+void keys_spread(const struct keys *keys, int64_t stride, int loops, struct access *access)
 {
-	int64_t above = stride * a->keys.extent, room = stride * a->keys.block * a->keys.blocks;
+	int64_t above = stride * keys->extent, room = stride * keys->block * keys->blocks;
 	for (int l = 0; l < loops; l++)
 		if (access->stride[l] && access->stride[l] % above == 0)
 			access->stride[l] = access->stride[l] / above * room;
@@ -210,13 +215,13 @@ static void block_kernel(struct quantiser *q, const struct attention *a, const s
 	bool padded = keys->block * keys->blocks > keys->extent;
 	for (int j = 0; padded && j < op->operands; j++) {
 		if (keyed_of(op->operand[j]))
-			spread(a, keyed_of(op->operand[j])->stride, kernel->loops, &kernel->operand[j]);
+			keys_spread(keys, keyed_of(op->operand[j])->stride, kernel->loops, &kernel->operand[j]);
 		else if (kernel->operand[j].stride[between->key])
 			op->operand[j] = keys_fill(q, a, op, j, between->key, &kernel->operand[j]);
 	}
 	const struct keyed *made = keyed_of(op->result[0]);
 	if (padded && made) {
-		spread(a, made->stride, kernel->loops, &kernel->result);
+		keys_spread(keys, made->stride, kernel->loops, &kernel->result);
 		op->result[0]->type = keys_type(q->module, op->result[0]->type, made->stride, keys->extent, keys->block * keys->blocks);
 	}
 	kernel->loop[between->key].extent = keys->block * keys->blocks;
@@ -225,7 +230,7 @@ static void block_kernel(struct quantiser *q, const struct attention *a, const s
 		return;
 	bool split = kernel_split_loop(q->module, op, between->key, keys->block);
 	INVARIANT(q->module->guard, split, "kernel %s does not fall into blocks of keys", kernel->name);
-	kernel->loop[between->key].run_time = keys->trip ? blocked(q, keys) : NULL;
+	kernel->loop[between->key].run_time = keys_trip(q, keys);
 }
 
 void keys_block(struct quantiser *q, const struct attention *a)
@@ -233,6 +238,5 @@ void keys_block(struct quantiser *q, const struct attention *a)
 	const struct product *values = &a->values;
 	for (size_t i = 0; i < a->between.count; i++)
 		block_kernel(q, a, &a->between.data[i]);
-	if (a->keys.block * a->keys.blocks > a->keys.extent)
-		spread(a, keyed_of(values->op->operand[values->x])->stride, values->op->kernel->loops, &values->op->kernel->operand[values->x]);
+	keys_spread(&a->keys, keyed_of(values->op->operand[values->x])->stride, values->op->kernel->loops, &values->op->kernel->operand[values->x]);
 }

@@ -64,6 +64,10 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard);
 bool keys_follow(struct quantiser *q, struct attention *a);
 /* Lets the kernels between walk blocks of keys; what lies beyond the last key is minus infinity in scores, 0 in exponentials. */
 void keys_block(struct quantiser *q, const struct attention *a);
+/* How often the loop over blocks runs; NULL: always as often. */
+const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *keys);
+/* What walks a value whose keys, `stride` apart, now fill whole blocks: what lies outside the keys moves apart. */
+void keys_spread(const struct keys *keys, int64_t stride, int loops, struct access *access);
 /* The operand, which op walks with `key`, with a number for every key of a block: 0 where it was not read. */
 struct value *keys_fill(struct quantiser *q, const struct attention *a, struct op *op, int operand, int key, struct access *access);
 /* A tensor type in which the digit of that stride and extent has `to` points; NULL: it has no such dim. */
