@@ -172,8 +172,8 @@ static void bind_symbols(struct evaluation *e, const struct op *main)
 	}
 }
 
-/* Of rows for a state those are meant that are written; the others read as 0. */
-void eval_clear_rows(const struct tensor *rows, int64_t axis, int64_t count)
+/* Rows from `count` on along `axis` become 0. */
+static void clear_from(const struct tensor *rows, int64_t axis, int64_t count)
 {
 	const struct type *type = rows->type;
 	int64_t outer = 1, inner = scalar_storage_bytes(type_scalar(type)), extent = type->shape[axis];
@@ -186,6 +186,7 @@ void eval_clear_rows(const struct tensor *rows, int64_t axis, int64_t count)
 		memset((char *)rows->data + (o * extent + count) * inner, 0, (size_t)((extent - count) * inner));
 }
 
+/* Of rows for a state those are meant that are written; the others read as 0. */
 static void clear_rows(struct evaluation *e, const struct op *main)
 {
 	const struct attr *outputs = eval_list(e->module, "stream.outputs");
@@ -198,7 +199,7 @@ static void clear_rows(struct evaluation *e, const struct op *main)
 			continue;
 		struct tensor *result = &e->result[r];                /* may be an input's own numbers */
 		result->data = arena_copy(e->arena, result->data, tensor_bytes(result->type));
-		eval_clear_rows(result, axis->integer, *count);
+		clear_from(result, axis->integer, *count);
 	}
 }
 
