@@ -61,9 +61,22 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
+static int loops_in_turn(const struct kernel *kernel)
+{
+	return kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+}
+
+int kernel_outer_reduction(const struct kernel *kernel)
+{
+	for (int l = 0; l < loops_in_turn(kernel); l++)
+		if (kernel->loop[l].reduction && kernel->loop[l].extent > 1)
+			return l;
+	return -1;
+}
+
 int kernel_inner_reduction(const struct kernel *kernel)
 {
-	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->rows > 1);
+	int loop = loops_in_turn(kernel) - 1;
 	while (loop >= 0 && !kernel->loop[loop].reduction)
 		loop--;
 	return loop;

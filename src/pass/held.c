@@ -18,10 +18,8 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 /* One sum for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
 static int64_t sums_of(const struct kernel *kernel)
 {
-	int nest = kernel->loops - (kernel->lanes > 1), outermost = 0;
-	while (outermost < nest && !(kernel->loop[outermost].reduction && kernel->loop[outermost].extent > 1))
-		outermost++;
-	int64_t sums = outermost < nest;
+	int outermost = kernel_outer_reduction(kernel);
+	int64_t sums = outermost >= 0;
 	for (int l = outermost + 1; l < kernel->loops; l++)
 		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	return sums;

@@ -214,10 +214,8 @@ static struct value *updated(struct lowering *l)
 /* The loop from which on sums are kept between points: the outermost reduction; all loops: nothing is kept. */
 static int first_reduction(const struct lowering *l)
 {
-	int loop = 0;
-	while (loop < l->nest && !(l->kernel->loop[loop].reduction && l->kernel->loop[loop].extent > 1))
-		loop++;
-	return loop;
+	int loop = kernel_outer_reduction(l->kernel);
+	return loop < 0 ? l->nest : loop;
 }
 
 /* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
