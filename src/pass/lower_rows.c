@@ -34,9 +34,7 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
 	process_layers(&p);
 	int opened = process_nest(&p, 3, rows->trip, 1, counter);
-	struct value *operand[2] = {counter[1] ? counter[1] : make_index(&p, 0), process_count(&p, rows->count, 1)};
-	struct value *written = make_op(&p, OP_CMPI, type_integer(p.module, 1), 2, operand);
-	attr_set(p.module, written->def, "predicate", attr_integer(p.module, 2));
+	struct value *row = counter[1] ? counter[1] : make_index(&p, 0), *written = make_below(&p, row, process_count(&p, rows->count, 1));
 	make_push(&p, written, make_take(&p, NULL, in), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);

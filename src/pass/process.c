@@ -219,6 +219,11 @@ struct value *make_same(struct process *p, struct value *index, struct value *ot
 	return compare(p, 0, index, other);
 }
 
+struct value *make_below(struct process *p, struct value *index, struct value *other)
+{
+	return compare(p, 2, index, other);
+}
+
 struct value *make_equal(struct process *p, struct value *index, int64_t number)
 {
 	return make_compare(p, 0, index, number);
