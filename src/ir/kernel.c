@@ -175,6 +175,11 @@ bool body_has(const struct body *body, enum op_code code)
 	return false;
 }
 
+bool body_uses_counters(const struct body *body)
+{
+	return body_has(body, OP_INDEX) || body_has(body, OP_ACTIVE);
+}
+
 bool kernel_is_post_operand(const struct kernel *kernel, int operand)
 {
 	return body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);

@@ -80,6 +80,7 @@ int body_add(struct module *module, struct body *body, struct node node);       
 int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator);   /* copies nodes; operand j -> operand_map[j]; accumulator: node in `into` that replaces ACCUMULATOR, or -1 to keep; returns the result's node */
 bool body_uses_operand(const struct body *body, int operand);
 bool body_uses_accumulator(const struct body *body);
+bool body_uses_counters(const struct body *body);                                           /* what it computes depends on where it is: an INDEX or ACTIVE */
 bool body_has(const struct body *body, enum op_code code);                                  /* an op of this code */
 void body_remove_dead(struct module *module, struct body *body);
 bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update */

@@ -362,8 +362,7 @@ static struct op *make_part(struct lowering *l, const struct type *type, const s
 static bool for_unit(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
-	const struct body *post = &kernel->post;
-	bool plain = !body_has(post, OP_INDEX) && !body_has(post, OP_ACTIVE) && access_is_plain(&kernel->result);
+	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
 	return l->q->units && plain && tokens_of(l->c) == 1 && l->c->outputs == 1 && !l->c->row_scale && !l->q->scheme->per_token &&
 	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == UNIT_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
 }

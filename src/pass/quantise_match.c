@@ -73,7 +73,7 @@ static bool post_fits(const struct op *op, int last)
 	for (int j = 0; j < op->operands; j++)
 		if (op->kernel->operand[j].index_operand >= 0)
 			return false;
-	return !kernel_is_guarded(op, last) && !body_has(&op->kernel->post, OP_INDEX) && !body_has(&op->kernel->post, OP_ACTIVE);
+	return !kernel_is_guarded(op, last) && !body_uses_counters(&op->kernel->post);
 }
 
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c)

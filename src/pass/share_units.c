@@ -57,7 +57,7 @@ static bool is_pair(const struct pass_context *context, struct op *op, struct pa
 	*pair = (struct pair){.sums = maker, .scaled = op};
 	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != UNIT_WORD_BITS)
 		return false;
-	if (body_has(&op->kernel->post, OP_INDEX) || body_has(&op->kernel->post, OP_ACTIVE))
+	if (body_uses_counters(&op->kernel->post))
 		return false;
 	const struct access *sums = maker->kernel->operand, *scaled = op->kernel->operand;
 	int64_t size = pair->size, outputs = pair->outputs;
