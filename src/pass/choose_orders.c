@@ -38,16 +38,6 @@ static void add_kernels(struct chooser *c, const struct block *block)
 	}
 }
 
-/* What is yielded into a carried value, or comes out of the loop as its result. */
-static const struct value *made_as(const struct value *value)
-{
-	const struct op *loop = value->def ? value->def : value->block->parent;
-	if (!loop || loop->code != OP_FOR)
-		return value;
-	int carried = value->def ? value->index : value->index - 1;
-	return carried < 0 ? value : loop->region[0]->last->operand[carried];
-}
-
 static int value_of(struct chooser *c, const struct value *value)
 {
 	struct flow *flow = flow_of(value);

@@ -226,16 +226,6 @@ static void find_candidates(struct widths *w)
 
 /* --- the space of a search */
 
-/* What is yielded into a carried value, or comes out of the loop as its result. */
-static const struct value *made_as(const struct value *value)
-{
-	const struct op *loop = value->def ? value->def : value->block->parent;
-	if (!loop || loop->code != OP_FOR)
-		return value;
-	int carried = value->def ? value->index : value->index - 1;
-	return carried < 0 ? value : loop->region[0]->last->operand[carried];
-}
-
 /* What a contraction of a unit gives follows what it takes. */
 static const struct value *made_through(const struct value *value)
 {

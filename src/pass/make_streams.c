@@ -10,6 +10,15 @@ struct flow *flow_of(const struct value *value)
 	return value->data;
 }
 
+const struct value *made_as(const struct value *value)
+{
+	const struct op *loop = value->def ? value->def : value->block->parent;
+	if (!loop || loop->code != OP_FOR)
+		return value;
+	int carried = value->def ? value->index : value->index - 1;
+	return carried < 0 ? value : loop->region[0]->last->operand[carried];
+}
+
 static struct flow *new_flow(struct streams *s, struct value *value, enum flow_kind kind)
 {
 	struct flow *flow = value->data ? value->data : ARENA_NEW(s->module->arena, struct flow);

@@ -45,6 +45,7 @@ struct streams {
 };
 
 struct flow *flow_of(const struct value *value);
+const struct value *made_as(const struct value *value);           /* what is yielded into a carried value, or comes out of the loop as its result; else itself */
 struct width *choose_widths(struct streams *streams, const struct block *block);          /* sets value->id of each kernel's result to its row; NULL after a diagnostic */
 struct plan *choose_orders(struct streams *streams, const struct block *block, const struct width *width);       /* a plan for the kernel of each row */
 enum reach *reach_of(struct arena *arena, const struct op *kernel);
