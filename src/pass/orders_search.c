@@ -1,5 +1,6 @@
 /* Searches the product of all kernels' options: descent from the heuristic's orders and from random ones, kernel by kernel, then by pairs that share a value;
  * deterministic, and bounded by the number of points whose cost is computed.  A kernel's change is priced by the values that it touches; FIFOs are priced whole. */
+#include "base/random.h"
 #include "pass/orders.h"
 #include <string.h>
 
@@ -13,14 +14,6 @@ struct search {
 	int *choice;              /* [kernels] */
 	int64_t now;              /* its cost */
 };
-
-static uint64_t next_random(struct search *search)
-{
-	search->random ^= search->random << 13;
-	search->random ^= search->random >> 7;
-	search->random ^= search->random << 17;
-	return search->random;
-}
 
 /* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but FIFOs. */
 static int64_t around(const struct search *search, int k)
@@ -122,7 +115,7 @@ static int restarts(const struct orders_graph *graph, int64_t points)
 
 void orders_search(const struct orders_graph *graph, int64_t points, int *choice)
 {
-	struct search search = {.graph = graph, .random = 88172645463325252u};
+	struct search search = {.graph = graph, .random = RANDOM_SEED};
 	int *saved = ARENA_ARRAY(graph->arena, int, graph->kernels + 1), starts = restarts(graph, points);
 	int64_t least = orders_cost(graph, choice).all;
 	search.choice = ARENA_ARRAY(graph->arena, int, graph->kernels + 1);
@@ -130,7 +123,7 @@ void orders_search(const struct orders_graph *graph, int64_t points, int *choice
 		int64_t share = points / (starts - start);
 		search.points = share;
 		for (int k = 0; k < graph->kernels; k++)
-			search.choice[k] = start ? (int)(next_random(&search) % (uint64_t)graph->kernel[k].options) : 0;
+			search.choice[k] = start ? (int)(random_next(&search.random) % (uint64_t)graph->kernel[k].options) : 0;
 		descend(&search, saved);
 		points -= share - search.points;
 		if (search.now >= least)

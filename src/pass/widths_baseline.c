@@ -1,4 +1,5 @@
 /* Published searches, to compare with: nearest neighbours of a Pareto set, as ScaleHLS does for the loops of a kernel (arXiv 2107.11673). */
+#include "base/random.h"
 #include "pass/widths.h"
 #include <string.h>
 
@@ -17,14 +18,6 @@ struct neighbours {
 	uint64_t random;
 	VEC(struct point) front;  /* none is better than another in both cycles and DSP slices */
 };
-
-static uint64_t next_random(struct neighbours *n)
-{
-	n->random ^= n->random << 13;
-	n->random ^= n->random >> 7;
-	n->random ^= n->random << 17;
-	return n->random;
-}
 
 static bool is_better(const struct point *left, const struct point *right)
 {
@@ -81,13 +74,13 @@ static bool expand_next(struct neighbours *n, int *choice)
 
 void widths_neighbour(const struct width_space *space, int64_t points, int *choice)
 {
-	struct neighbours n = {.space = space, .points = points, .random = 88172645463325252u};
+	struct neighbours n = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *next = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	memset(next, 0, sizeof *next * (size_t)space->kernels);
 	consider(&n, next);
 	for (int sample = 0; sample < SAMPLES && n.points > 0; sample++) {
 		for (int k = 0; k < space->kernels; k++)
-			next[k] = (int)(next_random(&n) % (uint64_t)space->kernel[k].options);
+			next[k] = (int)(random_next(&n.random) % (uint64_t)space->kernel[k].options);
 		consider(&n, next);
 	}
 	while (n.points > 0 && expand_next(&n, next)) {

@@ -1,5 +1,6 @@
 /* Searches lanes and ports of all kernels together: from the given widths, the narrowest and those of nearest neighbours, kernel by kernel to the option that helps most, then pairs, so that what one
  * kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
+#include "base/random.h"
 #include "pass/widths.h"
 #include <string.h>
 
@@ -15,14 +16,6 @@ struct search {
 	int *choice, *tried;      /* [kernels] */
 	double now;               /* the objective of `choice` */
 };
-
-static uint64_t next_random(struct search *s)
-{
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 7;
-	s->random ^= s->random << 17;
-	return s->random;
-}
 
 static double price(struct search *s, int *choice)
 {
@@ -78,15 +71,15 @@ static void descend(struct search *s)
 /* One kernel elsewhere, and what some others make of it; kept if all of it together is better. */
 static void exchange(struct search *s, const int *free, int count, int *saved)
 {
-	int k = free[next_random(s) % (uint64_t)count];
+	int k = free[random_next(&s->random) % (uint64_t)count];
 	double now;
 	copy(s, saved, s->choice);
-	saved[k] = (int)(next_random(s) % (uint64_t)s->space->kernel[k].options);
+	saved[k] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[k].options);
 	if (saved[k] == s->choice[k])
 		return;
 	now = price(s, saved);
 	for (int step = 0; step < FOLLOWING; step++) {
-		int other = free[next_random(s) % (uint64_t)count];
+		int other = free[random_next(&s->random) % (uint64_t)count];
 		if (other != k)
 			improve(s, other, saved, &now);
 	}
@@ -111,7 +104,7 @@ static void begin(struct search *s, int start, const int *given)
 
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
-	struct search s = {.space = space, .points = points, .random = 88172645463325252u};
+	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *saved = ARENA_ARRAY(space->arena, int, space->kernels + 1), *free = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 0;
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.choice = ARENA_ARRAY(space->arena, int, space->kernels + 1);

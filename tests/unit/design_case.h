@@ -3,6 +3,7 @@
 #define DESIGN_CASE_H
 #define _GNU_SOURCE           /* mkdtemp */
 #include "base/data.h"
+#include "base/random.h"
 #include "driver/passes.h"
 #include "frontend/import.h"
 #include "model/platform.h"
@@ -41,11 +42,8 @@ static inline const char *case_messages(struct design_case *c)
 
 static inline uint64_t case_random(void)
 {
-	static uint64_t seed = 88172645463325252u;
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	static uint64_t seed = RANDOM_SEED;
+	return random_next(&seed);
 }
 
 static inline void case_fill(struct design_case *c, const struct tensor *tensor)

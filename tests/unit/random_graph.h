@@ -1,6 +1,7 @@
 /* Random models as MLIR text, from a seed: elementwise operations, reductions, windows, gathers and every kind of view, over small tensors. */
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
+#include "base/random.h"
 #include "base/text.h"
 #include <inttypes.h>
 
@@ -21,10 +22,7 @@ struct graph {
 
 static uint64_t graph_next(struct graph *g, uint64_t below)
 {
-	g->state ^= g->state << 13;
-	g->state ^= g->state >> 7;
-	g->state ^= g->state << 17;
-	return (g->state >> 11) % below;
+	return (random_next(&g->state) >> 11) % below;
 }
 
 static int64_t shape_elements(struct shape shape)

@@ -3,6 +3,7 @@
  * All three are told by the same cost (orders_cost) with the same number of cut edges: an edge that is cut costs no converter.  The greedy keeps the
  * heuristic's orders and goes through the kernels in order: those whose converters no longer fit the budget begin a new group, and edges between groups are cut. */
 #include "base/diag.h"
+#include "base/random.h"
 #include "model/itensor.h"
 #include "pass/orders.h"
 #include <setjmp.h>
@@ -53,10 +54,7 @@ static void end(struct fixture *f)
 
 static int below(struct fixture *f, int count)
 {
-	f->random ^= f->random << 13;
-	f->random ^= f->random >> 7;
-	f->random ^= f->random << 17;
-	return (int)((f->random >> 11) % (uint64_t)count);
+	return (int)((random_next(&f->random) >> 11) % (uint64_t)count);
 }
 
 static const struct type *matrix(struct fixture *f, int64_t rows, int64_t columns)

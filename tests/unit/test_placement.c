@@ -1,5 +1,6 @@
 /* Storage of memories and placement on dies: small designs whose best answer is known, random problems against trying every placement. */
 #define _POSIX_C_SOURCE 200809L       /* fileno, dup2 */
+#include "base/random.h"
 #include "frontend/import.h"
 #include "ir/print.h"
 #include "model/resource.h"
@@ -46,10 +47,7 @@ static int close_test(void **state)
 
 static int random_below(struct test *t, int limit)
 {
-	t->seed ^= t->seed << 13;
-	t->seed ^= t->seed >> 7;
-	t->seed ^= t->seed << 17;
-	return (int)(t->seed % (uint64_t)limit);
+	return (int)(random_next(&t->seed) % (uint64_t)limit);
 }
 
 static const char *message(const struct test *t)

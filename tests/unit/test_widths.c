@@ -1,4 +1,5 @@
 /* Widths of kernels: the searches over the closed form against brute force and each other, and fixed widths. */
+#include "base/random.h"
 #include "pass/choices.h"
 #include "pass/widths.h"
 #include <math.h>
@@ -20,17 +21,9 @@ static bool is_long(void)
 	return mode && !strcmp(mode, "long");
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static int below(uint64_t *state, int count)
 {
-	return (int)(next_random(state) % (uint64_t)count);
+	return (int)(random_next(state) % (uint64_t)count);
 }
 
 /* Wider options are faster and dearer; how much of an operand is needed first is random. */

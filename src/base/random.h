@@ -1,0 +1,16 @@
+/* Numbers that look random and are the same in every run: xorshift of 64 bits (Marsaglia 2003). */
+#ifndef STC_RANDOM_H
+#define STC_RANDOM_H
+#include <stdint.h>
+
+#define RANDOM_SEED 88172645463325252u
+
+/* *state: any number but 0. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+#endif
