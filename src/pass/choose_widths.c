@@ -12,12 +12,9 @@
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
-#define SHARED_PORTS 10             /* kept for constants, inputs, states and results */
-#define MOST_LANES 1024             /* 4-bit numbers in such a word */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
-#define UNIT_SHARE 9          /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
+#define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
-
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
 
@@ -76,21 +73,12 @@ static struct plan planned(struct streams *streams, const struct op *op, int64_t
 	return plan_kernel(streams->module, op, reach_of(streams->module->arena, op), only_stored(op), most);
 }
 
-static int64_t node_dsp(const struct platform *platform, const struct body *body, const struct node *node)
-{
-	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
-	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
-		return platform_operator(platform, node->code, node->type).dsp;
-	int bits = body->node[left->argument[0]].type->width, other = body->node[right->argument[0]].type->width;
-	return platform_product(platform, bits > other ? bits : other).dsp;
-}
-
 static int64_t body_dsp(const struct platform *platform, const struct body *body)
 {
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP)
-			dsp += node_dsp(platform, body, &body->node[n]);
+			dsp += widths_node_cost(platform, body, &body->node[n]).dsp;
 	return dsp;
 }
 

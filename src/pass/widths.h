@@ -69,9 +69,11 @@ struct width_cost {
 	int ports;
 };
 
-/* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 /* What another phase of the same kernel has for the same weight, so that it is read in the same order; NULL: free. */
 const struct fixed_width *widths_of_phase(const struct streams *streams, const struct candidate *candidate);
+/* One operator of a body; a product of extended integers is as narrow as they were. */
+struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
+/* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);

@@ -24,7 +24,7 @@ struct maker {
 
 /* --- operators of a body */
 
-static struct operator_cost node_cost(const struct platform *platform, const struct body *body, const struct node *node)
+struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node)
 {
 	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
 	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
@@ -39,7 +39,7 @@ static void add_body(struct maker *m, const struct body *body, int64_t lanes, in
 	for (int n = 0; n < body->count; n++) {
 		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX)
 			continue;
-		struct operator_cost cost = node_cost(m->space->platform, body, &body->node[n]);
+		struct operator_cost cost = widths_node_cost(m->space->platform, body, &body->node[n]);
 		option->dsp += instances * cost.dsp;
 		option->lut += instances * cost.lut;
 	}
