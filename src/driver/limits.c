@@ -37,15 +37,14 @@ static bool read_limit(struct session *session, enum limit limit)
 	const char *text = session->options.limit[limit];
 	int64_t *most = place_of(&session->limit, limit), all = *most;
 	char *end;
-	errno = 0;
-	double value = text ? strtod(text, &end) : 0;
 	if (!text)
 		return true;
+	errno = 0;
+	double value = strtod(text, &end);
 	bool percent = end != text && *end == '%' && !end[1];
 	bool good = end != text && !errno && (percent || !*end) && value >= 0 && value <= (percent ? 100 : (double)all) && (percent || value == (double)(int64_t)value);
 	if (good) {
 		*most = percent ? (int64_t)(value / 100 * (double)all) : (int64_t)value;
-		session->limited[limit] = true;
 		return true;
 	}
 	diag_error(&session->diag, NOWHERE, "--%s is '%s'", limit_option[limit], text);
@@ -86,7 +85,7 @@ bool limits_clock(struct session *session)
 static bool contradict(struct session *session)
 {
 	int64_t dsp = session->choices.value[CHOICE_DSP];
-	if (!session->limited[LIMIT_DSP] || dsp <= session->limit.dsp)
+	if (!session->options.limit[LIMIT_DSP] || dsp <= session->limit.dsp)
 		return false;
 	diag_error(&session->diag, NOWHERE, "--dsp %lld and --max-dsp %s contradict each other", (long long)dsp, session->options.limit[LIMIT_DSP]);
 	diag_note(&session->diag, "--dsp of at most %lld, or neither: with --max-dsp alone the compiler chooses", (long long)session->limit.dsp);

@@ -119,9 +119,9 @@ static void begin_within_limits(struct build *b)
 {
 	const struct session *session = b->session;
 	struct choices *choices = &b->session->choices;
-	if (session->limited[LIMIT_DSP] && choice_on(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
+	if (session->options.limit[LIMIT_DSP] && choice_on(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
 		choices->value[CHOICE_DSP] = session->limit.dsp > 0 ? session->limit.dsp : 1;
-	if (session->limited[LIMIT_LUT] && choice_on(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
+	if (session->options.limit[LIMIT_LUT] && choice_on(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
 		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
 }
 

@@ -30,8 +30,7 @@ struct session {
 	struct module *module;
 	struct weights *weights;  /* NULL: none were given */
 	struct choices choices;   /* the point that is compiled */
-	struct resources limit;   /* what the design may take */
-	bool limited[LIMITS];     /* the user says so */
+	struct resources limit;   /* what the design may take: the platform, or less where options.limit says so */
 	double target_ms;         /* 0: none */
 	struct pass_context context;      /* of the pass that runs, or ran last */
 	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
