@@ -36,7 +36,7 @@ static enum outcome classify(struct build *b)
 	const char *stage = session->guard.stage;
 	if (session->stop)
 		return OUTCOME_REFUSED;
-	if (text_same(stage, "make_processes") && session->context.excess_ports)
+	if (session->context.excess_ports)
 		return OUTCOME_PORTS;
 	if (text_same(stage, "allocate_memory"))
 		return OUTCOME_MEMORY;
@@ -167,12 +167,6 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	return cycles ? cycles : design_time(session->attempt, session->platform, session->module, &cost).most;
 }
 
-/* The bytes on chip that the search just tried lacks; 0: it is not that. */
-static int64_t missing_on_chip(const struct session *session)
-{
-	return text_same(session->guard.stage, "fuse_streams") ? session->context.least_on_chip : 0;
-}
-
 /* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told.  Where the on-chip
  * memory suffices for none, the one that needs the least is left to say so. */
 static void compare_searches(struct build *b)
@@ -184,7 +178,7 @@ static void compare_searches(struct build *b)
 	if (session->choices.value[CHOICE_SEARCH] || !whole(b) || kernels > COMPARED_KERNELS)
 		return;
 	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop; search++) {
-		int64_t cycles = cycles_of(b, search, &dsp), lacks = missing_on_chip(session);
+		int64_t cycles = cycles_of(b, search, &dsp), lacks = session->context.least_on_chip;
 		if (!cycles && lacks && (smallest < 0 || lacks < missing)) {
 			smallest = search;
 			missing = lacks;
