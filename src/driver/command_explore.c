@@ -1,6 +1,5 @@
 /* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is varied. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/json.h"
 #include "driver/explore.h"
 #include "driver/limits.h"
 #include "driver/output.h"
@@ -34,14 +33,10 @@ static bool open_state(struct session *session, struct exploration *exploration)
 static void add_choices(struct text *out, const struct choices *choices)
 {
 	for (int c = 0, listed = 0; c < CHOICES; c++) {
-		const struct choice_info *info = &choice_info[c];
 		if (!choices->value[c])
 			continue;
-		text_add(out, "%s%s=", listed++ ? " " : "", info->name);
-		if (info->word)
-			text_add(out, "%s", info->word[choices->value[c] - 1]);
-		else
-			text_add(out, "%lld", (long long)choices->value[c]);
+		text_add(out, "%s%s=", listed++ ? " " : "", choice_info[c].name);
+		choice_print(out, (enum choice)c, choices->value[c], false);
 	}
 }
 
@@ -102,17 +97,6 @@ bool command_explore(struct session *session)
 
 /* --- stc choices */
 
-static void add_value(struct session *session, struct text *out, int choice, int64_t value)
-{
-	const struct choice_info *info = &choice_info[choice];
-	if (!info->word)
-		text_add(out, "%lld", (long long)value);
-	else if (session->options.json)
-		json_quote(out, info->word[value - 1]);
-	else
-		text_add(out, "%s", info->word[value - 1]);
-}
-
 /* The compiler's own value first, then those that are tried. */
 bool command_choices(struct session *session)
 {
@@ -126,11 +110,11 @@ bool command_choices(struct session *session)
 			continue;
 		int64_t own = choice_on(&none, session->platform, (enum choice)c);
 		text_add(out, json ? "%s{\"name\": \"%s\", \"own\": " : "%s%-16s ", !json ? "" : listed++ ? ",\n " : "[", choice_info[c].name);
-		add_value(session, out, c, own);
+		choice_print(out, (enum choice)c, own, json);
 		text_add(out, json ? ", \"tried\": [" : "    tried: ");
 		for (int n = 0; n < choice_tried((enum choice)c); n++) {
 			text_add(out, "%s", n ? ", " : "");
-			add_value(session, out, c, choice_try(session->platform, (enum choice)c, n));
+			choice_print(out, (enum choice)c, choice_try(session->platform, (enum choice)c, n), json);
 		}
 		text_add(out, json ? "]}" : "\n");
 	}

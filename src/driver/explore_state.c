@@ -13,14 +13,10 @@ static void add_choices(struct text *out, const char *key, const struct choices 
 	int listed = 0;
 	text_add(out, "\"%s\": {", key);
 	for (int c = 0; c < CHOICES; c++) {
-		const struct choice_info *info = &choice_info[c];
 		if (!choices->value[c])
 			continue;
-		text_add(out, "%s\"%s\": ", listed++ ? ", " : "", info->name);
-		if (info->word)
-			json_quote(out, info->word[choices->value[c] - 1]);
-		else
-			text_add(out, "%lld", (long long)choices->value[c]);
+		text_add(out, "%s\"%s\": ", listed++ ? ", " : "", choice_info[c].name);
+		choice_print(out, (enum choice)c, choices->value[c], true);
 	}
 	text_add(out, "}");
 }

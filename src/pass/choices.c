@@ -32,6 +32,15 @@ int choice_word_named(enum choice choice, const char *word)
 	return number;
 }
 
+void choice_print(struct text *out, enum choice choice, int64_t value, bool json)
+{
+	const struct choice_info *info = &choice_info[choice];
+	if (info->word)
+		text_add(out, json ? "\"%s\"" : "%s", info->word[value - 1]);
+	else
+		text_add(out, "%lld", (long long)value);
+}
+
 int choice_tried(enum choice choice)
 {
 	const struct choice_info *info = &choice_info[choice];

@@ -44,6 +44,7 @@ int64_t choice_count(const struct choices *choices, enum choice choice);  /* of 
 int64_t choice_on(const struct choices *choices, const struct platform *platform, enum choice choice);    /* of any unit */
 int choice_word(const struct choices *choices, enum choice choice);
 int choice_word_named(enum choice choice, const char *word);              /* -1: there is none */
+void choice_print(struct text *out, enum choice choice, int64_t value, bool json);        /* a value of struct choices, as its option takes it or as JSON */
 int choice_tried(enum choice choice);              /* how many values an exploration tries; words: all of them */
 /* The n-th of them, as a value of struct choices. */
 int64_t choice_try(const struct platform *platform, enum choice choice, int n);
