@@ -12,9 +12,12 @@
 
 static bool keep(struct session *session, const struct exploration *exploration)
 {
-	struct text text = text_new(session->arena);
+	struct arena *arena = arena_new(&session->guard);          /* the whole state, after every trial */
+	struct text text = text_new(arena);
 	exploration_json(exploration, &text);
-	return file_write_whole(session->arena, &session->diag, session->options.output, text.data, text.size);
+	bool kept = file_write_whole(arena, &session->diag, session->options.output, text.data, text.size);
+	arena_free(arena);
+	return kept;
 }
 
 static bool open_state(struct session *session, struct exploration *exploration)
