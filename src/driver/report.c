@@ -120,12 +120,12 @@ void report_simulate(struct session *session, struct report *report)
 	report->cycles = flow.cycles;
 	report->first_output = flow.first_output;
 	report->deadlock = flow.deadlock;
-	if (flow.deadlock)
+	if (flow.deadlock) {
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
-	else
-		report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
-	if (!flow.deadlock)
-		estimate_energy(report, session->arena);
+		return;
+	}
+	report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
+	estimate_energy(report, session->arena);
 }
 
 static const char *remedy(const char *resource)
