@@ -72,13 +72,18 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     assert "no storage of an exploration" in capsys.readouterr().err
 
 
-def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
-    real, folder = core.find(core.COMPILER), tmp_path / "core"
+def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
+    """The compiler is now a script in `folder` that runs a line of shell first."""
+    real, script = core.find(core.COMPILER), folder / core.COMPILER
     folder.mkdir()
-    script = folder / core.COMPILER
-    script.write_text(f'#!/bin/sh\nif [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi\nexec {real} "$@"\n')
+    script.write_text(f'#!/bin/sh\n{line}\nexec {real} "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("STREAMTENSOR_CORE", str(folder))
+
+
+def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
+    folder = tmp_path / "core"
+    put_before_compiler(folder, f'if [ "$1" = compile ] && mkdir {folder}/died 2>/dev/null; then kill -9 $$; fi', monkeypatch)
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 0
     assert (folder / "died").is_dir()
     trials = trials_of(tmp_path / "e")
@@ -86,12 +91,7 @@ def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
 
 
 def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
-    real, folder = core.find(core.COMPILER), tmp_path / "core"
-    folder.mkdir()
-    script = folder / core.COMPILER
-    script.write_text(f'#!/bin/sh\n[ "$1" != compile ] || kill -9 $$\nexec {real} "$@"\n')
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("STREAMTENSOR_CORE", str(folder))
+    put_before_compiler(tmp_path / "core", '[ "$1" != compile ] || kill -9 $$', monkeypatch)
     assert cli.main([*WORDS, "--trials", "3", "-o", str(tmp_path / "e")]) == 1
     assert f"failed {explore.ATTEMPTS} times" in capsys.readouterr().err
 
