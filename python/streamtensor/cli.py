@@ -16,6 +16,7 @@ from .errors import Error
 from .progress import Progress
 
 DEFAULT_PLATFORM = "u55c"
+LIMITS = ("dsp", "lut", "bram", "uram")  # of a design, as --max-…
 
 
 class _Parser(argparse.ArgumentParser):
@@ -166,7 +167,7 @@ def _add_explore(commands, name: str) -> None:
     command.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="designs at a time on this machine (default: its cores)")
     command.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, as tcp://HOST:8786; its workers need this package")
     command.add_argument("--resume", action="store_true", help="go on with the exploration that the folder holds")
-    for limit in ("dsp", "lut", "bram", "uram"):
+    for limit in LIMITS:
         command.add_argument(f"--max-{limit}", metavar="COUNT|P%", help="as for `stc compile`")
     _add_quant(command)
     _add_platform(command)
@@ -281,7 +282,7 @@ def _explore(options, progress: Progress) -> int:
     from . import explore, explore_page
     if options.trials < 1 or options.workers < 1:
         raise Error("--trials and --workers count from 1")
-    wishes = [word for limit in ("dsp", "lut", "bram", "uram") if getattr(options, f"max_{limit}") for word in (f"--max-{limit}", getattr(options, f"max_{limit}"))]
+    wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
     task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
     space = explore.choices(task.platform)
     study = explore.open_study(options.output, task, options.resume)

@@ -78,7 +78,12 @@ def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
 def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None) -> dict:
     """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most."""
     chosen = (["--phase", phase] if phase else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
-    done = subprocess.run([str(find(COMPILER)), "simulate", str(design), "--json", *chosen], capture_output=True, text=True)
+    return ask("simulate", str(design), *chosen)
+
+
+def ask(*words: str):
+    """What `stc` answers a command as JSON."""
+    done = subprocess.run([str(find(COMPILER)), *words, "--json"], capture_output=True, text=True)
     if done.returncode:
         raise CompileError(done.stderr or f"stc: error: it ended with status {done.returncode}\n")
     return json.loads(done.stdout)

@@ -54,10 +54,7 @@ def evaluate(task: Task, point: dict) -> dict:
 
 def choices(platform: str) -> list[dict]:
     """What is varied: [{"name", "own", "tried"}], as the compiler has it."""
-    done = subprocess.run([str(core.find(core.COMPILER)), "choices", "--json", "--platform", platform], capture_output=True, text=True)
-    if done.returncode:
-        raise core.CompileError(done.stderr)
-    space = json.loads(done.stdout)
+    space = core.ask("choices", "--platform", platform)
     for choice in space:  # what the compiler does by itself is one of the values
         choice["tried"] += [choice["own"]] * (choice["own"] not in choice["tried"])
     return space
@@ -164,10 +161,10 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
     """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried again elsewhere."""
     from optuna.trial import TrialState
     take_up(study, space)
-    pending = {}
+    pending, count = {}, len(finished(study))
     try:
-        while len(finished(study)) < trials:
-            while len(pending) < workers.workers and len(finished(study)) + len(pending) < trials:
+        while count < trials:
+            while len(pending) < workers.workers and count + len(pending) < trials:
                 trial = study.ask()
                 point = {choice["name"]: trial.suggest_categorical(choice["name"], choice["tried"]) for choice in space}
                 pending[workers.submit(task, point)] = (trial, point, 1)
@@ -188,7 +185,8 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
                 study.tell(trial, found["values"])
             else:
                 study.tell(trial, state=TrialState.PRUNED)
-            done(len(finished(study)))
+            count += 1
+            done(count)
     finally:
         for future in pending:
             future.cancel()

@@ -1,6 +1,7 @@
 """report.html of an exploration: Pareto front, importance of the choices, history. One file that loads nothing."""
 import math
 from html import escape
+from itertools import accumulate
 
 from . import explore
 
@@ -41,16 +42,10 @@ def _scatter(trials, best) -> str:
 
 
 def _history(trials) -> str:
-    least, points = math.inf, []
-    for trial in trials:
-        least = min(least, trial.values[0])
-        points.append((trial.number, least))
-    times = [trial.values[0] for trial in trials]
-    y = _scale(times, HEIGHT - EDGE, EDGE / 2)
-    last = max(1, trials[-1].number)
-    place = [(EDGE + number / last * (WIDTH - 1.5 * EDGE), y(value)) for number, value in points]
-    dots = "".join(f'<circle class="all" r="3" cx="{EDGE + trial.number / last * (WIDTH - 1.5 * EDGE):.1f}" cy="{y(trial.values[0]):.1f}"/>' for trial in trials)
-    line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in place)
+    times, last = [trial.values[0] for trial in trials], max(1, trials[-1].number)
+    x, y = [EDGE + trial.number / last * (WIDTH - 1.5 * EDGE) for trial in trials], _scale(times, HEIGHT - EDGE, EDGE / 2)
+    dots = "".join(f'<circle class="all" r="3" cx="{at:.1f}" cy="{y(time):.1f}"/>' for at, time in zip(x, times))
+    line = "M" + "L".join(f"{at:.1f} {y(least):.1f}" for at, least in zip(x, accumulate(times, min)))
     return _svg("History: the quickest design so far", _axes("trial", "ms a launch", (0, last), (min(times), max(times))) + dots + f'<path class="line" d="{line}"/>')
 
 
@@ -63,11 +58,11 @@ def _importance(found: dict[str, float]) -> str:
 
 
 def page(study) -> str:
-    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]
-    refused = sum(trial.state.name == "PRUNED" for trial in study.get_trials(deepcopy=False))
+    ended = explore.finished(study)
+    trials = [trial for trial in ended if trial.state.name == "COMPLETE"]
     best = {trial.number for trial in explore.front(study)}
     own = study.user_attrs
-    parts = [f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them on the front; {refused} points had none. Numbers: {escape(own['quant'])}."
+    parts = [f"<h1>Designs on {escape(own['platform'])}</h1><p>{len(trials)} designs, {len(best)} of them on the front; {len(ended) - len(trials)} points had none. Numbers: {escape(own['quant'])}."
              f" Times are simulated where a simulated figure stands beside the modelled one. Energy is an estimate.</p>"]
     if trials:
         parts.append("<h2>Pareto front</h2>" + _scatter(trials, best))
