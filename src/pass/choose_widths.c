@@ -87,8 +87,7 @@ static int64_t kernel_dsp(struct streams *streams, const struct op *op, const st
 {
 	const struct platform *platform = streams->context->platform;
 	struct plan plan = planned(streams, op, width->lanes);
-	bool tree = plan.lanes > 1 && op->kernel->loop[plan.part[plan.parts - 1].source].reduction;
-	return plan.lanes * plan.rows * body_dsp(platform, &op->kernel->update) + (tree ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
+	return plan.lanes * plan.rows * body_dsp(platform, &op->kernel->update) + (plan_is_tree(op->kernel, &plan) ? 1 : plan.lanes) * body_dsp(platform, &op->kernel->post);
 }
 
 static int64_t total_dsp(const struct widths *w)

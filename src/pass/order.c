@@ -16,7 +16,7 @@ static void push_loop(struct order *order, int64_t trip, int64_t stride)
 /* Loops inside the last one that the operand uses send nothing again. */
 static int used_parts(const struct kernel *kernel, const struct plan *plan, const struct access *access, bool parallel_only)
 {
-	int parts = plan->parts - (plan->lanes > 1) - (plan->rows > 1);
+	int parts = plan_loops(plan);
 	while (parts > 0) {
 		const struct plan_part *part = &plan->part[parts - 1];
 		if (part->trip > 1 && access->stride[part->source] && !(parallel_only && kernel->loop[part->source].reduction))

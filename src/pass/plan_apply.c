@@ -16,6 +16,16 @@ bool plan_is_row(const struct plan *plan, int part)
 	return plan->rows > 1 && part == plan->parts - 2;
 }
 
+int plan_loops(const struct plan *plan)
+{
+	return plan->parts - (plan->lanes > 1) - (plan->rows > 1);
+}
+
+bool plan_is_tree(const struct kernel *kernel, const struct plan *plan)
+{
+	return plan->lanes > 1 && kernel->loop[plan->part[plan->parts - 1].source].reduction;
+}
+
 /* Cycles between two updates of one accumulator, at one update a cycle. */
 static int64_t update_distance(const struct kernel *kernel, const struct plan *plan, bool *carried)
 {
@@ -111,7 +121,7 @@ int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int ope
 	const struct access *access = &kernel->operand[operand];
 	bool late = kernel_is_post_operand(kernel, operand);
 	int64_t words = 1, all = 1;
-	for (int i = 0; i < plan->parts - (plan->lanes > 1) - (plan->rows > 1); i++) {
+	for (int i = 0; i < plan_loops(plan); i++) {
 		if (late && kernel->loop[plan->part[i].source].reduction)
 			continue;
 		all *= plan->part[i].trip;

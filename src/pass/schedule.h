@@ -30,6 +30,8 @@ struct plan plan_kernel(struct module *module, const struct op *op, const enum r
 struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes);
 bool plan_is_lane(const struct plan *plan, int part);
 bool plan_is_row(const struct plan *plan, int part);
+int plan_loops(const struct plan *plan);          /* parts before those that run at once */
+bool plan_is_tree(const struct kernel *kernel, const struct plan *plan);     /* does a reduction over the lanes end in one number? */
 /* Latency of what stands between the accumulator and the update's result; cycles between iterations under that latency. */
 int plan_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel);
 /* So many partial sums let the accumulators be apart by the latency; 1 where they are so anyway, or it does not pay. */

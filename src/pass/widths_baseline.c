@@ -76,7 +76,6 @@ void widths_neighbour(const struct width_space *space, int64_t points, int *choi
 {
 	struct neighbours n = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *next = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	memset(next, 0, sizeof *next * (size_t)space->kernels);
 	consider(&n, next);
 	for (int sample = 0; sample < SAMPLES && n.points > 0; sample++) {
 		for (int k = 0; k < space->kernels; k++)

@@ -60,15 +60,10 @@ static double body_depth(struct maker *m, const struct body *body)
 
 /* --- times of a plan */
 
-static int inner_parts(const struct plan *plan)
-{
-	return plan->parts - (plan->lanes > 1) - (plan->rows > 1);
-}
-
 static double iterations(const struct plan *plan)
 {
 	double product = 1;
-	for (int i = 0; i < inner_parts(plan); i++)
+	for (int i = 0; i < plan_loops(plan); i++)
 		product *= (double)plan->part[i].trip;
 	return product;
 }
@@ -77,7 +72,7 @@ static double iterations(const struct plan *plan)
 static double part_after(const struct plan *plan, const bool *counts)
 {
 	double all = iterations(plan), inner = all, last = 0;
-	for (int i = 0; i < inner_parts(plan); i++) {
+	for (int i = 0; i < plan_loops(plan); i++) {
 		inner /= (double)plan->part[i].trip;
 		last += counts[i] ? (double)(plan->part[i].trip - 1) * inner : 0;
 	}
@@ -93,7 +88,7 @@ static void add_times(struct maker *m, const struct kernel *kernel, const struct
 {
 	struct arena *arena = m->space->arena;
 	bool *counts = ARENA_ARRAY(arena, bool, plan->parts + 1);
-	for (int i = 0; i < inner_parts(plan); i++)
+	for (int i = 0; i < plan_loops(plan); i++)
 		counts[i] = reduces(kernel, plan, i);
 	option->first = part_after(plan, counts);
 	option->need = ARENA_ARRAY(arena, double, m->kernel->operands + 1);
@@ -101,7 +96,7 @@ static void add_times(struct maker *m, const struct kernel *kernel, const struct
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double outside = 1;
 		bool reduced = false;
-		for (int i = 0; i < inner_parts(plan); i++) {
+		for (int i = 0; i < plan_loops(plan); i++) {
 			reduced = reduced || reduces(kernel, plan, i);
 			counts[i] = kernel->operand[j].stride[plan->part[i].source] != 0;
 			outside *= counts[i] && !reduced ? (double)plan->part[i].trip : 1;
@@ -115,7 +110,7 @@ static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, in
 {
 	const int64_t *stride = kernel->operand[operand].stride;
 	int64_t lanes = 1;
-	for (int i = inner_parts(plan); i < plan->parts; i++)
+	for (int i = plan_loops(plan); i < plan->parts; i++)
 		lanes *= stride[plan->part[i].source] ? plan->part[i].trip : 1;
 	return lanes;
 }
@@ -164,8 +159,8 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	const struct kernel *kernel = m->kernel->op->kernel;
 	struct arena *arena = m->space->arena;
 	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
+	bool tree = plan_is_tree(kernel, plan);
 	int64_t interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
-	bool tree = plan->lanes > 1 && kernel->loop[plan->part[plan->parts - 1].source].reduction;
 	option.cycles = iterations(plan) * (double)interval;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
