@@ -19,33 +19,29 @@ static void figures_of(const struct trial *trial, double *figure)
 	memcpy(figure, list, sizeof list);
 }
 
-static bool dominates(const struct trial *left, const struct trial *right)
+static bool dominates(const double *left, const double *right)
 {
-	double a[FIGURES], b[FIGURES];
 	bool better = false;
-	figures_of(left, a);
-	figures_of(right, b);
 	for (int i = 0; i < FIGURES; i++) {
-		if (a[i] > b[i])
+		if (left[i] > right[i])
 			return false;
-		better = better || a[i] < b[i];
+		better = better || left[i] < right[i];
 	}
 	return better;
 }
 
 bool exploration_on_front(const struct exploration *exploration, size_t trial)
 {
-	const struct trial *own = &exploration->trials.data[trial];
+	const struct trial *trials = exploration->trials.data;
+	double own[FIGURES], other[FIGURES];
+	figures_of(&trials[trial], own);
 	for (size_t i = 0; i < exploration->trials.count; i++) {
-		const struct trial *other = &exploration->trials.data[i];
-		double a[FIGURES], b[FIGURES];
-		figures_of(own, a);
-		figures_of(other, b);
-		bool same = i < trial && !memcmp(a, b, sizeof a);      /* of equal ones, the first */
-		if (!other->refused && (same || dominates(other, own)))
+		figures_of(&trials[i], other);
+		bool same = i < trial && !memcmp(own, other, sizeof own);      /* of equal ones, the first */
+		if (!trials[i].refused && (same || dominates(other, own)))
 			return false;
 	}
-	return !own->refused;
+	return !trials[trial].refused;
 }
 
 int exploration_best(const struct exploration *exploration)
@@ -112,12 +108,12 @@ static bool propose_single(const struct proposer *p, struct choices *point)
 static void mutate(struct proposer *p, struct choices *point)
 {
 	const struct exploration *exploration = p->exploration;
-	size_t front[2] = {0, 0};
+	size_t front = 0, seen = 0;
 	for (size_t i = 0; i < exploration->trials.count; i++)
-		front[0] += exploration_on_front(exploration, i);
-	size_t wanted = front[0] ? next_random(p) % front[0] : 0;
-	for (size_t i = 0; i < exploration->trials.count && front[0]; i++)
-		if (exploration_on_front(exploration, i) && front[1]++ == wanted)
+		front += exploration_on_front(exploration, i);
+	size_t wanted = front ? next_random(p) % front : 0;
+	for (size_t i = 0; i < exploration->trials.count && seen <= wanted; i++)
+		if (exploration_on_front(exploration, i) && seen++ == wanted)
 			*point = exploration->trials.data[i].asked;
 	for (uint64_t step = 1 + next_random(p) % 2; step > 0; step--) {
 		int c = (int)(next_random(p) % CHOICES);
