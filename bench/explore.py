@@ -86,9 +86,9 @@ def compare(name: str, path: Path, folder: Path) -> dict[str, int]:
 
 
 def points_a_second(path: Path, folder: Path) -> float:
-    compiled(path, folder, "--width-points", "1")
+    compiled(path, folder, "--search", "joint", "--width-points", "1")
     least = stage(folder, "make_streams")
-    compiled(path, folder, "--width-points", str(POINTS))
+    compiled(path, folder, "--search", "joint", "--width-points", str(POINTS))
     return POINTS / (stage(folder, "make_streams") - least)
 
 
