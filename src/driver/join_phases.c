@@ -15,13 +15,9 @@ struct join {
 
 /* ---- tensors */
 
-static const struct attr *entry_named(const struct op *main, const char *name)
+static const struct attr *input_named(const struct op *main, const char *name)
 {
-	const struct attr *inputs = attr_get(main, "stream.inputs");
-	for (int i = 0; i < inputs->count; i++)
-		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
-			return inputs->items[i].value;
-	return NULL;
+	return attr_entry(attr_get(main, "stream.inputs"), name);
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -57,7 +53,7 @@ static bool same_states(const struct join *j, const struct op *from, const struc
 {
 	const struct attr *inputs = attr_get(from, "stream.inputs");
 	for (int i = 0; i < inputs->count; i++) {
-		const struct attr *entry = inputs->items[i].value, *found = entry_named(other, attr_item(entry, "name")->text);
+		const struct attr *entry = inputs->items[i].value, *found = input_named(other, attr_item(entry, "name")->text);
 		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
 			return not_one_model(j, attr_item(entry, "name")->text, from == j->main[0] ? entry : found, from == j->main[0] ? found : entry);
 	}
@@ -107,7 +103,7 @@ static bool same_segment(const struct join *j, const struct attr *left, const st
 	static const char *const exact[] = {"trips", "strides", "conditions"};
 	const char *name = attr_item(left, "name")->text;
 	bool plain = !attr_item(left, "conditions")->count && !attr_item(right, "conditions")->count, same = true;
-	if (!text_same(name, attr_item(right, "name")->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, entry_named(j->main[0], name), entry_named(j->main[1], name)))
+	if (!text_same(name, attr_item(right, "name")->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
 		return false;
 	if (attr_item(left, "offset")->integer != attr_item(right, "offset")->integer || attr_item(left, "base")->integer != attr_item(right, "base")->integer)
 		return false;
@@ -191,13 +187,8 @@ static bool states_are_shared(const struct join *j)
 
 static const char *buffer_of(const struct join *j, const char *own)
 {
-	const struct attr *list = attr_get(j->main[1], "stream.buffers");
-	for (int b = 0; b < list->count; b++) {
-		const struct attr *same = attr_item(list->items[b].value, "same");
-		if (text_same(attr_item(list->items[b].value, "name")->text, own))
-			return same ? same->text : NULL;
-	}
-	return NULL;
+	const struct attr *same = attr_item(attr_entry(attr_get(j->main[1], "stream.buffers"), own), "same");
+	return same ? same->text : NULL;
 }
 
 /* A port of the first that may stand for this one: of the same words and direction, on `channel` where that is known, at best of the same buffer.  -1: none. */

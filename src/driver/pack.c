@@ -54,15 +54,6 @@ struct worker {
 
 /* ---- what goes where */
 
-static const struct attr *input_named(const struct module *module, const char *name)
-{
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
-	for (int i = 0; i < inputs->count; i++)
-		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
-			return inputs->items[i].value;
-	return NULL;
-}
-
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
 static const void *segment_data(struct packing *p, const struct attr *segment, const struct attr *input)
 {
@@ -81,7 +72,7 @@ static const void *segment_data(struct packing *p, const struct attr *segment, c
 
 static bool add_source(struct packing *p, struct image_file *file, const struct attr *segment)
 {
-	const struct attr *input = input_named(p->module, attr_item(segment, "name")->text), *from = input ? attr_item(input, "from") : NULL;
+	const struct attr *input = attr_entry(attr_get(module_main(p->module), "stream.inputs"), attr_item(segment, "name")->text), *from = attr_item(input, "from");
 	struct source source = {.data = NULL};
 	int errors = p->module->diag->count;
 	if (from && p->weights && !(source.weight = quantised_weight_find(p->arena, p->module->diag, p->weights, from)))

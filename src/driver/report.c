@@ -54,14 +54,11 @@ static void read_signature(struct report *report)
 			continue;
 		report->decodes = true;
 		report->tokens = attr_item(item, "type")->type->shape[axis->integer];
-		for (int j = 0; inputs && j < inputs->count; j++) {
-			const struct attr *input = inputs->items[j].value, *type = attr_item(input, "type");
-			bool same = text_same(attr_item(input, "name") ? attr_item(input, "name")->text : NULL, name->text);
-			if (!same || !type || axis->integer >= type->type->rank)
-				continue;
-			report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
-			report->context = attr_item_integer(item, "past", type->type->shape[axis->integer]) + report->run_time;
-		}
+		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, "type");
+		if (!type || axis->integer >= type->type->rank)
+			continue;
+		report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
+		report->context = attr_item_integer(item, "past", type->type->shape[axis->integer]) + report->run_time;
 	}
 }
 

@@ -205,10 +205,7 @@ static bool same_kind(const char *left, const char *right)
 /* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
 static void add_tensors(const struct op *main, const char *buffer, struct text *out)
 {
-	const struct attr *buffers = attr_get(main, "stream.buffers"), *segments = NULL;
-	for (int i = 0; buffers && i < buffers->count; i++)
-		if (text_same(attr_item(buffers->items[i].value, "name")->text, buffer))
-			segments = attr_item(buffers->items[i].value, "segments");
+	const struct attr *segments = attr_item(attr_entry(attr_get(main, "stream.buffers"), buffer), "segments");
 	const char *last = NULL;
 	int count = 0;
 	VEC(const char *) kinds = {0};

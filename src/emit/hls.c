@@ -72,13 +72,8 @@ struct memory_port emit_port(const struct op *function, int argument)
 
 static int64_t buffer_words(const struct op *main, const char *name)
 {
-	const struct attr *buffers = attr_get(main, "stream.buffers");
-	for (int i = 0; buffers && i < buffers->count; i++) {
-		const struct attr *buffer = buffers->items[i].value, *named = attr_item(buffer, "name"), *words = attr_item(buffer, "words");
-		if (named && words && text_same(named->text, name))
-			return words->integer;
-	}
-	return 1;
+	const struct attr *words = attr_item(attr_entry(attr_get(main, "stream.buffers"), name), "words");
+	return words ? words->integer : 1;
 }
 
 static void bind_ports(struct emitter *e, struct names *names)

@@ -4,13 +4,8 @@
 
 static int64_t buffer_bytes(const struct op *main, const char *name)
 {
-	const struct attr *buffers = attr_get(main, "stream.buffers");
-	for (int i = 0; buffers && i < buffers->count; i++) {
-		const struct attr *buffer = buffers->items[i].value;
-		if (text_same(attr_item(buffer, "name")->text, name))
-			return attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type);
-	}
-	return 0;
+	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), name);
+	return buffer ? attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type) : 0;
 }
 
 /* -1: processes stand on several dies. */

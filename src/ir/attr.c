@@ -143,6 +143,14 @@ const struct attr *attr_with(struct module *module, const struct attr *dictionar
 	return attr_dictionary(module, count, items);
 }
 
+const struct attr *attr_entry(const struct attr *list, const char *name)
+{
+	for (int i = 0; list && list->kind == ATTR_ARRAY && i < list->count; i++)
+		if (text_same(attr_item_text(list->items[i].value, "name"), name))
+			return list->items[i].value;
+	return NULL;
+}
+
 static void insert(struct module *module, struct op *op, int at, struct named item)
 {
 	struct named *larger = ARENA_ARRAY(module->arena, struct named, op->attributes + 1);

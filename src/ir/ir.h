@@ -137,6 +137,7 @@ const struct attr *attr_item(const struct attr *dictionary, const char *name);  
 int64_t attr_item_integer(const struct attr *dictionary, const char *name, int64_t absent);
 const char *attr_item_text(const struct attr *dictionary, const char *name);               /* "" if absent or no text */
 const struct attr *attr_with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value);    /* a copy; NULL is an empty dictionary */
+const struct attr *attr_entry(const struct attr *list, const char *name);                  /* of an array of dictionaries, the one with this `name`; NULL if absent or not an array */
 int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent);
 const char *attr_text_or(const struct op *op, const char *name, const char *absent);       /* string or symbol */
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */

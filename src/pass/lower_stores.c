@@ -96,11 +96,8 @@ static bool spread(struct arena *arena, struct sequence *order, int64_t inner, i
 
 static const struct type *state_type(const struct design *design, const char *name)
 {
-	const struct attr *inputs = attr_get(design->source, "stream.inputs");
-	for (int i = 0; i < inputs->count; i++)
-		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
-			return attr_item(inputs->items[i].value, "type")->type;
-	return NULL;
+	const struct attr *type = attr_item(attr_entry(attr_get(design->source, "stream.inputs"), name), "type");
+	return type ? type->type : NULL;
 }
 
 static bool lower_append(struct design *design, const struct op *store)
