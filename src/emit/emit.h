@@ -40,8 +40,8 @@ struct memory_port emit_port(const struct op *function, int argument);
 int emit_ports(const struct module *module);
 int emit_argument(const struct op *function, int argument);    /* its number among the kernel's: stream.argument, or the same */
 struct kernel_port {
-	const struct op *main;    /* of the first phase that has it */
-	int argument;
+	struct memory_port port;  /* as the first phase that has it says */
+	int64_t words, bytes;     /* of the largest buffer that it is for */
 };
 int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port);     /* all of them, in order; returns how many */
 int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of several */

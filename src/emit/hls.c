@@ -27,26 +27,6 @@ int emit_argument(const struct op *function, int argument)
 	return number ? (int)number->integer : argument;
 }
 
-int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
-{
-	int most = 0, count = 0;
-	for (int p = 0; p < phases->count; p++)
-		most += emit_ports(phases->phase[p].module);
-	struct kernel_port *list = ARENA_ARRAY(arena, struct kernel_port, most + 1);
-	for (int p = 0; p < phases->count; p++) {
-		const struct op *main = module_main(phases->phase[p].module);
-		for (int i = 0; i < main->region[0]->arguments; i++) {
-			int number = emit_argument(main, i);
-			if (number >= count)
-				count = number + 1;
-			if (!list[number].main)
-				list[number] = (struct kernel_port){main, i};
-		}
-	}
-	*port = list;
-	return count;
-}
-
 int64_t emit_bytes(const struct type *type)
 {
 	int64_t bits = type_bits(type_scalar(type));
@@ -70,10 +50,32 @@ struct memory_port emit_port(const struct op *function, int argument)
 	};
 }
 
-static int64_t buffer_words(const struct op *main, const char *name)
+static void add_port(struct kernel_port *kernel, const struct op *main, int argument)
 {
-	const struct attr *words = attr_item(attr_entry(attr_get(main, "stream.buffers"), name), "words");
-	return words ? words->integer : 1;
+	struct memory_port port = emit_port(main, argument);
+	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), port.buffer), *size = attr_item(buffer, "words"), *word = attr_item(buffer, "word");
+	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
+	if (!kernel->port.name)
+		kernel->port = port;
+	kernel->words = words > kernel->words ? words : kernel->words;
+	kernel->bytes = bytes > kernel->bytes ? bytes : kernel->bytes;
+}
+
+int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
+{
+	int most = 0, count = 0;
+	for (int p = 0; p < phases->count; p++)
+		most += emit_ports(phases->phase[p].module);
+	struct kernel_port *list = ARENA_ARRAY(arena, struct kernel_port, most + 1);
+	for (int p = 0; p < phases->count; p++)
+		for (int i = 0; i < emit_ports(phases->phase[p].module); i++) {
+			const struct op *main = module_main(phases->phase[p].module);
+			int number = emit_argument(main, i);
+			count = number >= count ? number + 1 : count;
+			add_port(&list[number], main, i);
+		}
+	*port = list;
+	return count;
 }
 
 static void bind_ports(struct emitter *e, struct names *names)
@@ -100,11 +102,16 @@ static void bind_channels(struct emitter *e, struct names *names)
 	}
 }
 
-static void write_interface(struct text *out, const char *name, struct memory_port port, int64_t words)
+static void write_interface(struct text *out, const char *name, const struct kernel_port *kernel)
 {
-	const char *way = port.write ? "write" : "read";
-	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)words);
-	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(port.word)));
+	const char *way = kernel->port.write ? "write" : "read";
+	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)kernel->words);
+	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(kernel->port.word)));
+}
+
+static void write_control(struct text *out, const char *name)
+{
+	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name);
 }
 
 /* The vendor documents no name for blocks: ST_NAMED gives one where our headers want it for their reports. */
@@ -143,23 +150,6 @@ static void write_region(struct emitter *e, struct text *out)
 	text_add(out, "\tST_REGION_END();\n}\n");
 }
 
-static void write_top(struct emitter *e, const char *top, struct text *out)
-{
-	const struct block *body = e->main->region[0];
-	text_add(out, "extern \"C\" void %s(", top);
-	for (int i = 0; i < body->arguments; i++)
-		write_parameter(e, emit_port(e->main, i), hls_spelling(e, body->argument[i])->text, !i, out);
-	text_add(out, ")\n{\n");
-	for (int i = 0; i < body->arguments; i++) {
-		struct memory_port port = emit_port(e->main, i);
-		write_interface(out, hls_spelling(e, body->argument[i])->text, port, buffer_words(e->main, port.buffer));
-	}
-	for (int i = 0; i < body->arguments; i++)
-		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", hls_spelling(e, body->argument[i])->text);
-	text_add(out, "#pragma HLS interface s_axilite port=return bundle=control\n#pragma HLS dataflow\n");
-	write_region(e, out);
-}
-
 /* The processes of one phase are a dataflow region of their own. */
 static void write_phase(struct emitter *e, const char *region, struct text *out)
 {
@@ -179,34 +169,8 @@ static void write_launch(const struct op *main, const char *region, const char *
 	text_add(out, ");\n");
 }
 
-/* The kernel's ports serve whichever phase a launch runs. */
-static void write_switch(struct emitter *e, const struct phases *phases, const char *const *region, const char *top, struct text *out)
+static void write_switch(const struct phases *phases, const char *const *region, const char *phase, const char *const *name, struct text *out)
 {
-	const struct kernel_port *port;
-	int ports = emit_kernel_ports(e->arena, phases, &port);
-	const char **name = ARENA_ARRAY(e->arena, const char *, ports + 1);
-	struct names names = names_new(e->arena);
-	const char *phase = names_add(&names, "", "phase");
-	text_add(out, "extern \"C\" void %s(", top);
-	for (int k = 0; k < ports; k++) {
-		name[k] = names_add(&names, "m_", emit_port(port[k].main, port[k].argument).name);
-		write_parameter(e, emit_port(port[k].main, port[k].argument), name[k], !k, out);
-	}
-	text_add(out, "%sint %s)\n{\n", ports ? ", " : "", phase);
-	for (int k = 0; k < ports; k++) {
-		int64_t words = 1;
-		for (int p = 0; p < phases->count; p++) {
-			const struct op *main = module_main(phases->phase[p].module);
-			for (int i = 0; i < main->region[0]->arguments; i++) {
-				int64_t own = emit_argument(main, i) == k ? buffer_words(main, emit_port(main, i).buffer) : 0;
-				words = own > words ? own : words;
-			}
-		}
-		write_interface(out, name[k], emit_port(port[k].main, port[k].argument), words);
-	}
-	for (int k = 0; k < ports; k++)
-		text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n", name[k]);
-	text_add(out, "#pragma HLS interface s_axilite port=%s bundle=control\n#pragma HLS interface s_axilite port=return bundle=control\n", phase);
 	for (int p = 0; p < phases->count; p++) {
 		if (p + 1 < phases->count)
 			text_add(out, "\t%sif (%s == %d)\n", p ? "else " : "", phase, p);
@@ -215,6 +179,36 @@ static void write_switch(struct emitter *e, const struct phases *phases, const c
 		write_launch(module_main(phases->phase[p].module), region[p], name, out);
 	}
 	text_add(out, "}\n");
+}
+
+/* One phase is a dataflow region in the top function; where there are several, its ports serve whichever a launch runs, as its last argument says. */
+static void write_top(struct emitter *e, const struct phases *phases, const char *const *region, const char *top, struct text *out)
+{
+	const struct kernel_port *kernel;
+	struct names names = names_new(e->arena);
+	int ports = emit_kernel_ports(e->arena, phases, &kernel);
+	const char **name = ARENA_ARRAY(e->arena, const char *, ports + 1), *phase = phases->count > 1 ? names_add(&names, "", "phase") : NULL;
+	text_add(out, "extern \"C\" void %s(", top);
+	for (int k = 0; k < ports; k++) {
+		name[k] = phase ? names_add(&names, "m_", kernel[k].port.name) : hls_spelling(e, e->main->region[0]->argument[k])->text;
+		write_parameter(e, kernel[k].port, name[k], !k, out);
+	}
+	if (phase)
+		text_add(out, "%sint %s", ports ? ", " : "", phase);
+	text_add(out, ")\n{\n");
+	for (int k = 0; k < ports; k++)
+		write_interface(out, name[k], &kernel[k]);
+	for (int k = 0; k < ports; k++)
+		write_control(out, name[k]);
+	if (phase)
+		write_control(out, phase);
+	write_control(out, "return");
+	if (phase) {
+		write_switch(phases, region, phase, name, out);
+		return;
+	}
+	text_add(out, "#pragma HLS dataflow\n");
+	write_region(e, out);
 }
 
 static bool has_blocks(const struct op *main)
@@ -260,10 +254,7 @@ bool emit_hls_phases(const struct phases *phases, const char *top, struct text *
 		if (phases->count > 1)
 			write_phase(&e, name[p] = names_add(&names, "region_", phases->phase[p].name), &region);
 	}
-	if (phases->count > 1)
-		write_switch(&e, phases, name, top, &region);
-	else
-		write_top(&e, top, &region);
+	write_top(&e, phases, name, top, &region);
 	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", blocks ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
 	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

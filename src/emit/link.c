@@ -2,12 +2,6 @@
 #include "emit/emit.h"
 #include "model/platform.h"
 
-static int64_t buffer_bytes(const struct op *main, const char *name)
-{
-	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), name);
-	return buffer ? attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type) : 0;
-}
-
 /* -1: processes stand on several dies. */
 static int64_t only_die(const struct phases *phases)
 {
@@ -22,20 +16,6 @@ static int64_t only_die(const struct phases *phases)
 	return die < 0 ? -1 : die;
 }
 
-/* Of the largest buffer that the port is for. */
-static int64_t port_bytes(const struct phases *phases, int number)
-{
-	int64_t most = 0;
-	for (int p = 0; p < phases->count; p++) {
-		const struct op *main = module_main(phases->phase[p].module);
-		for (int i = 0; i < main->region[0]->arguments; i++) {
-			int64_t bytes = emit_argument(main, i) == number ? buffer_bytes(main, emit_port(main, i).buffer) : 0;
-			most = bytes > most ? bytes : most;
-		}
-	}
-	return most;
-}
-
 /* A buffer larger than a channel takes the channels that follow as well. */
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
 {
@@ -44,8 +24,8 @@ void emit_link(const struct phases *phases, const struct platform *platform, con
 	int ports = emit_kernel_ports(out->arena, phases, &kernel);
 	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
 	for (int i = 0; i < ports; i++) {
-		struct memory_port port = emit_port(kernel[i].main, kernel[i].argument);
-		int64_t bytes = port_bytes(phases, i), more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
+		struct memory_port port = kernel[i].port;
+		int64_t bytes = kernel[i].bytes, more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
 		text_add(out, "sp=%s_1.%s:HBM[%lld", top, port.name, (long long)(last < platform->channels ? port.channel : platform->channels - 1 - more));
 		if (more)
 			text_add(out, ":%lld", (long long)(last < platform->channels ? last : platform->channels - 1));
