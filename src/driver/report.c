@@ -67,10 +67,8 @@ static void estimate_energy(struct report *report, struct arena *arena)
 {
 	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1), cycles = report->simulated ? report->cycles : report->time.most;
 	double bytes = 0;
-	for (int i = 0; i < report->cost.processes; i++) {
-		const struct flow_process_result *process = report->simulated ? &report->flow.process[i] : NULL;
-		busy[i] = process ? process->active - process->input - process->output - process->memory : report->time.process[i].busy;
-	}
+	for (int i = 0; i < report->cost.processes; i++)
+		busy[i] = report->simulated ? flow_busy(&report->flow.process[i]) : report->time.process[i].busy;
 	for (int i = 0; report->simulated && i < report->flow.ports; i++)
 		bytes += (double)report->flow.port[i].bytes;
 	report->energy = energy_of(report->platform, &report->cost, busy, report->simulated ? bytes : report->time.memory_bytes, cycles, report->latency_ms);

@@ -5,11 +5,6 @@
 #define LISTED 12             /* rows of a table in the text */
 #define SCHEMA 2
 
-static int64_t busy(const struct flow_process_result *process)
-{
-	return process->active - process->input - process->output - process->memory;
-}
-
 /* --- JSON */
 
 static void add_points(struct text *out, const char *key, const int64_t *values, int points)
@@ -32,7 +27,7 @@ static void add_processes(struct text *out, const struct flow_result *flow)
 	for (int i = 0; i < flow->processes; i++) {
 		const struct flow_process_result *process = &flow->process[i];
 		begin_row(out, i, "name", process->name);
-		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s", (long long)process->end, (long long)busy(process),
+		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s", (long long)process->end, (long long)flow_busy(process),
 			 (long long)process->input, (long long)process->output, (long long)process->memory, process->ended ? "true" : "false");
 		if (flow->on_path)
 			text_add(out, ", \"on_path\": %lld", (long long)flow->on_path[i]);
@@ -194,7 +189,7 @@ static void add_limit(struct session *session, const struct flow_result *flow)
 		return;
 	const struct flow_process_result *process = &flow->process[most];
 	text_add(&session->out, "limited by      %s: on the critical path for %.0f %% of the cycles, itself busy for %.0f %% and waiting for memory for %.0f %%\n", process->name,
-		 percent(flow->on_path[most], path_length(flow)), percent(busy(process), process->active), percent(process->memory, process->active));
+		 percent(flow->on_path[most], path_length(flow)), percent(flow_busy(process), process->active), percent(process->memory, process->active));
 }
 
 static void add_remedies(struct text *out, const struct flow_result *flow)
@@ -218,7 +213,7 @@ static void add_busiest(struct session *session, const struct flow_result *flow)
 	struct text *out = &session->out;
 	int64_t *key = ARENA_ARRAY(session->arena, int64_t, flow->processes + 1);
 	for (int i = 0; i < flow->processes; i++)
-		key[i] = busy(&flow->process[i]);
+		key[i] = flow_busy(&flow->process[i]);
 	text_add(out, "\nbusiest processes, in cycles\n  %-32s %12s %12s %12s %12s %12s\n", "", "busy", "no input", "no room", "memory", "end");
 	for (int i = next_of(flow->processes, key, -1), listed = 0; i >= 0 && listed < LISTED; i = next_of(flow->processes, key, i), listed++) {
 		const struct flow_process_result *process = &flow->process[i];

@@ -209,6 +209,11 @@ enum flow_outcome flow_run(struct flow_network *network, const struct flow_optio
 	return deadlock ? FLOW_DEADLOCK : whole ? FLOW_DONE : FLOW_STOPPED;
 }
 
+int64_t flow_busy(const struct flow_process_result *process)
+{
+	return process->active - process->input - process->output - process->memory;
+}
+
 int flow_points(const struct flow_result *result)
 {
 	int64_t used = result->samples ? (result->cycles + result->sample_cycles - 1) / result->sample_cycles : 0;

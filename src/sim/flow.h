@@ -109,6 +109,7 @@ int64_t flow_channel_depth(const struct flow_network *network, int channel);    
 int64_t flow_events(const struct flow_network *network);           /* of one launch */
 /* Any number of times; each begins clean.  Over budget: nothing is simulated, only result->events is filled. */
 enum flow_outcome flow_run(struct flow_network *network, const struct flow_options *options, struct flow_result *result);
+int64_t flow_busy(const struct flow_process_result *process);      /* cycles of its part in which it did not wait */
 int flow_points(const struct flow_result *result);         /* samples up to the end of the run; 0: none */
 /* Opens and runs once: one launch, as built. */
 enum flow_outcome flow_simulate(struct arena *arena, const struct platform *platform, const struct module *module, int64_t budget, struct flow_result *result);
