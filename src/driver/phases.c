@@ -36,13 +36,12 @@ static int64_t wires_of(const struct design_cost *cost)
 }
 
 /* What the first phase leaves for the second.  credit: of the first's ports, which may serve both. */
-static const struct platform *rest_of(struct session *session, const struct platform *platform, const struct module *first, struct resources credit)
+static const struct platform *rest_of(struct session *session, const struct platform *platform, const struct design_cost *first, struct resources credit)
 {
 	struct platform *rest = arena_copy(session->arena, platform, sizeof *platform);
-	struct design_cost cost = design_cost(session->arena, platform, first);
 	for (int d = 0; d < platform->dies; d++)
-		rest->die[d] = without(platform->die[d], cost.die[d]);
-	rest->crossing_wires -= wires_of(&cost);
+		rest->die[d] = without(platform->die[d], first->die[d]);
+	rest->crossing_wires -= wires_of(first);
 	rest->die[platform->memory_die] = resources_add(rest->die[platform->memory_die], credit);
 	return rest;
 }
@@ -122,32 +121,40 @@ static bool finish_phase(struct session *session, const struct platform *platfor
 	return true;
 }
 
-static bool fits_together(struct session *session, const struct platform *platform, const struct design_phases *design)
+/* The kernel as a whole; the ports that both phases have are counted once. */
+static struct design_cost together(const struct platform *platform, const struct joined *joined, struct design_cost first, const struct design_cost *second)
 {
-	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module), second = design_cost(session->arena, platform, design->phase[1].module);
+	for (int d = 0; d < platform->dies; d++)
+		first.die[d] = resources_add(first.die[d], second->die[d]);
+	first.die[platform->memory_die] = without(first.die[platform->memory_die], joined->shared_ports);
+	first.total = without(resources_add(first.total, second->total), joined->shared_ports);
+	first.ports = joined->ports;
+	return first;
+}
+
+static bool fits(const struct platform *platform, const struct design_cost *cost)
+{
 	int64_t have, need;
-	for (int d = 0; d < platform->dies; d++) {
-		struct resources sum = resources_add(first.die[d], second.die[d]);
-		if (resources_exceeded(d == platform->memory_die ? without(sum, design->joined.shared_ports) : sum, platform->die[d], &have, &need))
+	for (int d = 0; d < platform->dies; d++)
+		if (resources_exceeded(cost->die[d], platform->die[d], &have, &need))
 			return false;
-	}
 	return true;
 }
 
 /* Which of its ports the second phase shares is known when it is built; how much room that leaves it, decides what is built. */
-static bool build_second(struct session *session, const struct platform *platform, const struct choices *choices, struct resources limit, struct design_phases *design)
+static bool build_second(struct session *session, const struct platform *platform, const struct choices *choices, struct resources limit, const struct design_cost *first, struct design_phases *design)
 {
 	struct module *tensor = session->module;
 	struct resources credit = ports_of(platform, design->phase[0].module);
-	bool fits = false;
-	for (int i = 0; i < CREDITS && !fits; i++) {
+	for (int i = 0; i < CREDITS; i++) {
 		session->module = tensor;
 		session->choices = *choices;
 		session->limit = limit;
-		if (!finish_phase(session, rest_of(session, platform, design->phase[0].module, credit), &design->phase[1]) ||
-		    !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
+		if (!finish_phase(session, rest_of(session, platform, first, credit), &design->phase[1]) || !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
 			return false;
-		fits = fits_together(session, platform, design);
+		struct design_cost second = design_cost(session->arena, platform, design->phase[1].module), both = together(platform, &design->joined, *first, &second);
+		if (fits(platform, &both))
+			break;
 		credit = smaller(credit, design->joined.shared_ports);
 	}
 	return true;
@@ -173,12 +180,13 @@ static bool build_both(struct session *session, struct design_phases *design)
 	session->choices = choices;
 	if (!make_room(session) || !begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
 		return false;
-	limit = without(limit, design_cost(session->arena, platform, design->phase[0].module).total);
+	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
+	limit = without(limit, first.total);
 	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */
 	session->target_ms = 0;
 	session->follows = true;
 	session->platform = platform;
-	return begin_phase(session, session->options.with, &design->phase[1]) && check_names(session, design) && build_second(session, platform, &choices, limit, design);
+	return begin_phase(session, session->options.with, &design->phase[1]) && check_names(session, design) && build_second(session, platform, &choices, limit, &first, design);
 }
 
 bool phases_compile(struct session *session, struct design_phases *design)
@@ -199,17 +207,9 @@ bool phases_compile(struct session *session, struct design_phases *design)
 
 /* ---- reports */
 
-/* The kernel as a whole; the ports that both phases have are counted once. */
-static struct report together(const struct design_phases *design, const struct report *report)
+static struct design_cost cost_of(const struct design_phases *design, const struct report *report)
 {
-	struct report all = report[0];
-	for (int d = 0; d < all.platform->dies; d++)
-		all.cost.die[d] = resources_add(report[0].cost.die[d], report[1].cost.die[d]);
-	int home = all.platform->memory_die;
-	all.cost.die[home] = without(all.cost.die[home], design->joined.shared_ports);
-	all.cost.total = without(resources_add(report[0].cost.total, report[1].cost.total), design->joined.shared_ports);
-	all.cost.ports = design->joined.ports;
-	return all;
+	return together(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
 bool phases_fit(struct session *session, const struct design_phases *design, struct report *report)
@@ -218,7 +218,9 @@ bool phases_fit(struct session *session, const struct design_phases *design, str
 		session->module = design->phase[p].module;
 		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
 	}
-	struct report all = design->phases.count > 1 ? together(design, report) : report[0];
+	struct report all = report[0];
+	if (design->phases.count > 1)
+		all.cost = cost_of(design, report);
 	return report_fits(session, &all);
 }
 
@@ -241,24 +243,25 @@ static void add_phase(const struct report *report, bool first, struct text *out)
 static const char *kernel_json(struct arena *arena, const struct design_phases *design, const struct report *report)
 {
 	struct text text = text_new(arena);
-	struct report all = together(design, report);
+	struct design_cost all = cost_of(design, report);
 	text_add(&text, "  \"phases\": [\n");
 	for (int p = 0; p < design->phases.count; p++)
 		add_phase(&report[p], !p, &text);
-	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"own_bytes\": %lld,\n", all.cost.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
-	report_resources(&text, "resources", all.cost.total);
+	text_add(&text, "\n  ],\n  \"kernel\": {\"ports\": %d, \"shared_bytes\": %lld, \"own_bytes\": %lld,\n", all.ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	report_resources(&text, "resources", all.total);
 	text_add(&text, "  \"fits\": true},\n");
 	return text.data;
 }
 
 static void kernel_text(const struct design_phases *design, const struct report *report, struct text *out)
 {
-	struct report all = together(design, report);
+	const struct platform *platform = report->platform;
+	struct design_cost all = cost_of(design, report);
 	text_add(out, "\none kernel of %d phases: %s\nmemory ports    %d of %d\nsecond phase    %lld bytes of its weights and states are the first's, %lld are its own, packed in another order\n", design->phases.count,
-		 text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name), all.cost.ports, all.platform->ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
-	report_table(out, "both", all.cost.total, platform_total(all.platform));
-	for (int i = 0; i < all.platform->dies && all.platform->dies > 1; i++)
-		report_table(out, text_format(out->arena, "die %d", i), all.cost.die[i], all.platform->die[i]);
+		 text_format(out->arena, "%s, %s", design->phase[0].name, design->phase[1].name), all.ports, platform->ports, (long long)design->joined.shared_bytes, (long long)design->joined.own_bytes);
+	report_table(out, "both", all.total, platform_total(platform));
+	for (int i = 0; i < platform->dies && platform->dies > 1; i++)
+		report_table(out, text_format(out->arena, "die %d", i), all.die[i], platform->die[i]);
 }
 
 static bool write_report(struct session *session, const char *folder, const struct report *report, const struct text *more)
