@@ -243,7 +243,7 @@ def _generate(options, progress: Progress) -> int:
     new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
     with _design_folder(options.output) as folder:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant)
-        with workflow.open_design(folder, lowered if both else lowered["decode"], progress) as design:
+        with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
             answer = chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompt, options.stop)
             answer.write(new, sampler, model.end_tokens(), progress.update)

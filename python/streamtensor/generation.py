@@ -93,7 +93,7 @@ class Decoder:
         for position in range(len(prompt) + new - 1):
             step = self.step(token, position)
             yield step
-            token = prompt[position + 1] if position + 1 < len(prompt) else int(step.logits) if self.shape.argmax else LIKELIEST(step.logits)
+            token = prompt[position + 1] if position + 1 < len(prompt) else self._next(step, LIKELIEST)
 
     def tokens(self, prompt: list[int], new: int, end: Collection[int] = (), choose: Callable[[torch.Tensor], int] = LIKELIEST,
                progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[int]:
@@ -103,11 +103,14 @@ class Decoder:
             for step in self.read(ids):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            token = int(step.logits) if self.shape.argmax else choose(step.logits)
+            token = self._next(step, choose)
             yield token
             if token in end:
                 return
             ids.append(token)
+
+    def _next(self, step: Step, choose: Callable[[torch.Tensor], int]) -> int:
+        return int(step.logits) if self.shape.argmax else choose(step.logits)
 
     def reset(self) -> None:
         self.design.reset()

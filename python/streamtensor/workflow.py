@@ -40,16 +40,14 @@ def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: P
     model.write_weights(folder / WEIGHTS, list(dict.fromkeys(name for step in steps for name in step.weights)), progress.update)
 
 
-def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, attributes: bool = True, values: bool = True) -> Lowered:
-    """Writes model.mlir, config.json and, if `values`, weights.safetensors into `folder`."""
+def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, attributes: bool = True) -> None:
+    """Writes model.mlir, config.json and weights.safetensors into `folder`."""
     progress.stage("export")
     lowered = _write_step(model, shape, folder / MLIR, attributes)
     config = json.loads(model.config.to_json_string(use_diff=False))
     config["streamtensor"] = {"phase": shape.phase, "tokens": shape.tokens, "past": shape.past}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-    if values:
-        _write_weights(model, [lowered], folder, progress)
-    return lowered
+    _write_weights(model, [lowered], folder, progress)
 
 
 def compile_files(model: Model, shape: Shape, platform: str, output: Path, progress: Progress, quant: str | None = None,

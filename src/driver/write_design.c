@@ -55,14 +55,14 @@ bool write_code(struct output *output, const struct phases *phases, const struct
 {
 	struct arena *arena = output->arena;
 	const char *top = emit_top_name(arena, name);
-	struct text code = text_new(arena), dump = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
+	struct text code = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
 	if (!emit_hls_phases(phases, top, &code))
 		return false;
 	emit_link(phases, platform, top, &link);
 	emit_makefile(platform, top, &make);
 	emit_host(phases, top, &host);
 	for (int p = 0; p < phases->count; p++) {
-		dump = text_new(arena);
+		struct text dump = text_new(arena);
 		ir_print(phases->phase[p].module, &dump);
 		if (!output_file(output, phase_file(arena, p ? phases->phase[p].name : NULL, "design.mlir"), dump.data, dump.size))
 			return false;

@@ -118,7 +118,7 @@ def open_both(both):
 
 
 class Phased:
-    """Decoder with the launches that it made; `fault` changes the design for a moment."""
+    """Decoder with the launches that it made."""
 
     def __init__(self, both, design):
         self.decoder, self.case, self.launches = Decoder(design, both[0].shape, both[1]), both[0], []
