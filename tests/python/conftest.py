@@ -4,7 +4,7 @@ import logging
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -78,6 +78,14 @@ class Case:
 
     def prompt(self, seed: int) -> list[int]:
         return torch.randint(self.model.config.vocab_size, (16,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def small_case(folder: Path, family: str, context: int, tokens: int | None = None, **changes) -> Case:
+    """A small model in `folder`, its configuration with `changes`; its shape is decode's, or prefill's of so many tokens."""
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({**FAMILIES[family], **changes}))
+    case = Case.of(folder, context)
+    return replace(case, shape=Shape.of(case.model.config, "prefill", context, tokens)) if tokens else case
 
 
 class TorchDesign:

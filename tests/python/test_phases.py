@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import FAMILIES, MUTANTS, Case, TorchDesign, stc
+from conftest import MUTANTS, Case, TorchDesign, small_case, stc
 
 import streamtensor
 from streamtensor import cli, core, decoder, reference, workflow
@@ -30,10 +30,7 @@ class Chunks:
 
 
 def case_of(folder, family: str, window: int | None = None) -> Case:
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({**FAMILIES[family], **({"sliding_window": window} if window else {})}))
-    case = Case.of(folder, CONTEXT)
-    return Case(case.model, case.tensors, Shape.of(case.model.config, "prefill", CONTEXT, TOKENS))
+    return small_case(folder, family, CONTEXT, TOKENS, **({"sliding_window": window} if window else {}))
 
 
 def launch(design, shape: Shape, ids: list[int], position: int) -> torch.Tensor:

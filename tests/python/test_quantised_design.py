@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import FAMILIES, Case, TorchDesign, stc
+from conftest import TorchDesign, small_case, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
@@ -147,11 +147,7 @@ def reference(case, scheme):
 
 
 def model_of(folder, family, context, tokens=None):
-    folder.mkdir()
-    config = {**FAMILIES[family], **({"n_positions": context} if family == "gpt2" else {"max_position_embeddings": context})}
-    (folder / "config.json").write_text(json.dumps(config))
-    case = Case.of(folder, context)
-    return Case(case.model, case.tensors, Shape.of(case.model.config, "prefill", context, tokens)) if tokens else case
+    return small_case(folder, family, context, tokens, **{"n_positions" if family == "gpt2" else "max_position_embeddings": context})
 
 
 def worst(found, expected):
