@@ -128,7 +128,7 @@ static bool run_range(struct session *session, struct range range)
 static bool compile_one(struct session *session, bool whole)
 {
 	struct range range;
-	if (!load_module(session) || !choose_passes(session, &range) || !run_range(session, range) || !write_program(session))
+	if (!load_module(session, session->options.file) || !choose_passes(session, &range) || !run_range(session, range) || !write_program(session))
 		return false;
 	if (!whole)
 		return write_text(session);

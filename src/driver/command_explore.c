@@ -79,7 +79,7 @@ bool command_explore(struct session *session)
 	}
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !point_choose(session))
 		return false;
-	if (!load_platform(session) || !limits_read(session) || !load_module(session) || !exploration_begin(session, &exploration) || !open_state(session, &exploration))
+	if (!load_platform(session) || !limits_read(session) || !load_module(session, session->options.file) || !exploration_begin(session, &exploration) || !open_state(session, &exploration))
 		return false;
 	int64_t trials = options->trials ? options->trials : TRIALS;
 	if (session->module->level != LEVEL_TENSOR) {

@@ -114,7 +114,7 @@ static bool open_module(struct session *session)
 {
 	if (is_folder(session->options.file) && !open_folder(session))
 		return false;
-	if (!load_platform(session) || !limits_clock(session) || !load_module(session))
+	if (!load_platform(session) || !limits_clock(session) || !load_module(session, session->options.file))
 		return false;
 	if (session->module->level == LEVEL_HARDWARE)
 		return true;

@@ -6,9 +6,9 @@
 #define DEFAULT_PLATFORM "u55c"
 #define MLIR_VERSION "19"
 
-bool load_module(struct session *session)
+bool load_module(struct session *session, const char *file)
 {
-	const char *file = session->options.file, *reason, *name = text_same(file, "-") ? "<stdin>" : file;
+	const char *reason, *name = text_same(file, "-") ? "<stdin>" : file;
 	size_t size;
 	if (!session_stage(session, "read"))
 		return false;
@@ -37,7 +37,7 @@ static void count_op(struct op *op, void *count)
 bool command_check(struct session *session)
 {
 	int count = 0;
-	if (!load_module(session))
+	if (!load_module(session, session->options.file))
 		return false;
 	ir_walk(module_body(session->module), count_op, &count);
 	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file, level_name(session->module->level), count);

@@ -70,21 +70,12 @@ static struct resources smaller(struct resources a, struct resources b)
 	return without(a, without(a, b));
 }
 
-static bool load_file(struct session *session, const char *file)
-{
-	const char *given = session->options.file;
-	session->options.file = file;
-	bool loaded = load_module(session);
-	session->options.file = given;
-	return loaded;
-}
-
 /* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
 static bool make_room(struct session *session)
 {
 	if (!session->quant || session->quant->state != 8)
 		return true;
-	if (!load_file(session, session->options.with))
+	if (!load_module(session, session->options.with))
 		return false;
 	struct quant_scheme *scheme = arena_copy(session->arena, session->quant, sizeof *scheme);
 	const struct op *main = module_main(session->module);
@@ -102,7 +93,7 @@ static bool make_room(struct session *session)
 static bool begin_phase(struct session *session, const char *file, struct phase *phase)
 {
 	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
-	bool loaded = load_file(session, file);
+	bool loaded = load_module(session, file);
 	if (loaded && session->module->level != LEVEL_TENSOR) {
 		diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(session->module->level));
 		return diag_note(&session->diag, "phases are compiled from their tensors on");

@@ -58,7 +58,7 @@ bool session_stage(struct session *session, const char *name);
 bool session_messages(struct session *session, struct text *out);  /* notices and diagnostics; false: there are none */
 
 bool run_passes(struct session *session, int first, int last);
-bool load_module(struct session *session);         /* options.file → module, verified */
+bool load_module(struct session *session, const char *file);       /* → module, verified */
 bool load_platform(struct session *session);
 
 bool command_compile(struct session *session);

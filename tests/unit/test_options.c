@@ -135,7 +135,7 @@ static void change_exp(struct op *op, void *context)
 static bool harm_values(struct session *session)
 {
 	static const struct pass harmful = {.name = "harmful", .numeric = NUMERIC_APPROXIMATING};
-	assert_true(load_module(session));
+	assert_true(load_module(session, session->options.file));
 	struct stress *stress = stress_begin(session);
 	ir_walk(module_body(session->module), change_exp, NULL);
 	stress_check(session, stress, &harmful);
@@ -145,7 +145,7 @@ static bool harm_values(struct session *session)
 static bool harm_nothing(struct session *session)
 {
 	static const struct pass idle = {.name = "idle", .numeric = NUMERIC_EXACT};
-	assert_true(load_module(session));
+	assert_true(load_module(session, session->options.file));
 	stress_check(session, stress_begin(session), &idle);
 	return true;
 }
