@@ -1,9 +1,10 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "base/nearest.h"
 #include "driver/explore.h"
 #include "driver/limits.h"
 #include "driver/point.h"
-#include "driver/quant_option.h"
 #include "driver/phases.h"
+#include "driver/quant_option.h"
 
 #define LONG_TRIALS 60
 

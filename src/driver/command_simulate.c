@@ -3,6 +3,7 @@
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
+#include "base/nearest.h"
 #include "driver/limits.h"
 #include "driver/simulate.h"
 #include "driver/write_design.h"

@@ -1,4 +1,5 @@
 #include "driver/options.h"
+#include "base/nearest.h"
 #include "driver/session.h"
 #include <errno.h>
 #include <stddef.h>

@@ -2,7 +2,6 @@
 #ifndef STC_OPTIONS_H
 #define STC_OPTIONS_H
 #include "base/diag.h"
-#include "base/nearest.h"
 #include "pass/choices.h"
 #include <stdint.h>
 
