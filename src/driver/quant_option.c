@@ -24,15 +24,15 @@ static const struct {
 	{"embedding", "f32", KEY_EMBEDDING, 0}, {"kv", "i8", KEY_STATE, 8},           {"kv", "bf16", KEY_STATE, 16},        {"kv", "f32", KEY_STATE, 0},
 	{"activation", "group", KEY_ACTIVATION, 0}, {"activation", "token", KEY_ACTIVATION, 1},
 };
-#define CHOICES ((int)(sizeof choices / sizeof *choices))
+#define QUANT_CHOICES ((int)(sizeof choices / sizeof *choices))
 
 static bool apply(struct quant_scheme *scheme, const char *option)
 {
 	const char *equals = strchr(option, '=');
 	int i = 0;
-	while (equals && i < CHOICES && (strncmp(choices[i].key, option, (size_t)(equals - option)) || choices[i].key[equals - option] || strcmp(choices[i].value, equals + 1)))
+	while (equals && i < QUANT_CHOICES && (strncmp(choices[i].key, option, (size_t)(equals - option)) || choices[i].key[equals - option] || strcmp(choices[i].value, equals + 1)))
 		i++;
-	if (!equals || i == CHOICES)
+	if (!equals || i == QUANT_CHOICES)
 		return false;
 	switch (choices[i].which) {
 	case KEY_GROUP:

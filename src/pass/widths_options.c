@@ -120,7 +120,8 @@ static double elements_taken(const struct op *op, const struct plan *plan, int o
 	return (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
 }
 
-/* The loader of operands without ports of their own gives one number a cycle; narrow ones come in full words (lower_loads.c). */
+/* The loader of operands without ports of their own gives narrow numbers in full words (lower_loads.c).  Wide ones are priced at one a cycle, which is too much: it gives
+ * up to four, where their order has such words. */
 static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand)
 {
 	int64_t bits = type_bits(type_scalar(m->kernel->op->operand[operand]->type));
