@@ -85,10 +85,9 @@ static void emit_function(struct emitter *e, struct op *nest)
 	e->indent = 1;
 	e->depth = 0;
 	hls_loop(e, nest);
-	if (e->registers.size)
-		hls_fail(e, nest, "takes words on condition, which loops that share a datapath cannot");
 	path->name = text_format(e->arena, "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, "sym_name", "")));
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", path->name, head.data);
+	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);
 	text_add(e->out, "}\n\n");
 	for (size_t i = 0; i < path->varied.list.count; i++)

@@ -171,7 +171,7 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 {
 	struct contract contract;
 	if (!contract_of(op, &contract))
-		wrong_types(verifier, op, "groups of i8, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
+		wrong_types(verifier, op, "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
 }
 
 static bool is_stack(const struct type *stack, const struct type *row)

@@ -52,8 +52,9 @@ static int value_of(struct chooser *c, const struct value *value)
 	row->copies = flow->kind == FLOW_CHOICE ? flow->count : 1;
 	row->crossing = flow->kind == FLOW_CHOICE;
 	row->streams = flow->kind != FLOW_MEMORY;
-	struct order natural = order_of_tensor(value->type);
-	row->fixed = orders_row(c->graph.arena, &row->written, &natural);
+	const struct op *def = made_as(value)->def;
+	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams->module, def) : order_of_tensor(value->type);
+	row->fixed = orders_row(c->graph.arena, &row->written, &fixed);
 	flow->order = ++c->graph.values;
 	return flow->order - 1;
 }
@@ -88,7 +89,7 @@ static void add_ports(struct chooser *c, int k)
 		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, natural_row(c, value, result)}));
 }
 
-/* A unit takes and gives numbers in their natural order. */
+/* A unit takes numbers in their natural order. */
 static void add_contractions(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {

@@ -1,6 +1,34 @@
-/* A phase of a contraction unit at stream level.  The unit keeps the groups of a phase in its slices, so it takes each once, in order, and gives its sums in order. */
+/* A phase of a contraction unit at stream level.  The unit keeps the groups of a tile of tokens in its slices, so it takes each once, in order, and gives its sums in order. */
 #include "ir/contract.h"
 #include "pass/streams.h"
+
+/* Words of results that the slices can give in turns. */
+static int64_t result_lanes(struct module *module, const struct type *tensor)
+{
+	int64_t own = stream_lanes(natural_order(module, tensor));
+	return own < UNIT_LANES ? own : UNIT_LANES;
+}
+
+/* Tiles of tokens, the words of a row, the tokens of a tile. */
+static const struct type *tiled_order(struct module *module, const struct contract *contract, const struct type *tensor)
+{
+	const int64_t lanes = result_lanes(module, tensor), tile = contract_tile(contract->tokens), word[2] = {1, lanes};
+	int64_t trip[3] = {contract->tokens / tile, contract->outputs / lanes, tile}, step[3] = {tile, lanes, 1};
+	int64_t *rows = affine_rows(module->arena, 3, 2);
+	rows[0] = rows[2] = rows[4 + 1] = 1;
+	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, NULL, step, 2, rows);
+}
+
+struct order order_of_contract(struct module *module, const struct op *op)
+{
+	struct contract contract;
+	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	int64_t lanes = result_lanes(module, op->result[0]->type), tile = contract_tile(contract.tokens), row = contract.outputs;
+	if (contract.tokens == 1)
+		return order_of_tensor(op->result[0]->type);
+	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
+	return order_of_loops(4, loop);
+}
 
 static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
 {
@@ -20,15 +48,17 @@ static const struct type *padded_order(struct module *module, const struct type 
 	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
 }
 
-/* Words that the slices can give in turns; all of one row where padding at its end is dropped by all readers. */
-static const struct type *result_type(struct streams *s, const struct op *old)
+/* All of one row where padding at its end is dropped by all readers. */
+static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
 {
 	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
 	int64_t lanes = UNIT_LANES, own = stream_lanes(order);
+	if (contract->tokens > 1)
+		return tiled_order(s->module, contract, tensor);
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
 	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && only_stored(old))
 		return padded_order(s->module, tensor, lanes);
-	return in_words_of(s->module, order, own < lanes ? own : lanes);
+	return in_words_of(s->module, order, result_lanes(s->module, tensor));
 }
 
 static void add_tensors(const struct flow *flow, struct value **operand, int *count)
@@ -52,9 +82,11 @@ bool emit_contract(struct streams *s, const struct op *old)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
 	add_tensors(own, operand, &count);
-	const struct type *type = result_type(s, old);
+	const struct type *type = result_type(s, &contract, old);
 	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
 	attr_set(module, op, "name", attr_get(old, "name"));
+	if (contract.tokens > 1)
+		attr_set(module, op, "tokens", attr_get(old, "tokens"));
 	append_maker(s, old, op);
 	return true;
 }

@@ -3,18 +3,17 @@
 
 struct slice {
 	struct value *in, *weights, *scale, *next, *out;      /* channels; next: NULL for the last of its chain */
-	struct value *groups, *sums;      /* arrays: those of the phase; those of the block */
+	struct value *groups, *sums;      /* arrays: those of the phase, or of a tile of it; those of the block */
 };
 
-static void keep_groups(struct process *p, const struct phase *phase, const struct slice *s)
+static void keep_groups(const struct unit *unit, struct process *p, const struct phase *phase, const struct slice *s)
 {
-	struct value *g = process_loop(p, phase->contract.groups);
-	process_pipeline(p, 1);
-	struct value *group = make_take(p, NULL, s->in);
-	make_store(p, group, s->groups, g);
+	int loops;
+	struct value *place = unit_groups(unit, p, phase, &loops), *group = make_take(p, NULL, s->in);
+	make_store(p, group, s->groups, place);
 	if (s->next)
 		make_push(p, NULL, group, s->next);
-	process_close(p, 1);
+	process_close(p, loops);
 }
 
 static struct value *extended(struct process *p, struct value *word)
@@ -33,25 +32,35 @@ static struct value *products(struct process *p, struct value *x, struct value *
 	return make_op(p, OP_SITOFP, type_float(p->module, 32), 1, &sum);
 }
 
-static void add_products(struct process *p, const struct phase *phase, const struct slice *s)
+/* Where the sum of a row and a token is. */
+static struct value *sum_place(const struct unit *unit, struct process *p, struct value *const *counter)
+{
+	struct value *of[2] = {counter[2], counter[UNIT_LOOPS - 1]};
+	const int64_t pitch[2] = {unit->tile_most, 1};
+	return make_address(p, 2, of, pitch, 0);
+}
+
+static void add_products(const struct unit *unit, struct process *p, const struct phase *phase, const struct slice *s)
 {
 	const struct type *real = type_float(p->module, 32);
-	struct value *counter[3];
-	unit_loops(p, phase, counter);
-	struct value *group = counter[1], *row = counter[2], *first = make_equal(p, group, 0), *last = make_same(p, group, make_own_index(p, phase->contract.groups - 1));
-	struct value *factor[2] = {products(p, make_load(p, s->groups, group), make_take(p, NULL, s->weights)), make_take(p, NULL, s->scale)};
+	struct value *counter[UNIT_LOOPS];
+	int loops = unit_loops(unit, p, phase, counter);
+	struct value *group = counter[1], *row = sum_place(unit, p, counter), *first = make_equal(p, group, 0), *last = make_same(p, group, make_own_index(p, phase->contract.groups - 1));
+	struct value *words = make_take(p, unit_first_token(p, counter), s->weights);
+	struct value *factor[2] = {products(p, make_load(p, s->groups, unit_group_place(unit, p, counter)), words), make_take(p, NULL, s->scale)};
 	struct value *term[2] = {make_select(p, first, make_number(p, 0, real), make_load(p, s->sums, row)), make_op(p, OP_MULF, real, 2, factor)};
 	struct value *sum = make_op(p, OP_ADDF, real, 2, term);
 	make_store(p, sum, s->sums, row);
 	make_push(p, last, sum, s->out);
-	process_close(p, 3);
+	process_close(p, loops);
 }
 
 static void add_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
-	(void)unit;
-	keep_groups(p, phase, context);
-	add_products(p, phase, context);
+	int tiles = unit_tiles(p, phase);
+	keep_groups(unit, p, phase, context);
+	add_products(unit, p, phase, context);
+	process_close(p, tiles);
 }
 
 void lower_slice(const struct unit *unit, int number, struct value *next)
@@ -63,8 +72,8 @@ void lower_slice(const struct unit *unit, int number, struct value *next)
 	s.scale = process_argument(&p, unit->scale[number], "scale");
 	s.next = next ? process_argument(&p, next, "on") : NULL;
 	s.out = process_argument(&p, unit->sums[number], "y");
-	s.groups = make_array(&p, "groups", unit->groups_most, unit->group, 1);
-	s.sums = make_array(&p, "sums", unit->block_most, type_float(p.module, 32), 1);
+	s.groups = make_array(&p, "groups", unit->groups_most * unit->tile_most, unit->group, 1);
+	s.sums = make_array(&p, "sums", unit->block_most * unit->tile_most, type_float(p.module, 32), 1);
 	unit_each(unit, &p, add_phase, &s);
 	process_finish(&p);
 }

@@ -1,4 +1,4 @@
-/* Contractions of one token as phases of one unit: the processes around its slices.
+/* Contractions as phases of one unit: the processes around its slices.
  * All that the unit reads from memory lies in the order of use, so its loaders run ahead, whatever the phase at hand still waits for.  What a phase takes and gives
  * passes through FIFOs that hold all of it, and phases come in program order; so the unit adds no cycle of waits. */
 #include "pass/unit.h"
@@ -39,15 +39,51 @@ struct process unit_process(const struct unit *unit, const char *name)
 	return p;
 }
 
-void unit_loops(struct process *p, const struct phase *phase, struct value *counter[3])
+int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS])
 {
-	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->block};
-	for (int i = 0; i < 3; i++) {
+	const int64_t trip[UNIT_LOOPS] = {phase->blocks, phase->contract.groups, phase->block, phase->tile};
+	int loops = unit->tile_most > 1 ? UNIT_LOOPS : UNIT_LOOPS - 1;
+	counter[UNIT_LOOPS - 1] = NULL;
+	for (int i = 0; i < loops; i++) {
 		counter[i] = process_loop_of(p, make_own_index(p, trip[i]));
 		if (!i)
 			process_mark(p, NEST_MARK);
 	}
 	process_pipeline(p, 1);
+	return loops;
+}
+
+int unit_tiles(struct process *p, const struct phase *phase)
+{
+	if (phase->tiles > 1)
+		process_loop(p, phase->tiles);
+	return phase->tiles > 1;
+}
+
+static struct value *group_place(const struct unit *unit, struct process *p, struct value *group, struct value *token)
+{
+	struct value *counter[2] = {group, token};
+	const int64_t pitch[2] = {unit->tile_most, 1};
+	return make_address(p, 2, counter, pitch, 0);
+}
+
+struct value *unit_groups(const struct unit *unit, struct process *p, const struct phase *phase, int *loops)
+{
+	struct value *token = phase->tile > 1 ? process_loop(p, phase->tile) : NULL, *group = process_loop(p, phase->contract.groups);
+	process_pipeline(p, 1);
+	*loops = 1 + (token != NULL);
+	return group_place(unit, p, group, token);
+}
+
+struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter)
+{
+	return group_place(unit, p, counter[1], counter[UNIT_LOOPS - 1]);
+}
+
+struct value *unit_first_token(struct process *p, struct value *const *counter)
+{
+	struct value *token = counter[UNIT_LOOPS - 1];
+	return token ? make_equal(p, token, 0) : NULL;
 }
 
 static struct value *inner_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
@@ -101,21 +137,37 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 	return image_segment(unit->design, false, contract->scale[layer]->index, &image, 0, SCALE_LANES, offset);
 }
 
-/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer. */
+/* Words of a port in a row, again for every tile. */
+static void add_words(struct process *p, struct value *port, struct value *out, int64_t tiles, int64_t words, int64_t pitch, int64_t base)
+{
+	if (tiles > 1)
+		process_loop(p, tiles);
+	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
+	const int64_t step[2] = {1, pitch};
+	process_pipeline(p, 1);
+	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, step, base)), out);
+	process_close(p, 1 + (tiles > 1));
+}
+
+/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop. */
 static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
 {
-	int64_t words = 0;
+	const struct phase *phase = unit->phases.data;
+	int64_t layer = 0, layers = phase[first].layers, at = base;
 	for (int i = first; i < end; i++)
-		words += words_of(&unit->phases.data[i]);
-	p->design->layers = unit->phases.data[first].layers;
+		layer += words_of(&phase[i]);
+	p->design->layers = layers;
 	process_layers(p);
-	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
-	const int64_t pitch[2] = {1, words};
-	process_pipeline(p, 1);
-	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, pitch, base)), out);
-	process_close(p, 1 + (p->design->layers > 0));
+	for (int i = first, next; i < end; i = next) {
+		int64_t words = words_of(&phase[i]);
+		for (next = i + 1; next < end && phase[i].tiles == 1 && phase[next].tiles == 1; next++)
+			words += words_of(&phase[next]);
+		add_words(p, port, out, phase[i].tiles, words, layer, at);
+		at += words;
+	}
+	process_close(p, layers > 0);
 	p->design->layers = 0;
-	return base + words * (unit->phases.data[first].layers ? unit->phases.data[first].layers : 1);
+	return base + layer * (layers ? layers : 1);
 }
 
 /* A port that reads the words of all phases, and a FIFO of them. */
@@ -156,7 +208,7 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 {
 	const struct feed *feed = context;
 	(void)unit;
-	process_loop(p, phase->contract.groups);
+	process_loop(p, phase->contract.tokens * phase->contract.groups);
 	process_pipeline(p, 1);
 	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
 	for (int i = 0; i < feed->chains; i++)
@@ -183,18 +235,19 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 {
 	const struct scales *scales = context;
 	const struct type *real = type_float(p->module, 32), *half = type_float(p->module, 16);
-	struct value *g = process_loop(p, phase->contract.groups), *counter[3];
-	process_pipeline(p, 1);
-	make_store(p, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), scales->kept, g);
-	process_close(p, 1);
-	unit_loops(p, phase, counter);
-	struct value *word = make_take(p, NULL, scales->words), *own = make_load(p, scales->kept, counter[1]);
+	struct value *in = process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), *counter[UNIT_LOOPS];
+	int tiles = unit_tiles(p, phase), loops;
+	struct value *place = unit_groups(unit, p, phase, &loops);
+	make_store(p, make_take(p, NULL, in), scales->kept, place);
+	process_close(p, loops);
+	loops = unit_loops(unit, p, phase, counter);
+	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *own = make_load(p, scales->kept, unit_group_place(unit, p, counter));
 	for (int s = 0; s < unit->slices; s++) {
 		struct value *part[2] = {word, make_index(p, s)}, *lane = make_op(p, OP_SPLIT_LANES, half, 2, part);
 		struct value *factor[2] = {own, make_op(p, OP_EXTF, real, 1, &lane)};
 		make_push(p, NULL, make_op(p, OP_MULF, real, 2, factor), scales->out[s]);
 	}
-	process_close(p, 3);
+	process_close(p, loops + tiles);
 }
 
 static void add_scale(const struct unit *unit, struct value *words)
@@ -203,7 +256,7 @@ static void add_scale(const struct unit *unit, struct value *words)
 	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, unit->slices)};
 	for (int s = 0; s < unit->slices; s++)
 		scales.out[s] = process_argument(&p, unit->scale[s], text_format(p.module->arena, "slice%d", s));
-	scales.kept = make_array(&p, "scales", unit->groups_most, type_float(p.module, 32), 1);
+	scales.kept = make_array(&p, "scales", unit->groups_most * unit->tile_most, type_float(p.module, 32), 1);
 	unit_each(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
@@ -221,20 +274,23 @@ static struct value *turn_word(const struct unit *unit, struct process *p, struc
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
 
-/* Rows beyond the outputs are dropped. */
+/* Each slice gives a row for all tokens of a tile; rows beyond the outputs are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	struct value *const *sums = context;
 	const struct value *result = phase->op->result[0];
 	int64_t lanes = stream_lanes(result->type), turns = unit->slices / lanes, rows = phase->blocks * phase->block;
+	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices, lanes};
+	if (phase->tile > 1)
+		process_loop(p, phase->tile);
 	process_pipeline(p, 1);
 	struct value *word = turn_word(unit, p, sums, counter[1], lanes);
-	if (rows * turns > itensor_tiles(result->type->itensor))
+	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
-	process_close(p, 2);
+	process_close(p, 2 + (phase->tile > 1) + tiles);
 }
 
 static void add_collect(const struct unit *unit)
@@ -288,17 +344,20 @@ static void plan_slices(struct unit *unit)
 	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design->block->arguments - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
+		phase->tile = contract_tile(phase->contract.tokens);
+		phase->tiles = phase->contract.tokens / phase->tile;
 		choose_block(unit, phase);
+		unit->tile_most = phase->tile > unit->tile_most ? phase->tile : unit->tile_most;
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
 }
 
-static struct value **fifos(const struct unit *unit, const char *name, const struct type *word)
+static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
 {
 	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit->slices);
 	for (int s = 0; s < unit->slices; s++)
-		fifo[s] = inner_fifo(unit, name, word, AHEAD);
+		fifo[s] = inner_fifo(unit, name, word, depth);
 	return fifo;
 }
 
@@ -314,9 +373,9 @@ void lower_unit(struct design *design, const struct block *body)
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	const int64_t lanes = SCALE_LANES;
-	unit.input = fifos(&unit, "s_groups", unit.group);
-	unit.scale = fifos(&unit, "s_scale", type_float(module, 32));
-	unit.sums = fifos(&unit, "s_sums", type_float(module, 32));
+	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD);
+	unit.scale = fifos(&unit, "s_scale", type_float(module, 32), AHEAD);
+	unit.sums = fifos(&unit, "s_sums", type_float(module, 32), unit.tile_most > 1 ? unit.tile_most * unit.block_most : AHEAD);
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)
 		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);

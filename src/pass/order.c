@@ -52,6 +52,14 @@ struct order order_of_tensor(const struct type *tensor)
 	return order;
 }
 
+struct order order_of_loops(int loops, const struct order_loop *loop)
+{
+	struct order order = {0};
+	for (int i = 0; i < loops; i++)
+		push_loop(&order, loop[i].trip, loop[i].stride);
+	return order;
+}
+
 bool order_same(const struct order *left, const struct order *right)
 {
 	return left->offset == right->offset && left->loops == right->loops && !memcmp(left->loop, right->loop, sizeof *left->loop * (size_t)left->loops);

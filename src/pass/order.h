@@ -25,6 +25,7 @@ struct order_buffer {
 /* Of operand j, or of the result (-1).  The plan has fewer than ORDER_LOOPS parts. */
 struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand);
 struct order order_of_tensor(const struct type *tensor);                  /* row-major */
+struct order order_of_loops(int loops, const struct order_loop *loop);
 bool order_same(const struct order *left, const struct order *right);
 /* `whole`: elements of the tensor, held where one side leaves some out. */
 struct order_buffer order_buffer(const struct order *from, const struct order *to, int64_t whole);

@@ -16,7 +16,7 @@ struct quantiser {
 	struct module *module;
 	struct op *main;
 	const struct quant_scheme *scheme;
-	bool units;               /* contractions of one token are for a unit: all outputs are one block */
+	bool units;               /* contractions are for a unit: all outputs are one block */
 	const struct op *head;    /* the last contraction */
 	struct map names;         /* of arguments */
 	VEC(struct activation) activations;
@@ -47,7 +47,10 @@ bool is_weight(const struct quantiser *q, const struct value *value);
 /* false: not a contraction with a weight. */
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
-bool contraction_quantise(struct quantiser *q, const struct contraction *c);
+bool contraction_quantise(struct quantiser *q, struct contraction *c);
+/* May it be a phase of a unit, for several tokens?  Then its result is brought into the order of [tokens][outputs], and what follows the sum becomes a kernel of its own. */
+bool contraction_fits_unit(const struct quantiser *q, const struct contraction *c);
+void contraction_plain(struct quantiser *q, struct contraction *c);
 void quantise_half(struct quantiser *q);
 /* The kernel's bodies read operands of bf16, where half[j], as the f32 that they stand for. */
 void widen_operands(struct module *module, struct op *op, const bool *half);

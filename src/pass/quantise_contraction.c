@@ -363,12 +363,14 @@ static bool for_unit(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
-	return l->q->units && plain && tokens_of(l->c) == 1 && l->c->outputs == 1 && !l->c->row_scale && !l->q->scheme->per_token &&
+	return l->q->units && plain && l->c->outputs == 1 && (tokens_of(l->c) == 1 || contraction_fits_unit(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
 	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == UNIT_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
 }
 
-bool contraction_quantise(struct quantiser *q, const struct contraction *c)
+bool contraction_quantise(struct quantiser *q, struct contraction *c)
 {
+	if (tokens_of(c) > 1 && contraction_fits_unit(q, c))
+		contraction_plain(q, c);
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)
 		return false;

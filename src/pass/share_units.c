@@ -1,5 +1,5 @@
-/* Contractions of one token become phases of one unit, which they share: decode reads each weight once, so one array that is always fed
- * needs no more multipliers than memory delivers words, and no bandwidth waits for a kernel whose turn it is not.
+/* Contractions become phases of one unit, which they share: decode reads each weight once, so one array that is always fed
+ * needs no more multipliers than memory delivers words, and no bandwidth waits for a kernel whose turn it is not.  With several tokens no multiplier does.
  * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of those, with all outputs in one block.
  * Guarantees: each such pair is one stream.contract, what follows the sums a kernel of its own; other kernels are as they were.  Exact. */
 #include "ir/contract.h"
@@ -14,32 +14,37 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 
 struct pair {
 	struct op *sums, *scaled;
-	int group, inner;         /* loops of both: the groups, the outputs */
-	int64_t groups, outputs, size;
+	int group, inner, token;  /* loops of both: the groups, the outputs, the tokens */
+	int64_t groups, outputs, tokens, size;
 };
 
-static bool strides(const struct pair *pair, const struct access *access, int64_t group, int64_t inner)
+static bool strides(const struct pair *pair, const struct access *access, int64_t group, int64_t inner, int64_t token)
 {
-	return access->offset == 0 && access_is_plain(access) && (pair->groups == 1 || access->stride[pair->group] == group) && (pair->outputs == 1 || access->stride[pair->inner] == inner);
+	return access->offset == 0 && access_is_plain(access) && (pair->groups == 1 || access->stride[pair->group] == group) && (pair->outputs == 1 || access->stride[pair->inner] == inner) &&
+	       (pair->tokens == 1 || access->stride[pair->token] == token);
 }
 
-/* The loop of groups is the reduction; of the others, one at most has several points. */
+/* The loop of groups is the reduction; of the others, one at most that walks the weights' scales has several points, and one that does not. */
 static bool find_loops(struct pair *pair)
 {
 	const struct kernel *kernel = pair->scaled->kernel;
-	pair->group = pair->inner = -1;
-	pair->outputs = 1;
+	pair->group = pair->inner = pair->token = -1;
+	pair->outputs = pair->tokens = 1;
 	for (int l = 0; l < kernel->loops; l++) {
+		int64_t extent = kernel->loop[l].extent;
+		bool token = extent > 1 && !kernel->operand[2].stride[l];
 		if (kernel->loop[l].run_time || (kernel->loop[l].reduction && pair->group >= 0))
 			return false;
-		if (kernel->loop[l].reduction)
+		if (kernel->loop[l].reduction) {
 			pair->group = l;
-		else if (kernel->loop[l].extent > 1 && pair->outputs > 1)
+			continue;
+		}
+		if (extent > 1 && (token ? pair->tokens : pair->outputs) > 1)
 			return false;
-		else if (kernel->loop[l].extent > 1 || pair->inner < 0)
-			pair->inner = l;
-		if (!kernel->loop[l].reduction && kernel->loop[l].extent > 1)
-			pair->outputs = kernel->loop[l].extent;
+		if (extent > 1 || pair->inner < 0)
+			*(token ? &pair->token : &pair->inner) = l;
+		if (extent > 1)
+			*(token ? &pair->tokens : &pair->outputs) = extent;
 	}
 	if (pair->group < 0 || pair->inner < 0 || pair->sums->kernel->loops != kernel->loops + 1)
 		return false;
@@ -60,9 +65,9 @@ static bool is_pair(const struct pass_context *context, struct op *op, struct pa
 	if (body_uses_counters(&op->kernel->post))
 		return false;
 	const struct access *sums = maker->kernel->operand, *scaled = op->kernel->operand;
-	int64_t size = pair->size, outputs = pair->outputs;
-	return strides(pair, &sums[0], size, 0) && strides(pair, &sums[1], outputs * size, size) && strides(pair, &scaled[1], 1, 0) && strides(pair, &scaled[2], outputs, 1) &&
-	       strides(pair, &op->kernel->result, 0, 1);
+	int64_t size = pair->size, outputs = pair->outputs, groups = pair->groups;
+	return strides(pair, &sums[0], size, 0, groups * size) && strides(pair, &sums[1], outputs * size, size, 0) && strides(pair, &scaled[1], 1, 0, groups) &&
+	       strides(pair, &scaled[2], outputs, 1, 0) && strides(pair, &op->kernel->result, 0, 1, outputs);
 }
 
 static void share(struct module *module, struct pair *pair)
@@ -73,6 +78,8 @@ static void share(struct module *module, struct pair *pair)
 	struct value *operand[4] = {pair->sums->operand[0], scaled->operand[1], pair->sums->operand[1], scaled->operand[2]};
 	struct op *op = op_new(module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
 	struct contract contract;
+	if (pair->tokens > 1)
+		attr_set(module, op, "tokens", attr_integer(module, pair->tokens));
 	attr_set(module, op, "name", attr_string(module, scaled->kernel->name));
 	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is no contraction of a unit", scaled->kernel->name);
 	op_insert_before(scaled, op);

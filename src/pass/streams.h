@@ -1,6 +1,7 @@
 /* What the files of make_streams share. */
 #ifndef STC_STREAMS_H
 #define STC_STREAMS_H
+#include "pass/order.h"
 #include "pass/pass.h"
 #include "pass/schedule.h"
 #include "pass/sequence.h"
@@ -58,6 +59,7 @@ bool emit_kernel(struct streams *streams, const struct op *old);
 /* op stands in the new block; what it gives is from now on the result of `old`. */
 void append_maker(struct streams *s, const struct op *old, struct op *op);
 bool emit_contract(struct streams *s, const struct op *old);
+struct order order_of_contract(struct module *module, const struct op *op);       /* in which its sums come */
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims);   /* dims: stream.dims, or NULL */

@@ -5,7 +5,7 @@
  *   their scales ── scale ──► every slice                            collect: the rows of all slices in order
  *
  * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
- * cycles as the block has rows to be added to. */
+ * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for one after the other. */
 #ifndef STC_UNIT_H
 #define STC_UNIT_H
 #include "ir/contract.h"
@@ -17,6 +17,7 @@ struct phase {
 	const struct op *op;
 	struct contract contract;
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
+	int64_t tiles, tile;      /* of tokens; tokens of a tile */
 	int64_t blocks, block;    /* of a slice; rows of a block */
 };
 
@@ -25,7 +26,7 @@ struct unit {
 	int slices;
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group; /* a word: the numbers of a group */
-	int64_t groups_most, block_most;
+	int64_t groups_most, block_most, tile_most;
 	struct value **input, **weights, **scale, **sums;  /* [slices] FIFOs */
 };
 
@@ -33,8 +34,17 @@ struct unit {
 typedef void unit_add(const struct unit *unit, struct process *p, const struct phase *phase, void *context);
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
 struct process unit_process(const struct unit *unit, const char *name);
-/* Opens the loops of a phase: blocks, groups, rows of a block.  Those of all phases are one datapath. */
-void unit_loops(struct process *p, const struct phase *phase, struct value *counter[3]);
+/* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */
+#define UNIT_LOOPS 4
+int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS]);
+/* Opens the loop over the tiles where there are several; returns how many it opened. */
+int unit_tiles(struct process *p, const struct phase *phase);
+/* Opens loops over the groups of a tile as they come, a token's after another's, the innermost pipelined; the place of a group in an array.  Close `loops`. */
+struct value *unit_groups(const struct unit *unit, struct process *p, const struct phase *phase, int *loops);
+/* That place, from the loops of a phase. */
+struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter);
+/* NULL where there are no tokens: the first one, for which words are taken that all use. */
+struct value *unit_first_token(struct process *p, struct value *const *counter);
 /* next: FIFO to the slice behind it, or NULL. */
 void lower_slice(const struct unit *unit, int slice, struct value *next);
 #endif

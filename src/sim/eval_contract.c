@@ -10,16 +10,17 @@ struct numbers {
 	float *y;
 };
 
-static float output(const struct contract *c, const struct numbers *numbers, int64_t n, int64_t *w)
+static float output(const struct contract *c, const struct numbers *numbers, int64_t t, int64_t n, int64_t *w)
 {
+	const int8_t *x = numbers->x + t * c->groups * c->size;
 	float sum = 0, own;
 	for (int64_t g = 0; g < c->groups; g++) {
 		int64_t at = g * c->outputs + n, products = 0;
 		scalar_read(numbers->weight, w, numbers->w, at * c->size, 1, c->size);
 		scalar_read(numbers->scale, &own, numbers->own, at, 1, 1);
 		for (int64_t k = 0; k < c->size; k++)
-			products += numbers->x[g * c->size + k] * w[k];
-		float scale = numbers->s[g] * own;
+			products += x[g * c->size + k] * w[k];
+		float scale = numbers->s[t * c->groups + g] * own;
 		sum = sum + (float)(int32_t)products * scale;
 	}
 	return sum;
@@ -40,8 +41,9 @@ struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const
 	struct tensor *y = eval_new(e, result);
 	int64_t *row = ARENA_ARRAY(e->arena, int64_t, c.size + 1);
 	struct numbers numbers = {type_scalar(w->type), type_scalar(own->type), x->data, s->data, w->data, own->data, y->data};
-	for (int64_t n = 0; n < c.outputs; n++)
-		numbers.y[n] = output(&c, &numbers, n, row);
+	for (int64_t t = 0; t < c.tokens; t++)
+		for (int64_t n = 0; n < c.outputs; n++)
+			numbers.y[t * c.outputs + n] = output(&c, &numbers, t, n, row);
 	return y;
 }
 

@@ -85,9 +85,11 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
     assert stored < sum(buffer["bytes"] for buffer in manifest["buffers"]) < 2 * stored + 50 * 100 + 4096
 
 
-@pytest.mark.parametrize("options", [("--slices", "4"), ("--slices", "20"), (), ("--contractions", "spatial")], ids=" ".join)
-def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, options):
-    """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices."""
+@pytest.mark.parametrize("tokens, options", [
+    (1, ("--slices", "4")), (1, ("--slices", "20")), (1, ()), (1, ("--contractions", "spatial")), (12, ("--slices", "8")), (11, ()), (12, ("--contractions", "spatial")),
+], ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value))
+def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, tokens, options):
+    """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices; tokens in one tile or in several, or each its own."""
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
@@ -96,7 +98,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
         def forward(self, x):
             return self.head(self.down(torch.relu(self.up(x)) * self.gate(x)))
 
-    module, x = seeded(Network), random(1, 200)
+    module, x = seeded(Network), random(tokens, 200)
     design = compile_module(module, x, "w4a8", tmp_path, None, *options)
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     text = next((design / "hls").glob("*.cpp")).read_text()
