@@ -1,19 +1,6 @@
-/* Casts, forks and the ring of a rolled layer as processes. */
+/* Casts, choices and the ring of a rolled layer as processes. */
 #include "pass/streams.h"
 #include "pass/process.h"
-
-void lower_fork(struct design *design, const struct op *op)
-{
-	struct process p = process_new(design, "fork");
-	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x");
-	process_layers(&p);
-	int opened = process_words(&p, op->operand[0]->type);
-	struct value *word = make_take(&p, NULL, in);
-	for (int r = 0; r < op->results; r++)
-		make_push(&p, NULL, word, process_argument(&p, stream_fifo(design, op->result[r]), text_format(design->module->arena, "y%d", r)));
-	process_close(&p, opened + (design->layers > 0));
-	process_finish(&p);
-}
 
 /* Is operand `choice` the one of this layer? */
 static struct value *chosen(struct process *p, const struct attr *table, int choice)

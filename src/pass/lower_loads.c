@@ -211,6 +211,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
 	if (type != load->result[0]->type) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
+		design_prefetch(design, target);
 		shared_port_cast(shared, target, fifo, type);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);

@@ -71,13 +71,10 @@ static struct value *insert(struct module *module, struct op *before, enum op_co
 	return op->result[0];
 }
 
-struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+/* The part in words of the width of `words`, which has the elements of `from`; NULL: it is none. */
+static struct value *part_of(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *words, const struct type *type)
 {
-	int64_t lanes = stream_lanes(type);
-	const struct type *words = stream_lanes(from->type) == lanes ? from->type : type_regroup(module, from->type, lanes);
 	struct chunk chunk;
-	if (!words)
-		return NULL;
 	struct sequence have = sequence_of_type(module->arena, tensor, words), want = sequence_of_type(module->arena, tensor, type);
 	if (!find_chunk(have, want, &chunk))
 		return NULL;
@@ -93,4 +90,15 @@ struct value *chunk_to(struct module *module, struct op *before, struct value *f
 	attr_set(module, value->def, "low", attr_integers(module, chunk.digits, low));
 	attr_set(module, value->def, "high", attr_integers(module, chunk.digits, high));
 	return value;
+}
+
+struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+{
+	int64_t lanes = stream_lanes(type), most = stream_lanes(from->type);
+	const struct type *wide = most > lanes ? type_regroup(module, type, most) : NULL;        /* what is dropped need not be made narrow first */
+	struct value *part = wide ? part_of(module, before, from, tensor, from->type, wide) : NULL;
+	if (part)
+		return insert(module, before, OP_CAST, part, tensor, type);
+	const struct type *words = most == lanes ? from->type : type_regroup(module, from->type, lanes);
+	return words ? part_of(module, before, from, tensor, words, type) : NULL;
 }
