@@ -102,16 +102,24 @@ static void check_join(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "words of its operands side by side are not those of %s", to->text);
 }
 
+/* Words of `from`, or parts of them. */
+static bool passes_parts(const struct type *from, const struct type *to)
+{
+	return stream_lanes(from) % stream_lanes(to) == 0 && type_scalar(from) == type_scalar(to);
+}
+
 static void check_buffer(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *phase = numbers(verifier, op, "phases", op->results);
 	for (int i = 0; phase && i < op->results; i++) {
 		int64_t before = i ? phase->integers[i - 1] : 0;
-		const struct type *same = phase->integers[i] == 0 ? op->operand[0]->type : i && phase->integers[i] == before ? op->result[i - 1]->type : op->result[i]->type;
+		const struct type *same = i && phase->integers[i] == before ? op->result[i - 1]->type : op->result[i]->type;
 		if (phase->integers[i] < before || phase->integers[i] > before + 1)
 			verify_fail(verifier, op, "phases go on by one from 0 or 1, result by result");
 		else if (same != op->result[i]->type)
-			verify_fail(verifier, op, "results of one phase have one type; in phase 0 it is the operand's");
+			verify_fail(verifier, op, "results of one phase have one type");
+		else if (!phase->integers[i] && !passes_parts(op->operand[0]->type, op->result[i]->type))
+			verify_fail(verifier, op, "words of phase 0 are the operand's, or parts of them");
 	}
 	if (type_runs(op->results, op->result) > result_segments(OP_BUFFER))
 		verify_fail(verifier, op, "its results change type more than %d times", result_segments(OP_BUFFER) - 1);

@@ -176,9 +176,9 @@ static void plan_value(struct search *s, const struct value *value)
 	const struct type *type = all.list.data[0].op->operand[all.list.data[0].operand]->type;
 	bool fit = itensor_tiles(type->itensor) > SHORT_WORDS && is_one_block(value, &all);
 	for (size_t i = 0; i < all.list.count; i++)
-		fit = fit && widths_fit(s->module, type, all.list.data[i].op->operand[all.list.data[i].operand]->type);
+		fit = fit && widths_fit(s->module, value->type, all.list.data[i].op->operand[all.list.data[i].operand]->type);
 	all.phase = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
-	if (fit && widths_fit(s->module, value->type, type) && find_phases(s, &all, all.phase) >= 2)
+	if (fit && find_phases(s, &all, all.phase) >= 2)
 		readers->late = arena_copy(s->module->arena, &all, sizeof all);
 }
 
@@ -224,15 +224,28 @@ static struct value *cast_to(struct module *module, struct op *before, struct va
 	return cast->result[0];
 }
 
-static struct op *new_buffer(struct module *module, struct value *value, struct op *before, int count)
+/* What the readers of a phase get: words as wide as the first of them wants.  What passes while the buffer is filled is no wider than what fills it. */
+static const struct type *type_of_phase(const struct value *value, const struct readers_of *all, int64_t phase)
+{
+	const struct type *type = value->type;
+	for (size_t i = all->list.count; i > 0; i--)
+		if (all->phase[i - 1] == phase)
+			type = all->list.data[i - 1].op->operand[all->list.data[i - 1].operand]->type;
+	return phase || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
+}
+
+/* sorted: the phase of each result. */
+static struct op *new_buffer(struct module *module, struct value *value, struct op *before, const struct readers_of *all, const int64_t *sorted)
 {
 	struct box box = box_between(module->arena, stream_tensor(value), value->type, value->type, 0);
+	int count = (int)all->list.count;
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);
 	for (int i = 0; i < count; i++)
-		types[i] = value->type;
+		types[i] = type_of_phase(value, all, sorted[i]);
 	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
 	attr_set(module, buffer, "buffer", attr_integer(module, box.elements));
 	attr_set(module, buffer, "shared", attr_integer(module, 0));
+	attr_set(module, buffer, "phases", attr_integers(module, count, sorted));
 	set_stream_tensor(module, buffer, stream_tensor(value));
 	op_insert_before(before, buffer);
 	return buffer;
@@ -241,20 +254,21 @@ static struct op *new_buffer(struct module *module, struct value *value, struct 
 void buffer_readers(struct module *module, struct value *value, struct op *before)
 {
 	const struct readers_of *direct = value->data, *all = direct->late;
-	const struct reader *first = &all->list.data[0];
 	int count = (int)all->list.count, next = 0;
 	int64_t *sorted = ARENA_ARRAY(module->arena, int64_t, count);
-	struct op *buffer = new_buffer(module, cast_to(module, before, value, first->op->operand[first->operand]->type), before, count);
+	int *result = ARENA_ARRAY(module->arena, int, count);
 	for (int64_t p = 0; next < count; p++)
-		for (int i = 0; i < count; i++) {
-			const struct reader *reader = &all->list.data[i];
-			if (all->phase[i] != p)
-				continue;
-			struct value **operand = &reader->op->operand[reader->operand];
-			*operand = cast_to(module, before, buffer->result[next], (*operand)->type);
-			sorted[next++] = p;
-		}
-	attr_set(module, buffer, "phases", attr_integers(module, count, sorted));
+		for (int i = 0; i < count; i++)
+			if (all->phase[i] == p) {
+				result[i] = next;
+				sorted[next++] = p;
+			}
+	struct op *buffer = new_buffer(module, value, before, all, sorted);
+	for (int i = 0; i < count; i++) {
+		const struct reader *reader = &all->list.data[i];
+		struct value **operand = &reader->op->operand[reader->operand];
+		*operand = cast_to(module, before, buffer->result[result[i]], (*operand)->type);
+	}
 	for (size_t i = 0; i < direct->list.count; i++)
 		if (direct->list.data[i].op->code == OP_CAST)
 			op_remove(direct->list.data[i].op);

@@ -107,7 +107,7 @@ static bool suffices(struct trimming *t, const int64_t *depth)
 
 static bool may_shrink(const struct fifo *fifo)
 {
-	return fifo->sized && !fifo->back;
+	return fifo->sized;
 }
 
 static int64_t least_of(const struct trimming *t, int number)

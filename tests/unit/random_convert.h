@@ -212,12 +212,13 @@ static inline void convert_module(struct module *m, int pairs, const struct conv
 	convert_end(&t);
 }
 
-/* One buffer of tensor 0 that every pair reads, in phases one after the other; the first reader takes the words as they come if its type is the writer's. */
+/* One buffer of tensor 0 that every pair reads, in phases one after the other; the first reader takes the words, or parts of them, as they come if its type allows that. */
 static inline void buffer_module(struct module *m, int readers, const struct convert_pair *pair, struct text *out)
 {
 	struct convert_text t = convert_begin(m, 1, pair, out);
 	struct text phases = text_new(m->arena), types = text_new(m->arena), sizes = text_new(m->arena);
-	int phase = pair[0].to == pair[0].from ? 0 : 1, runs = 0, run = 0;
+	bool parts = stream_lanes(pair[0].from) % stream_lanes(pair[0].to) == 0 && type_regroup(m, pair[0].from, stream_lanes(pair[0].to)) == pair[0].to;
+	int phase = pair[0].to == pair[0].from || parts ? 0 : 1, runs = 0, run = 0;
 	for (int r = 0; r < readers; r++, run++) {
 		const char *comma = r ? ", " : "";
 		text_add(&phases, "%s%d", comma, phase + r);

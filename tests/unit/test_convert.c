@@ -181,11 +181,20 @@ static void test_rectangle(void **state)
 	end(f);
 }
 
+/* The writer's words, or every second time halves of them. */
+static const struct type *parts_of(struct fixture *f, const struct type *type, int *narrow)
+{
+	int64_t lanes = stream_lanes(type);
+	const struct type *half = lanes % 2 == 0 && convert_number(&f->random, 0, 1) ? type_regroup(f->module, type, lanes / 2) : NULL;
+	*narrow += half != NULL;
+	return half ? half : type;
+}
+
 /* Several readers of one buffer, one after the other: whole tensors, or a box a turn of loops that all of them share. */
 static void test_random_buffers(void **state)
 {
 	(void)state;
-	int shared = 0;
+	int shared = 0, narrow = 0;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct fixture *f = begin(seed);
 		struct convert_writer writer = convert_random_writer(&f->random, f->module);
@@ -194,7 +203,7 @@ static void test_random_buffers(void **state)
 		for (int r = 0; r < readers; r++) {
 			bool plain = !r && convert_number(&f->random, 0, 1);
 			pair[r] = (struct convert_pair){.tensor = writer.tensor, .from = writer.type};
-			pair[r].to = plain ? writer.type : convert_random_reader(&f->random, f->module, &writer, true);
+			pair[r].to = plain ? parts_of(f, writer.type, &narrow) : convert_random_reader(&f->random, f->module, &writer, true);
 			pair[r].box = box_between(f->arena, writer.tensor, writer.type, pair[r].to, BOX_LEAST);
 			if (!plain)
 				loops = loops < 0 || pair[r].box.shared == loops ? pair[r].box.shared : 0;
@@ -219,8 +228,8 @@ static void test_random_buffers(void **state)
 		shared += loops > 0;
 		end(f);
 	}
-	print_message("%d with shared loops\n", shared);
-	assert_true(shared > 20);
+	print_message("%d with shared loops, %d give parts of words while they are filled\n", shared, narrow);
+	assert_true(shared > 20 && narrow > 20);
 }
 
 /* Chunks, concat, join, reassociate and a buffer: halves of every row exchanged, beside the rows of the transpose. */
@@ -301,6 +310,42 @@ static void test_buffer_is_chosen(void **state)
 	end(f);
 }
 
+static bool has_process(const struct module *module, const char *name)
+{
+	for (const struct op *op = module->op->region[0]->first; op; op = op->next)
+		if (strstr(attr_text_or(op, "sym_name", ""), name))
+			return true;
+	return false;
+}
+
+/* A fork drops what its readers do not want: no process of its own does, whose FIFO would hold it. */
+static void test_fork_drops(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text text = text_new(f->arena);
+	const char *all = "!stream.itensor<f32, [2, 3], [3, 1], affine_map<(d0, d1) -> (d0 + d1)>>", *part = "!stream.itensor<f32, [2, 1], [3, 1], affine_map<(d0, d1) -> (d0 + d1 + 1)>>";
+	text_add(&text, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<6xf32>):\n"
+	         "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = tensor<6xf32>} : (tensor<6xf32>) -> %s\n"
+	         "%%2:2 = \"stream.fork\"(%%1) {tensor = tensor<6xf32>} : (%s) -> (%s, %s)\n"
+	         "%%3 = \"stream.chunk\"(%%2#1) {high = array<i64: 2, 2>, low = array<i64: 0, 1>, tensor = tensor<6xf32>} : (%s) -> %s\n"
+	         "%%4 = \"stream.reassociate\"(%%3) {tensor = tensor<2xf32>} : (%s) -> !stream.itensor<f32, [2], [1], affine_map<(d0) -> (d0)>>\n"
+	         "\"stream.store\"(%%2#0) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 0>, tensor = tensor<6xf32>} : (%s) -> ()\n"
+	         "\"stream.store\"(%%4) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 1>, tensor = tensor<2xf32>} : (!stream.itensor<f32, [2], [1], affine_map<(d0) -> (d0)>>) -> ()\n"
+	         "\"func.return\"() : () -> ()\n}) {function_type = (tensor<6xf32>) -> (), stream.inputs = [{name = \"x\", role = \"input\", type = tensor<6xf32>}], "
+	         "stream.outputs = [{name = \"y\", role = \"output\", type = tensor<6xf32>}, {name = \"z\", role = \"output\", type = tensor<2xf32>}], sym_name = \"main\"} : () -> ()\n"
+	         "}) {stream.level = \"stream\"} : () -> ()\n", all, all, all, all, all, part, part, all);
+	struct module *module = read_module(f, &text);
+	struct tensor input = counted(f, type_shaped(f->module, TYPE_TENSOR, 1, (int64_t[]){6}, type_float(f->module, 32))), before[2], after[2];
+	assert_true(eval_module(module, f->arena, 1, &input, before) && lower(f, module) && eval_module(module, f->arena, 1, &input, after));
+	assert_false(has_process(module, "chunk"));
+	for (int i = 0; i < 2; i++) {
+		assert_memory_equal(before[i].data, after[i].data, tensor_bytes(after[i].type));
+		assert_true(((float *)after[1].data)[i] == ((float *)input.data)[3 * i + 1]);
+	}
+	end(f);
+}
+
 static void test_wrong_buffers(void **state)
 {
 	(void)state;
@@ -330,6 +375,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
