@@ -103,6 +103,11 @@ def _add_quant(command) -> None:
     command.add_argument("--quant", metavar="SCHEME", help="fp32 (default), bf16, w8a8 or w4a8, as `stc compile --quant` takes it")
 
 
+def _add_method(command) -> None:
+    command.add_argument("--method", choices=("rtn", "gptq"), help="how weights are rounded: to nearest, or by GPTQ (default where there is a text to calibrate with)")
+    command.add_argument("--calibration", type=Path, metavar="FILE", help="a text for GPTQ: its first tokens, at most 8 windows of 512; needs the model's tokenizer")
+
+
 def _add_platform(command) -> None:
     command.add_argument("--platform", metavar="NAME", help=f"default {DEFAULT_PLATFORM}")
 
@@ -125,6 +130,7 @@ def _add_compile(commands, name: str) -> None:
     _add_phase(command, both=True)
     _add_argmax(command)
     _add_quant(command)
+    _add_method(command)
     command.add_argument("--no-weights", action="store_true", help="from config.json alone: the design, its cycles and report")
     _add_platform(command)
     _add_output(command)
@@ -146,6 +152,7 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1, the default with w4a8: token by token, on a design without prefill)")
     _add_argmax(command)
     _add_quant(command)
+    _add_method(command)
     _add_platform(command)
     _add_output(command, required=False, help="keep the design in this folder")
 
@@ -212,10 +219,45 @@ def _compile(options, progress: Progress) -> int:
     from . import workflow
     quant = _quant(options)
     platform = _platform(options, progress)
+    _check_method(options)
     model = _load(options, progress)
     shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax)
-    workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights)
+    integers = _calibrated(options, model, progress)
+    workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0
+
+
+def _check_method(options) -> None:
+    """--method and --calibration against each other and against what else is asked for."""
+    from .quantise import Scheme
+    if options.method == "rtn" and options.calibration:
+        raise Error("--method rtn takes no --calibration", "gptq is the method that is calibrated")
+    if options.method == "gptq" and not options.calibration:
+        raise Error("--method gptq needs a text to calibrate with", "--calibration FILE names it; --method rtn needs none")
+    if options.calibration and not (options.quant and Scheme.parse(options.quant).weight):
+        raise Error(f"--calibration is of no use with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
+    if options.calibration and getattr(options, "no_weights", False):
+        raise Error("--calibration and --no-weights contradict each other", "accepted is one of them")
+
+
+def _calibrated(options, model, progress: Progress) -> dict | None:
+    """The weights as GPTQ rounds them, by their names in a weights file; None: the compiler rounds to nearest."""
+    if not options.calibration:
+        return None
+    from . import calibrate, evaluation, quantise
+    context = min(evaluation.CONTEXT, getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT)
+    prompts = evaluation.prompts(_read_ids(options.model, model, options.calibration), context)
+    module = model.with_values()
+    progress.stage("calibrate")
+    return quantise.stored(module, calibrate.weights(module, quantise.Scheme.parse(options.quant), "gptq", prompts, progress.update))
+
+
+def _read_ids(name: str, model, path: Path) -> list[int]:
+    """The text of a file as token ids."""
+    text, tokenizer = _text(path), model.tokenizer()
+    if tokenizer is None:
+        raise Error(f"{name} has no tokenizer here, so the text cannot be read", "accepted is a folder with tokenizer.json")
+    return tokenizer(text)["input_ids"]
 
 
 def _quant(options) -> str | None:
@@ -233,6 +275,7 @@ def _generate(options, progress: Progress) -> int:
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
+    _check_method(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
@@ -242,7 +285,7 @@ def _generate(options, progress: Progress) -> int:
     shape = shapes[0]
     new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
     with _design_folder(options.output) as folder:
-        lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant)
+        lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
             answer = chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompt, options.stop)
@@ -256,16 +299,13 @@ def _generate(options, progress: Progress) -> int:
 def _evaluate(options, progress: Progress) -> int:
     from . import evaluation, quantise, weights
     scheme = quantise.Scheme.parse(options.quant)
-    text = _text(options.text)
     model = _load(options, progress)
-    tokenizer = model.tokenizer()
-    if tokenizer is None:
-        raise Error(f"{options.model} has no tokenizer here, so the text cannot be read", "accepted is a folder with tokenizer.json")
-    limit = getattr(model.config, "max_position_embeddings", None) or 512
-    context = options.context or min(512, limit)
+    ids = _read_ids(options.model, model, options.text)
+    limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
+    context = options.context or min(evaluation.CONTEXT, limit)
     if not 2 <= context <= limit:
         raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit}")
-    calibration, pieces = evaluation.split(tokenizer(text)["input_ids"], context)
+    calibration, pieces = evaluation.split(ids, context)
     module = model.with_values()
     progress.stage("evaluate")
     cost, integers = evaluation.cost(module, scheme, options.method, calibration, pieces, progress.update)

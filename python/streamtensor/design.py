@@ -101,10 +101,14 @@ class Design:
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What stands in the state `name` (1 x heads x rows x width) for `position`, as f32: heads x width."""
-        at = position + self._lead.get(name, 0)
+        at = position + self.lead(name)
         value = self.read(name)[0, :, at].float()
         scale = f"{name}.scale"
         return value * self.read(scale)[0, :, at, None].float() if scale in self._inputs else value
+
+    def lead(self, name: str) -> int:
+        """How many rows of the state `name` come before those of the cache."""
+        return self._lead.get(name, 0)
 
     def launch(self) -> None:
         self._call("launch")

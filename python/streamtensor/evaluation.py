@@ -8,6 +8,7 @@ from . import calibrate, quantise
 from .errors import Error
 from .quantise import Scheme
 
+CONTEXT = 512    # tokens of a window, where the model can do as many
 CALIBRATION = 8  # windows at the beginning of the text; these are not evaluated
 
 
@@ -34,6 +35,13 @@ def split(ids: list[int], context: int) -> tuple[list[torch.Tensor], list[torch.
         raise Error(f"the text has {len(ids)} tokens", f"accepted are texts of {2 * context} or more, twice the context, or a lower --context")
     count = max(1, min(CALIBRATION, len(pieces) // 4))
     return pieces[:count], pieces[count:]
+
+
+def prompts(ids: list[int], context: int) -> list[torch.Tensor]:
+    """Windows to calibrate with, where nothing is evaluated: the first ones, or all of a text that is shorter than one."""
+    if not ids:
+        raise Error("the text to calibrate with has no tokens", "accepted are a few paragraphs or more")
+    return windows(ids, context)[:CALIBRATION] or [torch.tensor([ids])]
 
 
 def cost(module: torch.nn.Module, scheme: Scheme, method: str, calibration: Iterable[torch.Tensor], pieces: list[torch.Tensor],

@@ -50,6 +50,8 @@ class Model:
 
     def with_values(self) -> torch.nn.Module:
         """The module with its parameters read or made; tied ones stay tied."""
+        if self.folder:
+            weights.check_hashes(self.folder)
         values = {id(value): torch.nn.Parameter(weights.checked(name, self.source.tensor(name), value), requires_grad=False)
                   for name, value in self.module.named_parameters()}
         for module in self.module.modules():

@@ -3,6 +3,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .decoder import Shape, Step
 from .models import Model
 
 
@@ -29,3 +30,38 @@ def greedy(model: Model, tensors: dict[str, torch.Tensor], prompt: list[int], ne
             ids += fresh
     return Greedy(ids, torch.cat(logits), [layer.keys[0] for layer in cache.layers],
                   [layer.values[0] for layer in cache.layers])
+
+
+class Stepped:
+    """Behaves as a compiled design, and is the exported step run by PyTorch."""
+
+    def __init__(self, module: torch.nn.Module, shape: Shape, weights: dict[str, torch.Tensor] | None = None):
+        """weights: values in place of the module's own, by name in the step."""
+        self.step, self.shape, self.weights = Step(module, shape), shape, weights or {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.values = {name: torch.zeros(self.shape.cache_shape()) for name in self.shape.cache_names()}
+
+    def write(self, name: str, value: torch.Tensor) -> None:
+        self.values[name] = value.clone()
+
+    def read(self, name: str) -> torch.Tensor:
+        return self.values[name].clone()
+
+    def row(self, name: str, position: int) -> torch.Tensor:
+        return self.values[name][0, :, position]
+
+    def times(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def launch(self) -> None:
+        names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
+        position, tokens = int(scalars[0]), int(scalars[1]) if len(scalars) > 1 else 1
+        past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
+        with torch.no_grad():
+            logits, *rows = torch.func.functional_call(
+                self.step, self.weights, (self.values["ids"], *scalars, past[:self.shape.layers], past[self.shape.layers:]))
+        self.values[self.shape.chosen()] = logits
+        for name, row in zip(names, rows):
+            self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]

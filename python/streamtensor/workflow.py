@@ -4,7 +4,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from . import core, outputs
+import torch
+
+from . import core, outputs, weights
 from .decoder import PHASES, Shape
 from .design import Design
 from .graph import Lowered
@@ -35,9 +37,15 @@ def _write_step(model: Model, shape: Shape, path: Path, attributes: bool = True)
     return lowered
 
 
-def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: Progress) -> None:
+def _write_weights(model: Model, steps: list[Lowered], folder: Path, progress: Progress, integers: dict[str, torch.Tensor] | None = None) -> None:
+    """integers: as `quantise.stored` makes them, in place of the model's weights."""
     progress.stage("write weights")
-    model.write_weights(folder / WEIGHTS, list(dict.fromkeys(name for step in steps for name in step.weights)), progress.update)
+    names = list(dict.fromkeys(name for step in steps for name in step.weights))
+    if integers is None:
+        model.write_weights(folder / WEIGHTS, names, progress.update)
+    else:
+        parts = [part for name in names for part in (name, f"{name}.q", f"{name}.scale") if part in integers]
+        weights.write(folder / WEIGHTS, parts, integers, integers.__getitem__, progress.update)
 
 
 def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, attributes: bool = True) -> None:
@@ -57,8 +65,8 @@ def compile_files(model: Model, shape: Shape, platform: str, output: Path, progr
 
 
 def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Path, progress: Progress, quant: str | None = None,
-                   values: bool = True) -> dict[str, Lowered]:
-    """Compiles one step, or two as phases of one kernel that have the same weights and states."""
+                   values: bool = True, integers: dict[str, torch.Tensor] | None = None) -> dict[str, Lowered]:
+    """Compiles one step, or two as phases of one kernel that have the same weights and states. integers: weights that are rounded already."""
     core.find(core.COMPILER)  # before minutes of export
     outputs.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +75,7 @@ def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Pat
         progress.stage("export")
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:
-            _write_weights(model, steps, Path(work), progress)
+            _write_weights(model, steps, Path(work), progress, integers)
         second = dict(second=names[1], second_origin=steps[1].origin) if len(steps) > 1 else {}
         core.compile_design(names[0], Path(work) / WEIGHTS if values else None, platform, output, progress.stage, quant, steps[0].origin, **second)
     return {shape.phase: step for shape, step in zip(shapes, steps)}

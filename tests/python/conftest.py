@@ -15,7 +15,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 from streamtensor import core, models, reference  # noqa: E402
-from streamtensor.decoder import Shape, Step  # noqa: E402
+from streamtensor.decoder import Shape  # noqa: E402
 from streamtensor.errors import Error  # noqa: E402
 from streamtensor.generation import Decoder  # noqa: E402
 
@@ -88,39 +88,12 @@ def small_case(folder: Path, family: str, context: int, tokens: int | None = Non
     return replace(case, shape=Shape.of(case.model.config, "prefill", context, tokens)) if tokens else case
 
 
-class TorchDesign:
-    """Behaves as a compiled decode design, and is the exported step run by PyTorch."""
+class TorchDesign(reference.Stepped):
+    """Behaves as a compiled decode design of the case."""
 
     def __init__(self, case: Case):
-        self.step, self.shape = Step(case.model.module, case.shape), case.shape
-        self.weights = {f"model.{name}": value for name, value in case.tensors.items()}
-        self.reset()
-
-    def reset(self):
-        self.values = {name: torch.zeros(self.shape.cache_shape()) for name in self.shape.cache_names()}
-
-    def write(self, name, value):
-        self.values[name] = value.clone()
-
-    def read(self, name):
-        return self.values[name].clone()
-
-    def row(self, name, position):
-        return self.values[name][0, :, position]
-
-    def times(self):
-        return 0.0, 0.0
-
-    def launch(self):
-        names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
-        position, tokens = int(scalars[0]), int(scalars[1]) if len(scalars) > 1 else 1
-        past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
-        with torch.no_grad():
-            logits, *rows = torch.func.functional_call(
-                self.step, self.weights, (self.values["ids"], *scalars, past[:self.shape.layers], past[self.shape.layers:]))
-        self.values[self.shape.chosen()] = logits
-        for name, row in zip(names, rows):
-            self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
+        weights = {f"model.{name}": value for name, value in case.tensors.items()}
+        super().__init__(case.model.module, case.shape, weights)
 
 
 @dataclass

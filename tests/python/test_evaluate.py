@@ -7,7 +7,7 @@ import torch
 import trained
 from safetensors.torch import load_file
 
-from streamtensor import cli, evaluation, models, quantise
+from streamtensor import calibrate, cli, evaluation, models, quantise
 from streamtensor.errors import Error
 from streamtensor.quantise import Scheme
 
@@ -89,6 +89,18 @@ def outside(model, group: int):
     return made
 
 
+def test_the_outside_scheme_is_torchao_s(learnt):
+    quantization = pytest.importorskip("torchao.quantization", reason="torchao is not installed: pip install torchao==0.18.0 compares with it")
+    from torchao.quantization.granularity import PerGroup
+    folder, model = learnt("llama")
+    _, pieces = pieces_of(folder)
+    size = 128 if MODE == "long" else 64
+    theirs = copy.deepcopy(model)
+    quantization.quantize_(theirs, quantization.Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int4, weight_granularity=PerGroup(size)))
+    theirs, written = evaluation.compare(model, theirs, pieces), evaluation.compare(model, outside(model, size), pieces)
+    assert abs(theirs.quantised / written.quantised - 1) <= 0.002 and theirs.agreement >= 0.5, (theirs, written)
+
+
 def test_no_worse_than_the_outside_scheme(learnt):
     """With calibration; ours also has an int8 cache and embedding, which the outside one leaves in f32."""
     folder, model = learnt("llama")
@@ -106,6 +118,45 @@ def test_the_command(learnt, tmp_path, capsys):
     assert status == 0 and [line.split()[0] for line in lines] == ["fp32", "w8a8", "next"]
     written = load_file(tmp_path / "w.safetensors")
     assert any(name.endswith(".q") for name in written) and all(f"{name[:-2]}.scale" in written for name in written if name.endswith(".q"))
+
+
+def generated(folder, design, *options) -> None:
+    status = cli.main(["generate", str(folder), "--prompt", "one day anna went to the", "--max-new-tokens", "12", "--context", "32", "--quant", "w4a8", "--platform", "u55c",
+                       "-o", str(design), *options])
+    assert status == 0
+
+
+def test_a_design_has_the_calibrated_weights(core_built, learnt, tmp_path, capsys):
+    """And says what PyTorch says with them."""
+    folder, model = learnt("llama")
+    (tmp_path / "text").write_text(trained.stories(3, 20))
+    generated(folder, tmp_path / "design", "--calibration", str(tmp_path / "text"))
+    said = capsys.readouterr().out.splitlines()[0]
+    generated(folder, tmp_path / "plain", "--method", "rtn")
+    packed, plain = ({path.name: path.read_bytes() for path in (tmp_path / name / "weights").iterdir()} for name in ("design", "plain"))
+    assert packed.keys() == plain.keys() and packed != plain
+    words, scheme = models.load(str(folder)).tokenizer(), Scheme.parse("w4a8")
+    prompts = evaluation.prompts(words((tmp_path / "text").read_text())["input_ids"], CONTEXT)
+    quantised = quantise.applied(model, scheme, calibrate.weights(model, scheme, "gptq", prompts))
+    ids = words("one day anna went to the")["input_ids"]
+    with torch.no_grad():
+        for _ in range(12):
+            ids.append(int(quantised(torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()))
+    assert said.split() == words.decode(ids).split()
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--quant", "w4a8", "--method", "gptq"], "needs a text to calibrate with"), (["--quant", "w4a8", "--method", "rtn", "--calibration", "text"], "takes no --calibration"),
+    (["--quant", "bf16", "--calibration", "text"], "of no use with --quant bf16"), (["--calibration", "text"], "of no use with --quant fp32"),
+    (["--quant", "w4a8", "--calibration", "text", "--no-weights"], "contradict each other"), (["--quant", "w4a8", "--calibration", "nowhere"], "No such file"),
+    (["--quant", "w4a8", "--calibration", "text"], "no tokenizer here"),
+])
+def test_calibration_that_cannot_be_is_one_error(tmp_path, folder_of, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("one day")
+    status = cli.main(["compile", str(folder_of("gpt2")), "-o", str(tmp_path / "design"), *options])
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
+    assert status == 1 and len(errors) == 1 and message in errors[0] and not (tmp_path / "design").exists(), errors
 
 
 @pytest.mark.parametrize("text, options, message", [

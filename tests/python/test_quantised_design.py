@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import TorchDesign, small_case, stc
+from conftest import small_case, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
-from streamtensor.decoder import Shape, Step
+from streamtensor.decoder import Shape
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
+from streamtensor.reference import Stepped
 from streamtensor.weights import write
 
 
@@ -139,13 +140,11 @@ def test_refusals(core_built, tmp_path):
 
 def reference(case, scheme):
     """The exported step, computed by PyTorch as the scheme says."""
-    quantised = TorchDesign(case)
     inner = copy.deepcopy(case.model.module).to_empty(device="cpu")
     inner.tie_weights()
     for name, value in [*inner.named_parameters(), *inner.named_buffers()]:
         value.data = case.tensors[name].clone()
-    quantised.step, quantised.weights = Step(quantise.applied(inner, quantise.Scheme.parse(scheme)), case.shape), {}
-    return quantised
+    return Stepped(quantise.applied(inner, quantise.Scheme.parse(scheme)), case.shape)
 
 
 def model_of(folder, family, context, tokens=None):

@@ -1,0 +1,235 @@
+"""Language models at full width against the quantised arithmetic in PyTorch: python bench/full_width.py [--write] [--layers N] [NAME ...]
+
+For each built-in family, two layers at full width with the real vocabulary and random weights, compiled with --quant w4a8 for the U55C and run on the CPU:
+
+contractions: those of layer 0 and the LM head, on the same input: equal bit for bit, or how many outputs are not.
+tokens: 32 greedy ones behind a prompt of 8, each side with its own cache; that are PyTorch's. One that is not is wrong if PyTorch's likeliest is ahead of its second by more than the logits differ.
+equal steps: the 39 launches again, PyTorch having the design's cache before each: those whose logits differ by at most 1e-3 of the largest, by how much at most, and the bytes of their new keys and values that differ.
+chunks: four prefills of 16 tokens, the same way: equal launches, and the tokens of whose new keys and values at most 0.1 % of the bytes differ, by 1.
+
+A number that lies on the boundary between two integers but for the last bit of f32 becomes either; from there on the two sides compute with different integers. How often that is shows PyTorch
+against itself, its embeddings changed by about the last bit: the figures in brackets. A model passes that has no wrong token, equal contractions, and as many equal steps and
+tokens of chunks as PyTorch against itself, less a tenth.
+
+--write puts the rows into docs/models.md and leaves the others. The exit status is 1 where a model does not pass.
+"""
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+import torch  # noqa: E402
+
+from streamtensor import api, families, models, quantise, workflow  # noqa: E402
+from streamtensor.decoder import Shape  # noqa: E402
+from streamtensor.progress import Progress  # noqa: E402
+from streamtensor.reference import Stepped  # noqa: E402
+
+PAGE = ROOT / "docs" / "models.md"
+BEGIN, END = "<!-- begin: bench/full_width.py -->", "<!-- end: bench/full_width.py -->"
+NAMES = ["gpt2", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
+CONTEXT, PROMPT, NEW, CHUNK = 1024, 8, 32, 16
+SCHEME = "w4a8"
+CHUNKS = 4
+LOGITS = 1e-3      # of the largest: as much may they differ in an equal step
+BYTES = 1e-3       # as large a part of a token's keys and values may differ, by 1
+LAST_BIT = 2 ** -23
+HEADINGS = ["model", "contractions", "tokens", "logits", "equal steps", "logits", "bytes", "equal chunks", "tokens"]
+
+
+def shortened(name: str, layers: int) -> models.Model:
+    """The built-in model with fewer layers; of Gemma's the last one is no sliding one."""
+    config = dict(families.BUILT_IN[name])
+    config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = layers
+    if config["model_type"] == "gemma3_text":
+        config["layer_types"] = ["sliding_attention"] * (layers - 1) + ["full_attention"]
+    families.BUILT_IN[name] = config
+    return models.load(name, search=False)
+
+
+class Contractions(torch.nn.Module):
+    """Some layers, each on the input of its width."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+        self.widths = sorted({quantise.matrix(layer).shape[1] for layer in layers})
+
+    def forward(self, *inputs):
+        return tuple(layer(inputs[self.widths.index(quantise.matrix(layer).shape[1])]) for layer in self.layers)
+
+
+def plain(layer: torch.nn.Module) -> torch.nn.Linear:
+    weight = quantise.matrix(layer).detach()
+    made = torch.nn.Linear(weight.shape[1], weight.shape[0], layer.bias is not None)
+    made.weight.data = weight.contiguous()
+    if layer.bias is not None:
+        made.bias.data = layer.bias.detach().clone()
+    return made
+
+
+def contractions(module: torch.nn.Module) -> str:
+    """Those of layer 0 and the LM head."""
+    named = quantise.contractions(module)
+    layers = [plain(layer) for name, layer in named.items() if ".0." in name or layer is quantise.head(module)]
+    both = Contractions(layers)
+    inputs = [torch.randn(1, width, generator=torch.Generator().manual_seed(width)) for width in both.widths]
+    made = [quantise.applied(torch.nn.Sequential(layer), quantise.Scheme.parse(SCHEME)) for layer in layers]
+    expected = [layer(inputs[both.widths.index(source.weight.shape[1])]) for layer, source in zip(made, layers)]
+    with api.compile(both, tuple(inputs), quant=SCHEME) as design:
+        found = design(*inputs)
+    differ = sum(int((a != b).sum()) for a, b in zip(found, expected))
+    return f"{len(layers)} equal" if differ == 0 else f"WRONG: {differ} of {sum(b.numel() for b in expected)} outputs"
+
+
+class Against:
+    """What one side of PyTorch and the other find in the same launches."""
+
+    def __init__(self, shape: Shape):
+        self.shape, self.largest = shape, 0.0
+        self.off, self.bytes, self.margins = [], [], []  # a launch: difference of logits; of bytes (which part, by how much at most); PyTorch's lead where tokens differ
+        self.tokens = 0  # that have equal keys and values
+
+    def add(self, found: torch.Tensor, expected: torch.Tensor, rows: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        self.off.append(float((found - expected).abs().max()))
+        self.largest = max(self.largest, float(expected.abs().max()))
+        first, second = expected.topk(2).values.tolist()
+        self.margins.append(first - second if int(found.argmax()) != int(expected.argmax()) else None)
+        differences = torch.stack([(a.int() - b.int()).abs() for a, b in rows]).transpose(0, 3).flatten(1)  # tokens first
+        self.bytes.append((float((differences > 0).float().mean()), int(differences.max())))
+        self.tokens += int((((differences > 0).float().mean(1) <= BYTES) & (differences.amax(1) <= 1)).sum())
+
+    def unlike(self, last: int) -> tuple[int, int]:
+        """Of the last tokens, how many are not PyTorch's; and though PyTorch is sure."""
+        margins = [margin for margin in self.margins[-last:] if margin is not None]
+        return len(margins), sum(margin > max(self.off) for margin in margins)
+
+    def equal(self) -> list[int]:
+        return [i for i, off in enumerate(self.off) if off <= LOGITS * self.largest]
+
+    def logits(self, launches=None) -> float:
+        return max((self.off[i] for i in (range(len(self.off)) if launches is None else launches)), default=0.0) / self.largest
+
+    def stored(self, launches) -> str:
+        part, most = sum(self.bytes[i][0] for i in launches) / max(1, len(launches)), max((self.bytes[i][1] for i in launches), default=0)
+        return f"{100 * part:.3f} %" + (f", by up to {most}" if most > 1 else "")
+
+
+class Sides:
+    """A design; PyTorch with a cache of its own; PyTorch with the design's cache; the same with other last bits."""
+
+    def __init__(self, design, quantised: torch.nn.Module, shape: Shape):
+        self.design, self.shape = design, shape
+        self.own, self.same = Stepped(quantised, shape), Stepped(quantised, shape)
+        self.alone, self.step, self.control = (Against(shape) for _ in range(3))
+        self.embedding, self.noise = quantised.get_input_embeddings(), torch.Generator().manual_seed(1)
+
+    def launch(self, ids: list[int], position: int) -> int:
+        """PyTorch's next token."""
+        rows = slice(position, position + len(ids))
+        found, expected = self._run(self.design, ids, position), self._run(self.own, ids, position)
+        kept = {name: self.design.read(name)[:, :, self.design.lead(name):][:, :, rows] for name in self.shape.cache_names()}
+        self.alone.add(found, expected, self._bytes(kept, self.own, rows))
+        given = self._run(self.same, ids, position)
+        self.step.add(found, given, self._bytes(kept, self.same, rows))
+        made = {name: quantise.round_rows(self.same.read(name)[:, :, rows], quantise.KV_LIMIT)[0] for name in kept}
+        hook = self.embedding.register_forward_hook(lambda _, inputs, out: out * (1 + LAST_BIT * torch.randn(out.shape, generator=self.noise)))
+        other = self._run(self.same, ids, position)
+        hook.remove()
+        self.control.add(other, given, self._bytes(made, self.same, rows))
+        for name in kept:
+            for at in range(rows.start, rows.stop):
+                self.same.values[name][0, :, at] = self.design.row(name, at)
+        return int(expected.argmax())
+
+    def _run(self, side, ids: list[int], position: int) -> torch.Tensor:
+        side.write("ids", torch.tensor([ids]))
+        side.write("positions", torch.tensor([[position]]))
+        if self.shape.phase == "prefill":
+            side.write("tokens", torch.tensor([[len(ids)]]))
+        side.launch()
+        return side.read("logits").reshape(-1)
+
+    @staticmethod
+    def _bytes(kept: dict, side: Stepped, rows: slice) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return [(value, quantise.round_rows(side.read(name)[:, :, rows], quantise.KV_LIMIT)[0]) for name, value in kept.items()]
+
+
+def opened(model: models.Model, shape: Shape, folder: Path):
+    lowered = workflow.compile_files(model, shape, "u55c", folder, Progress(), SCHEME)
+    return workflow.open_design(folder, lowered, Progress())
+
+
+def decode(model, quantised, shape: Shape, folder: Path) -> Sides:
+    """A prompt and PyTorch's answer, token by token."""
+    ids = torch.randint(model.config.vocab_size, (PROMPT,), generator=torch.Generator().manual_seed(0)).tolist()
+    with opened(model, shape, folder) as design:
+        sides = Sides(design, quantised, shape)
+        for position in range(PROMPT + NEW - 1):
+            token = sides.launch([ids[position]], position)
+            ids += [token] if position + 1 == len(ids) else []
+    return sides
+
+
+def prefill(model, quantised, shape: Shape, folder: Path) -> Sides:
+    ids = torch.randint(model.config.vocab_size, (CHUNKS, CHUNK), generator=torch.Generator().manual_seed(0)).tolist()
+    with opened(model, shape, folder) as design:
+        sides = Sides(design, quantised, shape)
+        for i, chunk in enumerate(ids):
+            sides.launch(chunk, i * CHUNK)
+    return sides
+
+
+def row(name: str, layers: int) -> tuple[str, bool]:
+    start, model = time.monotonic(), shortened(name, layers)
+    shapes = [Shape.of(model.config, phase, CONTEXT, CHUNK) for phase in ("decode", "prefill")]
+    with torch.no_grad(), tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        module = models.load(name, search=False).with_values()
+        exact, quantised = contractions(module), quantise.applied(module, quantise.Scheme.parse(SCHEME))
+        del module
+        sides = decode(model, quantised, shapes[0], Path(work) / "decode")
+        chunk = prefill(model, quantised, shapes[1], Path(work) / "prefill")
+    print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    (unlike, wrong), equal, control, steps = sides.alone.unlike(NEW), sides.step.equal(), sides.control.equal(), len(sides.step.off)
+    tokens, expected = chunk.step.tokens, chunk.control.tokens
+    good = wrong == 0 and len(equal) >= len(control) - steps // 10 and tokens >= expected - CHUNKS * CHUNK // 10 and "WRONG" not in exact
+    cells = [name, exact, f"{NEW - unlike} of {NEW}" + (f", {wrong} WRONG" if wrong else ""), f"{sides.alone.logits():.0e}", f"{len(equal)} ({len(control)}) of {steps}",
+             f"{sides.step.logits(equal):.0e}", sides.step.stored(equal), f"{len(chunk.step.equal())} ({len(chunk.control.equal())}) of {CHUNKS}", f"{tokens} ({expected}) of {CHUNKS * CHUNK}"]
+    return "| " + " | ".join(cells) + " |", good
+
+
+def written() -> dict[str, str]:
+    """The rows that the page has."""
+    lines = [line for line in PAGE.read_text().partition(BEGIN)[2].partition(END)[0].splitlines() if line.startswith("| ")]
+    return {name: line for line in lines if (name := line.split(" | ")[0].removeprefix("| ")) in NAMES}
+
+
+def table(rows: dict[str, str]) -> str:
+    return "\n".join(["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *(rows[name] for name in NAMES if name in rows)])
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    rows, good = {}, True
+    for name in options.names or NAMES:
+        rows[name], reached = row(name, options.layers)
+        print(rows[name], flush=True)
+        good &= reached
+        if options.write:
+            before, _, rest = PAGE.read_text().partition(BEGIN)
+            PAGE.write_text(f"{before}{BEGIN}\n{table({**written(), **rows})}\n{END}{rest.partition(END)[2]}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
