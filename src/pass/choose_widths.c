@@ -27,6 +27,7 @@ struct widths {
 	struct width *width;
 	int ports;                /* that may be given to bulk operands beyond their first */
 	int64_t dsp;              /* budget */
+	int slices;               /* of the unit that contractions share; 0: there is none */
 };
 
 static int64_t points(const struct op *op, int operand, bool used)
@@ -213,23 +214,17 @@ static void find_candidates(struct widths *w)
 
 /* --- the space of a search */
 
-/* What a contraction of a unit gives follows what it takes. */
-static const struct value *made_through(const struct value *value)
-{
-	const struct value *made = made_as(value);
-	return made->def && made->def->code == OP_CONTRACT ? made_as(made->def->operand[0]) : made;
-}
-
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
 	struct width_kernel *kernel = &space->kernel[k];
 	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = sums ? sums->result[0]->id : -1};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
+	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = made_through(value);
+		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, &kernel->phase[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -272,6 +267,10 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->end = ARENA_ARRAY(arena, double, w->count + 1);
 	space->before = ARENA_ARRAY(arena, double, w->count + 1);
 	add_block(w, space, block, -1);
+	space->extents = 1;
+	for (int k = 0; k < w->count; k++)
+		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
+			space->extents = w->kernel[k]->kernel->loop[l].run_time ? WIDTH_EXTENTS : space->extents;
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = choice_on(choices, space->platform, CHOICE_LUT), .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
@@ -379,9 +378,9 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
-	int slices = slices_within(context, w->streams->module, bits, w->ports - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - slices * slice_dsp(context->platform, w->streams->module, bits);
-	w->ports = w->ports > slices + 1 ? w->ports - slices - 1 : 0;
+	w->slices = slices_within(context, w->streams->module, bits, w->ports - readers - 1);
+	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context->platform, w->streams->module, bits);
+	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 }
 

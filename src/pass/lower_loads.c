@@ -1,6 +1,7 @@
 /* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
  * loader, which serves them in program order: in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
 #include "pass/memory.h"
+#include "pass/streams.h"
 
 #define PORT_BITS 512
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
@@ -173,20 +174,20 @@ static void serve(struct shared_port *shared, const struct op *load)
 }
 
 /* Wide numbers are fewer; their words are narrower, because the FIFOs of all loads may have to cross between dies. */
-static int64_t wide_lanes(const struct type *scalar)
+int64_t shared_load_lanes(const struct type *scalar)
 {
 	int64_t bits = type_bits(scalar);
-	return (bits < 32 ? PORT_BITS : WIDE_BITS) / bits;
+	return bits >= 64 ? 1 : (bits < 32 ? PORT_BITS : WIDE_BITS) / bits;
 }
 
 /* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one.  NULL: their order has no full words. */
 static const struct type *wide_type(struct module *module, const struct op *load)
 {
 	const struct type *stream = load->result[0]->type;
-	int64_t bits = type_bits(type_scalar(stream)), most = wide_lanes(type_scalar(stream)), lanes = stream_lanes(stream);
-	if (bits >= 64 || lanes > most)
+	int64_t lanes = shared_load_lanes(type_scalar(stream));
+	if (lanes == 1)
 		return NULL;
-	return lanes == most ? stream : type_regroup(module, stream, most);
+	return lanes == stream_lanes(stream) ? stream : type_regroup(module, stream, lanes);
 }
 
 static bool is_wide(const struct op *load)
@@ -194,7 +195,7 @@ static bool is_wide(const struct op *load)
 	return attr_get(load, "wide");
 }
 
-/* Words of the whole port; a cast makes them as narrow as their reader wants. */
+/* Words of the whole port; a cast makes them as narrow or as wide as their reader wants. */
 static void serve_wide(struct shared_port *shared, const struct op *load)
 {
 	struct process *p = &shared->process;
@@ -212,7 +213,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	if (type != load->result[0]->type) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		shared_port_cast(shared, target, fifo, type);
+		shared_port_cast(shared, target, fifo, stream_lanes(type) > stream_lanes(load->result[0]->type) ? type : load->result[0]->type);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
 	int opened = process_nest_to(p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
@@ -237,7 +238,7 @@ static void lower_shared(struct design *design, const struct block *body, const 
 	if (narrow)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
 	name = text_format(design->module->arena, "words_%s", scalar->text);
-	int64_t lanes = wide_lanes(scalar);
+	int64_t lanes = shared_load_lanes(scalar);
 	if (wide)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .takes = is_shared_wide, .serve = serve_wide});
 }

@@ -62,6 +62,7 @@ bool emit_contract(struct streams *s, const struct op *old);
 struct order order_of_contract(struct module *module, const struct op *op);       /* in which its sums come */
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
+int64_t shared_load_lanes(const struct type *scalar);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims);   /* dims: stream.dims, or NULL */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
 bool kernel_is_gather(const struct op *op);       /* result = one gathered operand, nothing else */

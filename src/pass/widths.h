@@ -16,11 +16,14 @@ struct candidate {
 	bool frozen;              /* more ports do not help, or are not to be had */
 };
 
+/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most, and to an eighth of it. */
+enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, WIDTH_EXTENTS };
+
 /* One width of a kernel and what it costs; times are of one layer. */
 struct width_option {
 	struct width width;
 	int64_t lanes, rows;      /* of its plan */
-	double cycles;            /* at its own pace: iterations, or words from memory */
+	double cycles[WIDTH_EXTENTS];     /* at its own pace: iterations, or words from memory */
 	double depth;             /* cycles through its pipeline */
 	double shared;            /* cycles in which the loader that small operands share serves it */
 	double first;             /* the part of its cycles before its first result */
@@ -29,10 +32,18 @@ struct width_option {
 	int64_t dsp, lut;
 };
 
+/* What a shared unit does between a kernel and one of its operands; all 0: nothing. */
+struct width_phase {
+	double wait;              /* cycles of the unit's other work on the same numbers, which comes before */
+	double part;              /* of the numbers that it takes before it begins */
+	double first, cycles;     /* until its first result, and its last, from there on */
+};
+
 struct width_kernel {
 	const struct op *op;
 	int operands;
-	int *source;              /* [operands] the kernel that makes it; -1: memory */
+	int *source;              /* [operands] the kernel that makes it, or what a unit makes it of; -1: memory */
+	struct width_phase *phase;        /* [operands] */
 	bool *late;               /* [operands] read after the reduction */
 	bool *carried;            /* [operands] made by the layer before */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
@@ -59,12 +70,13 @@ struct width_space {
 	struct width_kernel *kernel;
 	struct width_loop *loop;
 	struct width_budget budget;
+	int extents;              /* that differ: 1, or all */
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */
 };
 
 struct width_cost {
-	double cycles;
+	double cycles;            /* of a launch; of all extents, their mean */
 	int64_t dsp, lut;
 	int ports;
 };
@@ -75,6 +87,8 @@ const struct fixed_width *widths_of_phase(const struct streams *streams, const s
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
+/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase`.  slices: of the unit. */
+const struct value *widths_through_unit(const struct value *value, int slices, struct width_phase *phase);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */

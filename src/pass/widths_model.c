@@ -15,15 +15,36 @@ static double larger(double left, double right)
 	return left > right ? left : right;
 }
 
-static void walk_kernel(const struct width_space *space, int k, const struct width_option *option, bool first_layer, double *served)
+struct walk {
+	const struct width_space *space;
+	const int *choice;
+	enum width_extent extent;
+	double served;            /* the shared loader's cycles so far */
+};
+
+/* The unit's results begin when those that it works on have done so, and end no sooner than its work on the last part of them. */
+static void through_unit(const struct width_phase *phase, double *begin, double *end)
 {
+	double start = *begin + phase->part * (*end - *begin) + phase->wait;
+	*begin = start + phase->first;
+	*end = larger(start + phase->cycles, *end + phase->part * (phase->wait + phase->cycles));
+}
+
+static void walk_kernel(struct walk *walk, int k, bool first_layer)
+{
+	const struct width_space *space = walk->space;
 	const struct width_kernel *kernel = &space->kernel[k];
-	double start = space->before[k], ready = 0, late = 0, tail = *served += option->shared;
+	const struct width_option *option = &kernel->option[walk->choice[k]];
+	double cycles = option->cycles[walk->extent];
+	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared;
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		if (source < 0 || (kernel->carried[j] && first_layer))
 			continue;
+		const struct width_phase *phase = &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
+		if (phase->cycles > 0)
+			through_unit(phase, &begin, &end);
 		if (kernel->late[j]) {
 			late = larger(late, begin);
 			tail = larger(tail, end);
@@ -31,10 +52,10 @@ static void walk_kernel(const struct width_space *space, int k, const struct wid
 		}
 		start = larger(start, begin);
 		ready = larger(ready, begin + option->need[j] * (end - begin));
-		tail = larger(tail, end + (1 - option->taken[j]) * option->cycles);
+		tail = larger(tail, end + (1 - option->taken[j]) * cycles);
 	}
-	space->begin[k] = larger(larger(start + option->first * option->cycles, ready), late) + option->depth;
-	space->end[k] = larger(larger(start + option->cycles, tail) + option->depth, space->begin[k]);
+	space->begin[k] = larger(larger(start + option->first * cycles, ready), late) + option->depth;
+	space->end[k] = larger(larger(start + cycles, tail) + option->depth, space->begin[k]);
 }
 
 static double latest(const struct width_space *space, int first, int end)
@@ -46,19 +67,20 @@ static double latest(const struct width_space *space, int first, int end)
 }
 
 /* Layers beyond those walked only move what follows. */
-static void walk_loop(const struct width_space *space, const struct width_loop *loop, const int *choice, double *served)
+static void walk_loop(struct walk *walk, const struct width_loop *loop)
 {
+	const struct width_space *space = walk->space;
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
-	double before = *served;
+	double before = walk->served;
 	double ends[WALKED] = {0};
 	for (int64_t layer = 0; layer < layers; layer++) {
 		for (int k = loop->first; k < loop->end; k++)
-			walk_kernel(space, k, &space->kernel[k].option[choice[k]], !layer, served);
+			walk_kernel(walk, k, !layer);
 		ends[layer] = latest(space, loop->first, loop->end);
 		for (int k = loop->first; k < loop->end; k++)
 			space->before[k] = space->end[k];
 	}
-	*served += (double)(loop->layers - layers) * (*served - before) / (double)(layers ? layers : 1);
+	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * (ends[WALKED - 1] - ends[WALKED - 2]);
 	for (int k = loop->first; k < loop->end; k++) {
 		space->begin[k] += more;
@@ -66,28 +88,35 @@ static void walk_loop(const struct width_space *space, const struct width_loop *
 	}
 }
 
+static double cycles_at(const struct width_space *space, const int *choice, enum width_extent extent)
+{
+	struct walk walk = {.space = space, .choice = choice, .extent = extent};
+	for (int k = 0; k < space->kernels; k++)
+		space->before[k] = 0;
+	for (int k = 0; k < space->kernels;) {
+		int loop = space->kernel[k].loop;
+		if (loop < 0) {
+			walk_kernel(&walk, k, false);
+			k++;
+			continue;
+		}
+		walk_loop(&walk, &space->loop[loop]);
+		k = space->loop[loop].end;
+	}
+	return latest(space, 0, space->kernels);
+}
+
 struct width_cost widths_cost(const struct width_space *space, const int *choice)
 {
 	struct width_cost cost = {0};
-	double served = 0;
 	for (int k = 0; k < space->kernels; k++) {
 		const struct width_option *option = &space->kernel[k].option[choice[k]];
 		cost.dsp += option->dsp;
 		cost.lut += option->lut;
 		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
-		space->before[k] = 0;
 	}
-	for (int k = 0; k < space->kernels;) {
-		int loop = space->kernel[k].loop;
-		if (loop < 0) {
-			walk_kernel(space, k, &space->kernel[k].option[choice[k]], false, &served);
-			k++;
-			continue;
-		}
-		walk_loop(space, &space->loop[loop], choice, &served);
-		k = space->loop[loop].end;
-	}
-	cost.cycles = latest(space, 0, space->kernels);
+	for (int e = 0; e < space->extents; e++)
+		cost.cycles += cycles_at(space, choice, (enum width_extent)e) / space->extents;
 	return cost;
 }
 

@@ -8,7 +8,6 @@
 
 #define WORD_BITS 4096              /* widest word of a stream */
 #define PORT_BITS 512
-#define NARROW_BITS 32
 
 struct maker {
 	struct streams *streams;
@@ -68,6 +67,15 @@ static double iterations(const struct plan *plan)
 	return product;
 }
 
+/* The part of its iterations that a kernel does where run-time loops run to an eighth of their most. */
+static double part_of_eighth(const struct kernel *kernel, const struct plan *plan)
+{
+	double part = 1;
+	for (int i = 0; i < plan_loops(plan); i++)
+		part *= kernel->loop[plan->part[i].source].run_time ? (double)((plan->part[i].trip + 7) / 8) / (double)plan->part[i].trip : 1;
+	return part;
+}
+
 /* The part of all iterations after which the loops that `counts` have run through for the first time. */
 static double part_after(const struct plan *plan, const bool *counts)
 {
@@ -120,14 +128,14 @@ static double elements_taken(const struct op *op, const struct plan *plan, int o
 	return (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
 }
 
-/* The loader of operands without ports of their own gives narrow numbers in full words (lower_loads.c).  Wide ones are priced at one a cycle, which is too much: it gives
- * up to four, where their order has such words. */
+/* The loader of operands without ports of their own gives full words, where their order has such. */
 static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand)
 {
-	int64_t bits = type_bits(type_scalar(m->kernel->op->operand[operand]->type));
+	const struct op *op = m->kernel->op;
 	if (reach[operand] != REACH_PACKED || operand == m->candidate->operand)
 		return 0;
-	return elements_taken(m->kernel->op, plan, operand) * (bits < NARROW_BITS ? (double)bits / PORT_BITS : 1);
+	double elements = elements_taken(op, plan, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type));
+	return elements > lanes ? elements / lanes : 1;
 }
 
 /* Cycles that the words of a port take; what is laid out offline is read as often as it is taken, a state once. */
@@ -162,13 +170,14 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
 	bool tree = plan_is_tree(kernel, plan);
 	int64_t interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
-	option.cycles = iterations(plan) * (double)interval;
+	double cycles = iterations(plan) * (double)interval;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
-		option.cycles = memory > option.cycles ? memory : option.cycles;
+		cycles = memory > cycles ? memory : cycles;
 		option.shared += shared_cycles(m, reach, plan, j);
 	}
-	option.cycles = option.shared > option.cycles ? option.shared : option.cycles;
+	option.cycles[EXTENT_MOST] = option.shared > cycles ? option.shared : cycles;
+	option.cycles[EXTENT_EIGHTH] = option.cycles[EXTENT_MOST] * part_of_eighth(kernel, plan);
 	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
 	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
@@ -227,7 +236,8 @@ static void add_gather(struct maker *m)
 {
 	struct width_option *option = ARENA_NEW(m->space->arena, struct width_option);
 	*option = (struct width_option){.width = {.lanes = m->candidate->port_lanes, .bulk = -1, .ports = 1}, .lanes = 1, .rows = 1};
-	option->cycles = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
+	for (int e = 0; e < WIDTH_EXTENTS; e++)
+		option->cycles[e] = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
 	option->depth = m->space->platform->memory_latency;
 	option->need = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
 	option->taken = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);

@@ -31,6 +31,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 {
 	*kernel = (struct width_kernel){.loop = -1, .follows = -1, .operands = 1 + below(state, 2), .options = 1 + below(state, most_options)};
 	kernel->source = ARENA_ARRAY(arena, int, 2);
+	kernel->phase = ARENA_ARRAY(arena, struct width_phase, 2);
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
 	kernel->carried = ARENA_ARRAY(arena, bool, 2);
 	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
@@ -45,7 +46,8 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 		struct width_option *option = &kernel->option[o];
 		int ports = bulk ? 1 << (o / 2 < 3 ? o / 2 : 3) : 1;
 		*option = (struct width_option){.width = {.lanes = INT64_C(1) << o, .bulk = bulk ? 0 : -1, .ports = ports}, .lanes = INT64_C(1) << o, .rows = 1};
-		option->cycles = work / (double)(1 << o);
+		option->cycles[EXTENT_MOST] = work / (double)(1 << o);
+		option->cycles[EXTENT_EIGHTH] = option->cycles[EXTENT_MOST] / 8;
 		option->depth = 20;
 		option->first = below(state, 2) ? 1 : 0.1;
 		option->dsp = dsp << o;
@@ -63,7 +65,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 {
 	static struct width_space space;
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-	space = (struct width_space){.arena = arena, .kernels = kernels};
+	space = (struct width_space){.arena = arena, .kernels = kernels, .extents = 1 + below(&state, WIDTH_EXTENTS)};
 	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct width_loop, 1);
 	space.begin = ARENA_ARRAY(arena, double, kernels);
@@ -153,19 +155,27 @@ static void test_model(void **state)
 		space->kernel[k].operands = 1;
 		space->kernel[k].source[0] = k - 1;
 		space->kernel[k].late[0] = false;
-		space->kernel[k].option[0].cycles = 100;
+		space->kernel[k].option[0].cycles[EXTENT_MOST] = 100;
+		space->kernel[k].option[0].cycles[EXTENT_EIGHTH] = 50;
 		space->kernel[k].option[0].depth = 0;
 		space->kernel[k].option[0].first = 1;
 		space->kernel[k].option[0].taken[0] = 0;
 	}
 	space->loops = 0;
+	space->extents = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
+	space->extents = WIDTH_EXTENTS;               /* the mean of 400 and 200 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 300) < 1e-9);
+	space->extents = 1;
 	for (int k = 0; k < 4; k++) {
 		space->kernel[k].option[0].first = 0;     /* streams: they run side by side, and end together */
 		space->kernel[k].option[0].need[0] = 0;
 		space->kernel[k].option[0].taken[0] = 1;
 	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
+	space->kernel[2].phase[0] = (struct width_phase){.part = 1, .wait = 10, .first = 20, .cycles = 30};         /* a unit begins at 100, other work first: its results come from 130 to 140 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 230) < 1e-9);
+	space->kernel[2].phase[0] = (struct width_phase){0};
 	space->loops = 1;
 	space->loop[0] = (struct width_loop){0, 4, 10};
 	for (int k = 0; k < 4; k++)

@@ -1,0 +1,36 @@
+/* What a shared unit does between two kernels, for the search for widths: nothing comes out before all that it takes of a tile of tokens is in. */
+#include "ir/contract.h"
+#include "pass/widths.h"
+
+#define BLOCK 64              /* rows of a slice that are summed side by side, at most (lower_unit.c) */
+
+static double cycles_of(const struct contract *contract, int slices)
+{
+	return (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * (double)contract->tokens;
+}
+
+/* Other work on the same numbers that comes before, in program order. */
+static double work_before(const struct op *phase, int slices)
+{
+	double cycles = 0;
+	struct contract contract;
+	for (const struct op *op = phase->parent->first; op != phase; op = op->next)
+		if (op->code == OP_CONTRACT && op->operand[0] == phase->operand[0] && contract_of(op, &contract))
+			cycles += cycles_of(&contract, slices);
+	return cycles;
+}
+
+const struct value *widths_through_unit(const struct value *value, int slices, struct width_phase *phase)
+{
+	const struct value *made = made_as(value);
+	struct contract contract;
+	*phase = (struct width_phase){0};
+	if (!made->def || made->def->code != OP_CONTRACT || !contract_of(made->def, &contract))
+		return made;
+	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
+	phase->wait = work_before(made->def, slices);
+	phase->part = (double)contract_tile(contract.tokens) / (double)contract.tokens;
+	phase->first = block * (double)contract.groups * (double)contract_tile(contract.tokens);
+	phase->cycles = cycles_of(&contract, slices);
+	return made_as(made->def->operand[0]);
+}
