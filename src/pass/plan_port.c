@@ -16,6 +16,8 @@ struct port {
 	int64_t offset;           /* with the guards' low ends */
 	int lane_source;          /* -1: scalar */
 	int64_t lanes;
+	int row_source;           /* -1: no rows side by side, or of one number each */
+	int64_t rows;             /* of `lanes` numbers each */
 };
 
 /* Of a run-time loop, the part from `low` on; a guard that ends earlier covers what is always there. */
@@ -31,7 +33,7 @@ static const struct run_time_trip *run_time_from(struct arena *arena, const stru
 
 static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand)
 {
-	struct port port = {.access = operand < 0 ? &kernel->result : &kernel->operand[operand], .lane_source = -1, .lanes = 1};
+	struct port port = {.access = operand < 0 ? &kernel->result : &kernel->operand[operand], .lane_source = -1, .lanes = 1, .row_source = -1, .rows = 1};
 	bool parallel_only = operand < 0 || kernel_is_post_operand(kernel, operand);
 	port.dim = ARENA_ARRAY(arena, struct port_dim, plan->parts + 1);
 	port.offset = port.access->offset;
@@ -62,9 +64,12 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 		if (stride && trip > 1)
 			used = port.dims;
 	}
-	if (row) {
-		port.lane_source = port.lane_source < 0 ? row->source : port.lane_source;
-		port.lanes *= row->trip;
+	if (row && port.lane_source < 0) {
+		port.lane_source = row->source;
+		port.lanes = row->trip;
+	} else if (row) {
+		port.row_source = row->source;
+		port.rows = row->trip;
 	}
 	port.dims = used;
 	return port;
@@ -111,6 +116,17 @@ static bool stays_inside(const struct type *tensor, const struct port *port, con
 	return true;
 }
 
+/* The data dim of the rows, where it is not that of the lanes; else they lie one after the other in the lanes' dim. */
+static int find_row_dim(const struct type *tensor, struct port *port, int lane_dim)
+{
+	int64_t coefficient = 0;
+	int dim = port->rows > 1 ? plan_data_dim(tensor, port->access->stride[port->row_source], port->rows, &coefficient) : -1;
+	if (dim >= 0 && dim != lane_dim && coefficient == 1)
+		return dim;
+	port->lanes *= port->rows;
+	return -1;
+}
+
 /* loose: words may reach over the tensor's edge, or be rows side by side. */
 static bool fill_rows(const struct kernel *kernel, const struct type *tensor, struct port *port, bool loose, int64_t *rows, int *lane_dim)
 {
@@ -138,7 +154,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 {
 	struct arena *arena = module->arena;
 	struct port port = port_of(arena, kernel, plan, operand);
-	int results = tensor->rank, lane_dim = 0;
+	int results = tensor->rank, lane_dim = 0, row_dim = -1;
 	int64_t *rows = affine_rows(arena, port.dims, results ? results : 1);
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
 	if (!results || !fill_rows(kernel, tensor, &port, plan->padded || plan->rows > 1, rows, &lane_dim)) {     /* linear addresses */
@@ -149,8 +165,11 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 		rows[port.dims] = port.offset;
 		for (int i = 0; i < port.dims; i++)
 			rows[i] = port.access->stride[port.dim[i].source];
+		port.lanes *= port.rows;
 		if (port.lanes > 1 && (port.access->stride[port.lane_source] != 1 || plan->padded))
 			return NULL;
+	} else {
+		row_dim = find_row_dim(tensor, &port, lane_dim);
 	}
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, port.dims + 1), *step = ARENA_ARRAY(arena, int64_t, port.dims + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, port.dims + 1);
@@ -161,7 +180,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 	}
 	int64_t *shape = ARENA_ARRAY(arena, int64_t, results + 1);
 	for (int r = 0; r < results; r++)
-		shape[r] = r == lane_dim ? port.lanes : 1;
+		shape[r] = r == lane_dim ? port.lanes : r == row_dim ? port.rows : 1;
 	const struct type *scalar = type_scalar(tensor);
 	const struct type *tile = port.lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, results, shape, scalar);
 	return type_canonical(module, tile, port.dims, trip, run_time, step, results, rows);

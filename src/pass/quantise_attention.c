@@ -1,7 +1,10 @@
 /* The kernels of attention on bytes: rows of keys and values are rounded, scores and values are sums of integer products. */
 #include "pass/quantise_state.h"
+#include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127.0
+#define KEYS_ABREAST 16       /* keys that may be lanes, where the rows of a launch fill them */
+#define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 /* ---- rows */
 
@@ -66,15 +69,25 @@ static void add_part(struct parts *parts, int source, int64_t trip, int64_t step
 	parts->part[parts->count++] = (struct part){.source = source, .trip = trip, .step = step, .reduction = reduction};
 }
 
+/* Keys of a run that are all of this launch, or all of the past. */
+static int64_t keys_abreast(const struct keys *keys)
+{
+	int64_t abreast = power_of_two_in(keys->fresh, KEYS_ABREAST);
+	return power_of_two_in(keys->block, abreast);
+}
+
 static void add_keys(struct quantiser *q, const struct attention *a, struct parts *parts, int source, bool reduction, bool inner)
 {
 	const struct keys *keys = &a->keys;
+	int64_t abreast = keys_abreast(keys);
 	if (keys->blocks > 1) {
 		add_part(parts, source, keys->blocks, keys->block, reduction);
 		parts->part[parts->count - 1].run_time = keys_trip(q, keys);
 	}
-	if (inner)
-		add_part(parts, source, keys->block, 1, false);
+	if (inner && keys->block > abreast)
+		add_part(parts, source, keys->block / abreast, abreast, false);
+	if (inner && (abreast > 1 || keys->block == abreast))
+		add_part(parts, source, abreast, 1, false);
 }
 
 static struct parts no_parts(struct quantiser *q, const struct op *op)
@@ -154,7 +167,8 @@ static void add_guard(struct quantiser *q, const struct parts *parts, struct gua
 	}
 }
 
-static void walk_fresh(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to)
+/* count: of the keys that the parts walk, the first ones are of this launch. */
+static void walk_fresh(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to, int64_t count)
 {
 	for (int i = 0; i < parts->count; i++) {
 		const struct part *part = &parts->part[i];
@@ -163,7 +177,7 @@ static void walk_fresh(struct quantiser *q, const struct attention *a, const str
 			stride = part->source != p->key && stride * p->op->kernel->loop[part->source].extent <= cache->inner ? 0 : stride / cache->inner;
 		to->stride[i] = stride * part->step;
 	}
-	add_guard(q, parts, (struct guard_range){p->key, 0, a->keys.fresh}, to);
+	add_guard(q, parts, (struct guard_range){p->key, 0, count}, to);
 }
 
 /* The row of this launch where it is one of these, else that of the past. */
@@ -176,15 +190,15 @@ static int choose_row(struct module *module, struct body *body, const struct typ
 static void walk_rows(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct kernel *kernel, int past)
 {
 	walk_past(a, cache, p, parts, scales, &kernel->operand[past]);
-	walk_fresh(q, a, cache, p, parts, scales, &kernel->operand[past + 1]);
+	walk_fresh(q, a, cache, p, parts, scales, &kernel->operand[past + 1], a->keys.fresh);
 }
 
-/* acc + x * row, in integers: operands x, past, fresh. */
-static void sum_body(struct module *module, struct body *body)
+/* acc + x * row, in integers: operands x, past, and fresh where some rows are of this launch. */
+static void sum_body(struct module *module, struct body *body, bool fresh)
 {
 	const struct type *byte = type_integer(module, 8), *sum = type_integer(module, 32);
 	int x = body_op(module, body, OP_EXTSI, sum, body_operand(module, body, byte, 0), 0, 0);
-	int row = body_op(module, body, OP_EXTSI, sum, choose_row(module, body, byte, 1, 2), 0, 0);
+	int row = body_op(module, body, OP_EXTSI, sum, fresh ? choose_row(module, body, byte, 1, 2) : body_operand(module, body, byte, 1), 0, 0);
 	int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = sum});
 	body->result = body_op(module, body, OP_ADDI, sum, accumulator, body_op(module, body, OP_MULI, sum, x, row, 0), 0);
 }
@@ -313,7 +327,8 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	own[p->reduction] = 1;
 	walk(&parts, own, op->kernel->operand[0].stride);
 	walk_rows(q, a, &a->k, p, &parts, false, op->kernel, 1);
-	sum_body(module, &op->kernel->update);
+	sum_body(module, &op->kernel->update, true);
+	op->kernel->ordered = keys_abreast(&a->keys) > 1;      /* so several rows of a state are taken at once */
 	return op->result[0];
 }
 
@@ -426,7 +441,8 @@ static struct activation probabilities(struct quantiser *q, const struct attenti
 	struct parts parts = probability_parts(q, a, c), scales = parts;
 	struct activation made = {.x = weighted(q, a, &parts)};
 	scales.part = arena_copy(module->arena, parts.part, sizeof *parts.part * (size_t)parts.count);
-	scales.part[parts.count - 1].reduction = true;
+	for (int i = 0; i < parts.count; i++)
+		scales.part[i].reduction = parts.part[i].source == a->values.key && parts.part[i].step < a->keys.block;
 	struct op *scale = parts_kernel(q, p->op, "p_scale", &scales, 1, &made.x, type_float(module, 32));
 	lie(&parts, scale->kernel->operand[0].stride);
 	quantise_scale(module, scale->kernel, PROBABILITY_MOST, true);
@@ -455,18 +471,46 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
-static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p)
+/* Part `number` of every block of keys, of so many. */
+static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p, int64_t number, int64_t of)
 {
 	struct parts parts = value_parts(q, a, c, false);
-	add_part(&parts, a->values.key, a->keys.block, 1, true);
+	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
+	int key = parts.count, rows = fresh > 0 ? 2 : 1;
+	add_part(&parts, a->values.key, keys, 1, true);
 	struct value *operand[3] = {p->q, a->v.past, a->v.q};
-	struct op *op = parts_kernel(q, a->values.op, "sums", &parts, 3, operand, type_integer(q->module, 32));
+	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
+	struct access *access = op->kernel->operand;
 	int64_t *own = token_strides(q, c, a->keys.block * a->keys.blocks);
 	own[a->values.key] = 1;
-	walk(&parts, own, op->kernel->operand[0].stride);
-	walk_rows(q, a, &a->v, &a->values, &parts, false, op->kernel, 1);
-	sum_body(q->module, &op->kernel->update);
+	walk(&parts, own, access[0].stride);
+	walk_past(a, &a->v, &a->values, &parts, false, &access[1]);
+	if (rows == 2)
+		walk_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
+	for (int j = 0; j <= rows; j++)
+		access[j].offset += first * access[j].stride[key];
+	sum_body(q->module, &op->kernel->update, rows == 2);
 	return op->result[0];
+}
+
+/* How many kernels add up a block: some, where there are several tokens for each of its rows. */
+static int64_t value_kernels(const struct attention *a, const struct contraction *c)
+{
+	const struct access *past = &a->values.op->kernel->operand[a->values.past];
+	int64_t tokens = 1;
+	for (int t = 0; t < c->tokens; t++)
+		tokens *= past->stride[c->token[t]] ? 1 : c->op->kernel->loop[c->token[t]].extent;
+	return tokens >= VALUE_PARTS && a->keys.fresh > 1 ? power_of_two_in(a->keys.block, VALUE_PARTS) : 1;
+}
+
+/* The sum of the first operands: those of the parts. */
+static int all_sums(struct module *module, struct body *body, int64_t of)
+{
+	const struct type *type = type_integer(module, 32);
+	int sum = body_operand(module, body, type, 0);
+	for (int i = 1; i < of; i++)
+		sum = body_op(module, body, OP_ADDI, type, sum, body_operand(module, body, type, i), 0);
+	return sum;
 }
 
 void attention_values(struct quantiser *q, const struct attention *a)
@@ -477,24 +521,26 @@ void attention_values(struct quantiser *q, const struct attention *a)
 	struct contraction c = query_of(q, &a->values);
 	struct activation p = probabilities(q, a, &c);
 	struct parts of_sums = value_parts(q, a, &c, false), parts = value_parts(q, a, &c, true);
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 2);
-	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
-	operand[0] = value_sums(q, a, &c, &p);
-	operand[1] = p.scale;
-	int operands = post_operands(old, 2, operand, renamed);
+	int sums = (int)value_kernels(a, &c), *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + sums + 1);
+	for (int i = 0; i < sums; i++)
+		operand[i] = value_sums(q, a, &c, &p, i, sums);
+	operand[sums] = p.scale;
+	int operands = post_operands(old, sums + 1, operand, renamed);
 	struct op *op = parts_kernel(q, old, "scaled", &parts, operands, operand, real);
 	struct kernel *kernel = op->kernel;
-	lie(&of_sums, kernel->operand[0].stride);
+	for (int i = 0; i < sums; i++)
+		lie(&of_sums, kernel->operand[i].stride);
 	int64_t *own = token_strides(q, &c, a->keys.blocks);
-	walk(&parts, own, kernel->operand[1].stride);
+	walk(&parts, own, kernel->operand[sums].stride);
 	for (int i = 0; i < parts.count; i++)
-		kernel->operand[1].stride[i] += parts.part[i].reduction;
+		kernel->operand[sums].stride[i] += parts.part[i].reduction;
 	walk_post(q, old, &parts, renamed, kernel);
 	walk(&parts, old->kernel->result.stride, kernel->result.stride);
 	op->result[0]->type = old->result[0]->type;
 	struct body *body = &kernel->update;
-	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, 1), 0);
+	int sum = body_op(module, body, OP_SITOFP, real, all_sums(module, body, sums), 0, 0);
+	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, sums), 0);
 	struct body *last = body;
 	if (a->keys.blocks > 1) {
 		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});

@@ -12,6 +12,11 @@ struct chunk {
 	} digit[DIGITS_MOST];
 };
 
+static const struct run_time_trip *run_time_of(struct sequence sequence, int loop)
+{
+	return sequence.run_time ? sequence.run_time[loop] : NULL;
+}
+
 static bool add_digit(struct chunk *chunk, int loop, int64_t trip, int64_t stride, int64_t wanted, int64_t *rest)
 {
 	int64_t low = *rest / stride;
@@ -35,11 +40,14 @@ static bool find_chunk(struct sequence have, struct sequence want, struct chunk 
 		if (stride <= 0)
 			return false;
 		for (; w < want.dims && want.stride[w] >= stride && want.stride[w] < above && want.stride[w] % stride == 0; w++) {
+			bool whole = want.stride[w] == stride && above == stride * have.trip[l] && want.trip[w] == have.trip[l];
+			if (!run_time_same(run_time_of(have, l), run_time_of(want, w)) || (run_time_of(have, l) && !whole))
+				return false;         /* a run-time trip count is no digit of another */
 			if (above % want.stride[w] || !add_digit(chunk, l, above / want.stride[w], want.stride[w], want.trip[w], &rest))
 				return false;
 			above = want.stride[w];
 		}
-		if (above > stride && !add_digit(chunk, l, above / stride, stride, 1, &rest))
+		if (above > stride && (run_time_of(have, l) || !add_digit(chunk, l, above / stride, stride, 1, &rest)))
 			return false;
 	}
 	return w == want.dims && !rest;
@@ -51,16 +59,19 @@ static const struct type *split_type(struct module *module, const struct type *s
 	const struct itensor *order = stream->itensor;
 	int results = order->map.results, dims = chunk->digits;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		const struct digit *digit = &chunk->digit[i];
 		trip[i] = digit->trip;
+		run_time[i] = run_time_of(have, digit->loop);
 		step[i] = order->step[digit->loop] * (digit->stride / have.stride[digit->loop]);
 		for (int r = 0; r < results; r++)
 			rows[r * (dims + 1) + i] = affine_at(order->map, r, digit->loop);
 	}
 	for (int r = 0; r < results; r++)
 		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
-	return type_itensor(module, stream->element, dims, trip, step, (struct affine_map){.dims = dims, .results = results, .coefficient = rows});
+	const struct itensor split = {.dims = dims, .trip = trip, .step = step, .run_time = run_time, .map = {.dims = dims, .results = results, .coefficient = rows}};
+	return type_itensor_run_time(module, stream->element, &split);
 }
 
 static struct value *insert(struct module *module, struct op *before, enum op_code code, struct value *from, const struct type *tensor, const struct type *type)

@@ -1,11 +1,14 @@
-/* Searches lanes and ports of all kernels together: from the given widths, the narrowest and those of nearest neighbours, kernel by kernel to the option that helps most, then pairs, so that what one
- * kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
+/* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace, kernel by kernel to the option that helps most, then
+ * pairs, so that what one kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
 #include "base/random.h"
 #include "pass/widths.h"
+#include <math.h>
 #include <string.h>
 
-#define STARTS 3
-static const int start_share[STARTS] = {8, 8, 2};     /* each takes one part in so many of the points; exchanges take the rest */
+#define STARTS 4
+static const int start_share[STARTS] = {8, 8, 4, 4};  /* each takes one part in so many of the points; exchanges take the rest */
+#define PACES 64              /* that are looked at, */
+#define FASTER 0.8            /* each so much shorter than the one before */
 #define FOLLOWING 4           /* kernels that may answer a change of one */
 
 struct search {
@@ -89,12 +92,45 @@ static void exchange(struct search *s, const int *free, int count, int *saved)
 	s->now = now;
 }
 
-/* The widths given, the narrowest, those of nearest neighbours. */
+/* The narrowest option that takes no longer; where none is as fast, the fastest. */
+static int option_of_pace(const struct width_kernel *kernel, int extent, double cycles)
+{
+	int best = 0;
+	for (int o = 0; o < kernel->options && kernel->option[best].cycles[extent] > cycles; o++)
+		best = kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent] ? o : best;
+	return best;
+}
+
+/* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all take the same pace, the best that there is room for. */
+static void same_pace(struct search *s)
+{
+	double best = INFINITY;
+	int *found = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
+	for (int extent = 0; extent < s->space->extents; extent++) {
+		double pace = 0;
+		for (int k = 0; k < s->space->kernels; k++)
+			pace = s->space->kernel[k].option[0].cycles[extent] > pace ? s->space->kernel[k].option[0].cycles[extent] : pace;
+		for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
+			for (int k = 0; k < s->space->kernels; k++)
+				s->tried[k] = option_of_pace(&s->space->kernel[k], extent, pace);
+			double now = price(s, s->tried);
+			if (now >= best)
+				continue;
+			best = now;
+			copy(s, found, s->tried);
+		}
+	}
+	copy(s, s->choice, found);
+}
+
+/* The widths given, the narrowest, those of nearest neighbours, those of one pace. */
 static void begin(struct search *s, int start, const int *given)
 {
 	copy(s, s->choice, given);
 	if (start == 1)
 		memset(s->choice, 0, sizeof *s->choice * (size_t)s->space->kernels);
+	if (start == 3)
+		same_pace(s);
 	if (start != 2)
 		return;
 	int64_t points = s->points * 4 / 5;
