@@ -53,12 +53,22 @@ static bool find_loops(struct pair *pair)
 	return true;
 }
 
-static bool is_pair(const struct pass_context *context, struct op *op, struct pair *pair)
+/* Where another pass has left out loops of one point in one of the two, they go in both. */
+static void tidy_alike(struct module *module, struct op *sums, struct op *scaled)
+{
+	if (sums->kernel->loops == scaled->kernel->loops + 1)
+		return;
+	kernel_tidy(module, sums);
+	kernel_tidy(module, scaled);
+}
+
+static bool is_pair(const struct pass_context *context, struct module *module, struct op *op, struct pair *pair)
 {
 	int bits = context->quant ? context->quant->weight : 0;      /* of all phases: their words are of one type */
 	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3 ? op->operand[0]->def : NULL;
 	if (!maker || maker->code != OP_KERNEL || !maker->kernel->ordered || maker->operands != 2 || maker->result[0]->uses != 1)
 		return false;
+	tidy_alike(module, maker, op);
 	*pair = (struct pair){.sums = maker, .scaled = op};
 	if (!find_loops(pair) || type_scalar(maker->operand[1]->type)->width != bits || pair->size * bits != UNIT_WORD_BITS)
 		return false;
@@ -95,7 +105,7 @@ static void share_block(const struct pass_context *context, struct module *modul
 		next = op->next;
 		if (op->code == OP_FOR)
 			share_block(context, module, op->region[0]);
-		if (is_pair(context, op, &pair))
+		if (is_pair(context, module, op, &pair))
 			share(module, &pair);
 	}
 }
