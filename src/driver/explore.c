@@ -240,6 +240,12 @@ bool explore(struct session *session, struct exploration *exploration, int64_t t
 
 /* --- what is explored */
 
+static void print_choice(struct text *out, enum choice choice, int64_t value)
+{
+	text_add(out, "%s--%s ", out->size ? " " : "", choice_info[choice].name);
+	choice_print(out, choice, value, false);
+}
+
 static const char *wishes_of(struct session *session)
 {
 	const struct options *options = &session->options;
@@ -253,7 +259,7 @@ static const char *wishes_of(struct session *session)
 		text_add(&text, "%s--fix %s", text.size ? " " : "", options->fix.data[i]);
 	for (int c = 0; c < CHOICES; c++)
 		if (session->choices.value[c])
-			text_add(&text, "%s--%s %lld", text.size ? " " : "", choice_info[c].name, (long long)session->choices.value[c]);
+			print_choice(&text, (enum choice)c, session->choices.value[c]);
 	return text.size ? text.data : "";
 }
 

@@ -62,16 +62,21 @@ static int64_t whole_of(const struct platform *platform, enum choice_unit unit)
 	return 1000;
 }
 
+static int64_t share_of(const struct platform *platform, const struct choice_info *info, int64_t number)
+{
+	return number * whole_of(platform, info->unit) / 1000;
+}
+
 int64_t choice_on(const struct choices *choices, const struct platform *platform, enum choice choice)
 {
 	const struct choice_info *info = &choice_info[choice];
-	return choices->value[choice] ? choices->value[choice] : info->own * whole_of(platform, info->unit) / 1000;
+	return choices->value[choice] ? choices->value[choice] : share_of(platform, info, info->own);
 }
 
 int64_t choice_try(const struct platform *platform, enum choice choice, int n)
 {
 	const struct choice_info *info = &choice_info[choice];
-	int64_t value = info->word ? n + 1 : (info->tried[n] * whole_of(platform, info->unit) + 500) / 1000;
+	int64_t value = info->word ? n + 1 : share_of(platform, info, info->tried[n]);
 	return value < info->least ? info->least : value;
 }
 

@@ -1,8 +1,6 @@
 #include "pass/held.h"
-#include "model/platform.h"
 #include "pass/explain.h"
 
-#define SHARE 8               /* tenths of the platform's memory that may be taken: FIFOs are deeper than two words */
 #define FIFO_WORDS 2
 
 int64_t held_bytes(const struct held *held)
@@ -43,8 +41,7 @@ static void add_op(struct op *op, void *context)
 
 int64_t on_chip_budget(const struct pass_context *context)
 {
-	int64_t chosen = context->choices.value[CHOICE_ON_CHIP];
-	return chosen ? chosen : resources_bytes(platform_total(context->platform)) * SHARE / 10;
+	return choice_on(&context->choices, context->platform, CHOICE_ON_CHIP);
 }
 
 /* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */

@@ -246,5 +246,7 @@ struct plan plan_kernel(struct module *module, const struct op *op, const enum r
 	if (op->kernel->ordered)
 		return plan_listed(module, op, most_lanes);
 	struct plan plan = plan_with(module, op, reach, only_stored, most_lanes);
-	return plan.lanes == 1 || plan_fits(module, op, &plan) ? plan : plan_with(module, op, reach, only_stored, 1);
+	while (plan.lanes > 1 && !plan_fits(module, op, &plan))
+		plan = plan_with(module, op, reach, only_stored, plan.lanes / 2);
+	return plan;
 }

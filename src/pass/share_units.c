@@ -62,9 +62,9 @@ static void tidy_alike(struct module *module, struct op *sums, struct op *scaled
 	kernel_tidy(module, scaled);
 }
 
-static bool is_pair(const struct pass_context *context, struct module *module, struct op *op, struct pair *pair)
+/* bits: of the weights of all phases, since their words are of one type. */
+static bool is_pair(int bits, struct module *module, struct op *op, struct pair *pair)
 {
-	int bits = context->quant ? context->quant->weight : 0;      /* of all phases: their words are of one type */
 	struct op *maker = op->code == OP_KERNEL && op->kernel->ordered && op->operands >= 3 ? op->operand[0]->def : NULL;
 	if (!maker || maker->code != OP_KERNEL || !maker->kernel->ordered || maker->operands != 2 || maker->result[0]->uses != 1)
 		return false;
@@ -98,14 +98,14 @@ static void share(struct module *module, struct pair *pair)
 	op_remove(scaled);
 }
 
-static void share_block(const struct pass_context *context, struct module *module, struct block *block)
+static void share_block(int bits, struct module *module, struct block *block)
 {
 	struct pair pair;
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			share_block(context, module, op->region[0]);
-		if (is_pair(context, module, op, &pair))
+			share_block(bits, module, op->region[0]);
+		if (is_pair(bits, module, op, &pair))
 			share(module, &pair);
 	}
 }
@@ -132,11 +132,27 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	return most < UNIT_LANES ? UNIT_LANES : (int)most;
 }
 
+/* Of a dump that is read again nobody says how its weights were quantised: contractions have the fewest bits, tables of embeddings may have more.  0: no weight has few. */
+static int least_bits(const struct op *main)
+{
+	int least = 0;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct type *scalar = type_scalar(main->region[0]->argument[i]->type);
+		bool few = function_argument_attr(main, i, "stream.from") && scalar->kind == TYPE_INTEGER && scalar->width <= 8;
+		least = few && (!least || scalar->width < least) ? scalar->width : least;
+	}
+	return least;
+}
+
 bool share_units(struct pass_context *context, struct module *module)
 {
 	if (!has_unit(context))
 		return true;
+	const struct op *main = module_main(module);
+	int bits = context->quant ? context->quant->weight : 0;
+	if (!bits)
+		bits = least_bits(main);
 	ir_count_uses(module_body(module));
-	share_block(context, module, module_main(module)->region[0]);
+	share_block(bits, module, main->region[0]);
 	return true;
 }

@@ -9,6 +9,7 @@
  * Each FIFO is then as deep as the memory that it needs anyway is; stream.needed keeps the depth that was asked for.  Exact. */
 #include "model/resource.h"
 #include "pass/fifo.h"
+#include "pass/held.h"
 #include "sim/flow.h"
 #include <string.h>
 
@@ -48,11 +49,6 @@ static void set_arguments(struct module *module, const struct op *call)
 
 /* --- limits */
 
-static int64_t on_chip(const struct pass_context *context)
-{
-	return choice_on(&context->choices, context->platform, CHOICE_ON_CHIP);
-}
-
 static int64_t die_share(const struct platform *platform)
 {
 	int64_t most = 0;
@@ -78,7 +74,7 @@ static int64_t *limits(struct fifo_network *n)
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
 		prefetch += n->fifo[i].prefetch ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
-	bool whole = prefetch <= on_chip(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
+	bool whole = prefetch <= on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
 		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
@@ -138,7 +134,7 @@ static void add_bytes(struct op *op, void *sum)
 /* Is there no room for these depths, while there is for smaller ones that are safe? */
 static bool too_large(struct fifo_network *n, const int64_t *depth)
 {
-	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), others = 0, whole = on_chip(n->context);
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), others = 0, whole = on_chip_budget(n->context);
 	take_safe(n, safe);
 	ir_walk(module_body(n->module), add_bytes, &others);
 	return fifo_bytes(n, depth) > fifo_bytes(n, safe) && fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;

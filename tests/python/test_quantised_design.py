@@ -47,6 +47,19 @@ def seeded(make):
     return make()
 
 
+def test_a_dump_says_how_its_weights_are_quantised(core_built, tmp_path):
+    """A dump from before share_units is gone on with to the same unit, without --quant."""
+    x = random(1, 256)
+    exported = api.export(seeded(lambda: nn.Linear(256, 64)), (x,))
+    (tmp_path / "model.mlir").write_text(exported.text)
+    for name, source, options in [("before", "model", ["--quant", "w4a8", "--stop-after", "split_posts"]), ("after", "model", ["--quant", "w4a8", "--stop-after", "share_units"]),
+                                  ("again", "before", ["--from", "share_units", "--stop-after", "share_units"])]:
+        done = stc("compile", tmp_path / f"{source}.mlir", *options, "-o", tmp_path / f"{name}.mlir")
+        assert done.returncode == 0, done.stderr
+    assert "stream.contract" in (tmp_path / "after.mlir").read_text()
+    assert (tmp_path / "after.mlir").read_text() == (tmp_path / "again.mlir").read_text()
+
+
 # tokens, inputs, outputs: groups that fit, a short last group, outputs that no block divides, one group, several tokens
 @pytest.mark.parametrize("scheme,tokens,inputs,outputs", [
     ("w4a8", 1, 256, 64), ("w4a8", 1, 200, 150), ("w4a8", 1, 40, 72), ("w4a8,group=32", 5, 96, 24), ("w8a8", 3, 256, 40),
