@@ -52,6 +52,7 @@ static enum outcome attempt(struct build *b)
 	arena_free(session->attempt);
 	session->attempt = arena_new(&session->guard);
 	session->module = module_clone(b->tensor, session->attempt);
+	session->predicted = NULL;
 	session->diag.count = 0;
 	b->over = LIMITS;
 	if (!run_passes(session, b->first, b->last))

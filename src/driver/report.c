@@ -74,6 +74,15 @@ static void estimate_energy(struct report *report, struct arena *arena)
 	report->energy = energy_of(report->platform, &report->cost, busy, report->simulated ? bytes : report->time.memory_bytes, cycles, report->latency_ms);
 }
 
+/* Of one module they are asked for when it is built and when it is reported. */
+static int64_t predicted_cycles(struct session *session)
+{
+	if (session->predicted != session->module)
+		session->predicted_cycles = token_cycles(session->platform, session->module);
+	session->predicted = session->module;
+	return session->predicted_cycles;
+}
+
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
@@ -86,7 +95,7 @@ struct report report_make(struct session *session, const char *name)
 	report.fused = intermediates_noted(session->module, "stream.fused");
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
-	int64_t cycles = token_cycles(platform, session->module);
+	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;
 	double per_ms = platform->clock_mhz * 1e3;

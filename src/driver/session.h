@@ -28,6 +28,8 @@ struct session {
 	const struct platform *platform;
 	const struct quant_scheme *quant; /* NULL: none */
 	struct module *module;
+	const struct module *predicted;   /* whose cycles predicted_cycles is; NULL: nobody's */
+	int64_t predicted_cycles;
 	struct weights *weights;  /* NULL: none were given */
 	struct choices choices;   /* the point that is compiled */
 	struct resources limit;   /* what the design may take: the platform, or less where options.limit says so */

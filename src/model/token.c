@@ -156,20 +156,10 @@ struct stretch {
 	int64_t first, all;       /* by how much the first window, and the last one, are late */
 };
 
-static int64_t lag_of(const struct run *run, const struct token_access *access)
-{
-	return run->options->in_order ? 0 : access->lag;
-}
-
-static int64_t windows_of(const struct run *run, const struct token_pipe *pipe)
-{
-	return run->options->in_order ? pipe->iterations : pipe->windows;
-}
-
 /* Accesses in the windows before `window`. */
 static int64_t made_before(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t window)
 {
-	int64_t iteration = (run->back ? windows_of(run, pipe) - window : window) - lag_of(run, access);
+	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
 	iteration = iteration < 0 ? 0 : iteration > pipe->iterations ? pipe->iterations : iteration;
 	int64_t count = access->pattern.accesses ? token_before(&access->pattern, iteration) : 0;
 	return run->back ? access->pattern.accesses - count : count;
@@ -177,8 +167,8 @@ static int64_t made_before(const struct run *run, const struct token_pipe *pipe,
 
 static int64_t window_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t number)
 {
-	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + lag_of(run, access);
-	return run->back ? windows_of(run, pipe) - 1 - window : window;
+	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + access->lag;
+	return run->back ? pipe->windows - 1 - window : window;
 }
 
 static int64_t offset_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
@@ -206,7 +196,8 @@ static void wait_for(struct stretch *s, const struct token_access *access, int64
 	int64_t shift = side == TOKEN_WRITER ? channel->depth : 0, offset = offset_of(run, s->pipe, access), last = base + high - shift;
 	for (int64_t count = base + low + 1 - shift > 1 ? base + low + 1 - shift : 1; count <= last;) {
 		int64_t cycle = cycle_of(curve, count, &channel->cursor[side]);
-		not_before(s, window_of(run, s->pipe, access, count + shift - base - 1), cycle - offset);
+		if (cycle - offset - s->time > s->first)      /* or no window is late for it */
+			not_before(s, window_of(run, s->pipe, access, count + shift - base - 1), cycle - offset);
 		run->work++;
 		size_t next = channel->cursor[side];
 		while (next < curve->points.count && curve->points.data[next].count <= count)
@@ -312,11 +303,10 @@ static bool run_pipe(struct run *run, struct process_state *process, const struc
 {
 	if (!process->running)
 		begin_pipe(run, process, pipe);
-	int64_t windows = windows_of(run, pipe);
-	while (process->window < windows) {
+	while (process->window < pipe->windows) {
 		const struct token_access *stops = NULL;
 		int64_t line = (process->window / pipe->grid + 1) * pipe->grid;
-		int64_t to = possible(run, process, pipe, line < windows ? line : windows, &stops);
+		int64_t to = possible(run, process, pipe, line < pipe->windows ? line : pipe->windows, &stops);
 		if (to <= process->window)
 			return blocked(run, stops->channel, side_of(run, stops));
 		struct stretch s = {run, process, pipe, process->window, to, process->time, 0, 0};
@@ -381,8 +371,8 @@ static void start(struct run *run)
 	run->channel = ARENA_ARRAY(run->arena, struct channel_state, network->channels.count + 1);
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct token_channel *channel = &network->channels.data[i];
-		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, stretch = channel->words / network->stretches;
-		run->channel[i].depth = depth && run->options->coarse && !channel->blocks && stretch > depth ? stretch : depth;
+		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, part = run->options->parts ? channel->words / run->options->parts : 0;
+		run->channel[i].depth = depth && !channel->blocks && part > depth ? part : depth;
 	}
 	for (int i = 0; run->back && i < processes; i++)
 		latest = run->options->end[i] > latest ? run->options->end[i] : latest;
@@ -466,12 +456,14 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 	return collect(&run);
 }
 
-int64_t token_cycles(const struct platform *platform, const struct module *module)
+/* Cycles as built; *skipped: layers that are left out of them. */
+static int64_t cycles_of_layers(const struct platform *platform, const struct module *module, int64_t layers, int64_t *skipped)
 {
 	struct arena *arena = arena_new(module->guard);
-	const struct token_network *network = token_network_new(arena, platform, module, TOKEN_STRETCHES);
-	struct token_options options = {.mode = TOKEN_EARLIEST, .coarse = true, .budget = TOKEN_WORK};
+	const struct token_network *network = token_network_new(arena, platform, module, (struct token_detail){.stretches = TOKEN_STRETCHES, .layers = layers});
+	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_PARTS_HELD, .budget = TOKEN_WORK};
 	int64_t cycles = 0;
+	*skipped = network ? network->skipped : 0;
 	if (network) {
 		int64_t *depth = ARENA_ARRAY(arena, int64_t, network->channels.count + 1);
 		for (size_t i = 0; i < network->channels.count; i++)
@@ -482,4 +474,12 @@ int64_t token_cycles(const struct platform *platform, const struct module *modul
 	}
 	arena_free(arena);
 	return cycles;
+}
+
+/* The layers that are left out take as long as the one before the last of those that are walked. */
+int64_t token_cycles(const struct platform *platform, const struct module *module)
+{
+	int64_t skipped, fewer_skipped, cycles = cycles_of_layers(platform, module, TOKEN_LAYERS, &skipped);
+	int64_t fewer = cycles && skipped ? cycles_of_layers(platform, module, TOKEN_LAYERS - 1, &fewer_skipped) : 0;
+	return cycles && (!skipped || fewer) ? cycles + skipped * (cycles - fewer) : 0;
 }

@@ -32,6 +32,7 @@ struct token_access {
 
 struct token_pipe {           /* a flattened pipelined loop: windows of one interval each */
 	int64_t iterations, windows, interval, grid, depth;
+	int64_t layer;            /* iterations of one rolled layer; 0: it contains no loop over layers */
 	int64_t span;             /* cycles from the begin of a window to its last access, and one more */
 	int accesses;
 	struct token_access *access;
@@ -45,6 +46,8 @@ struct token_step {           /* one of the three */
 
 struct token_process {
 	VEC(struct token_step) steps;     /* outer loops written out */
+	VEC(size_t) layer;        /* steps done when a layer but the last is over */
+	int rolled;               /* loops over layers */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
 };
@@ -52,22 +55,30 @@ struct token_process {
 struct token_channel {
 	bool blocks;
 	int64_t depth;            /* as built */
-	int64_t words;            /* that pass in a launch */
+	int64_t words, read;      /* that pass in a launch */
 	int process[TOKEN_SIDES]; /* -1: none */
 };
 
 struct token_network {
 	VEC(struct token_process *) processes;    /* in the order of calls */
 	VEC(struct token_channel) channels;       /* in the order of main */
-	int64_t stretches;
+	int64_t layers, skipped;  /* where rolled layers are left out: how many are walked, how many are not */
+	bool alike;               /* all layers but the first and the last do the same */
+	bool freezes;             /* a pipeline holds words that only later iterations push on */
+};
+
+struct token_detail {
+	int64_t stretches;        /* of a pipelined loop, about; fewer where a process runs many */
+	int64_t layers;           /* of a rolled layer that are walked: the first ones and the last; 0: all.  More are walked where one differs from the next in the words that it passes */
+	int extents;              /* run-time extents that are given; the others are at their most */
+	const struct extent_value *extent;
 };
 
 /* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */
-struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches);
-/* The same at given run-time extents; those that are not listed are at their most. */
-struct token_network *token_network_at(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches, int extents, const struct extent_value *extent);
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail);
 
-#define TOKEN_STRETCHES 512   /* of a pipelined loop, about: enough for predictions */
+#define TOKEN_STRETCHES 512   /* enough for predictions */
+#define TOKEN_LAYERS 4        /* of a rolled layer that predictions walk */
 
 enum token_mode { TOKEN_ALONE, TOKEN_EARLIEST, TOKEN_LATEST };
 
@@ -97,12 +108,25 @@ struct token_options {
 	enum token_mode mode;
 	const int64_t *depth;     /* [channels] of FIFOs: words, 0 without limit; NULL: none has a limit.  Block channels are as built */
 	const int64_t *end;       /* latest: when processes that feed nobody end; from an earliest run */
-	bool in_order;            /* pipelines hold nothing: an iteration is over before the next one begins; says what ends, not when */
-	bool coarse;              /* a FIFO holds at least a stretch of the words that pass: a little less exact, much quicker; says nothing about deadlocks */
+	int64_t parts;            /* a FIFO holds at least one part in so many of the words that pass: a little less exact, much quicker; says nothing about deadlocks.  0: as given */
 	int64_t budget;           /* of work; 0: none */
 };
 
 struct token_result token_run(struct arena *arena, const struct token_network *network, const struct token_options *options);
+
+/* Does a launch end under given depths?  Words are counted, no cycles: a hundredth of the work of a run with times. */
+enum token_outcome { TOKEN_ENDS, TOKEN_STUCK, TOKEN_OVER_BUDGET };
+struct token_counter;
+
+/* depth: as in token_options; the caller keeps it, and may make depths larger between runs.  in_order: pipelines hold nothing, an iteration is over before the next one begins. */
+struct token_counter *token_counter_new(struct arena *arena, const struct token_network *network, const int64_t *depth, bool in_order);
+/* Goes on from where it stopped; adds the steps to *work, and stops where they would be more than `budget`. */
+enum token_outcome token_counter_run(struct token_counter *counter, int64_t budget, int64_t *work);
+bool token_counter_full(const struct token_counter *counter, int channel);        /* stuck: its writer waits for room */
+/* Ended: does the launch end with all layers too?  Where layers are left out each is over before the next begins; two in a row that leave every channel as they found it may stand there any number of times. */
+bool token_counter_holds(const struct token_counter *counter);
+
+#define TOKEN_PARTS_HELD 1024 /* token_options.parts of predictions */
 /* Cycles of one launch with the depths as built, predicted.  0: the design is not in the model. */
 int64_t token_cycles(const struct platform *platform, const struct module *module);
 int64_t token_cycle(const struct token_curve *curve, int64_t count);               /* 1 … words */

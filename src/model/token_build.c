@@ -3,6 +3,7 @@
 
 #define STEPS_MOST (1 << 17)  /* of a process */
 #define LEVELS 48             /* loops around an access */
+#define STRETCHES_LEAST 16    /* of a pipelined loop, where a process runs many */
 
 struct built_pipe {
 	const struct op *loop;
@@ -20,8 +21,9 @@ struct builder {
 	struct token_loop loop[LEVELS];
 	int loops;
 	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
-	int extents;
-	const struct extent_value *extent;        /* [extents] */
+	struct token_detail detail;
+	int64_t stretches;        /* of each of the process's pipelined loops, about */
+	bool uneven;              /* rolled layers of several numbers, or several in a process */
 };
 
 static bool is_port(const struct type *type)
@@ -124,8 +126,9 @@ static void note_end(struct builder *b, const struct token_access *access)
 
 static void count_words(struct builder *b, const struct token_access *access)
 {
-	if (access->channel >= 0 && access->side == TOKEN_WRITER && access->moves)
-		b->network->channels.data[access->channel].words += access->pattern.accesses;
+	struct token_channel *channel = access->channel >= 0 && access->moves ? &b->network->channels.data[access->channel] : NULL;
+	if (channel)
+		*(access->side == TOKEN_WRITER ? &channel->words : &channel->read) += access->pattern.accesses;
 }
 
 static bool add_step(struct builder *b, struct token_step step)
@@ -159,6 +162,13 @@ static bool looks_outside(const struct value *value, int first)
 	return false;
 }
 
+/* A loop over layers is the outermost one. */
+static void compare_layers(struct builder *b, const struct op *op)
+{
+	if (b->loops && b->loop[0].skipped && (op->code == OP_TAKE || op->code == OP_PUSH))
+		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
+}
+
 /* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
 static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struct block *body, int first, bool *fixed)
 {
@@ -182,6 +192,7 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 			bool conditional = op->code == OP_TAKE || op->code == OP_PUSH;
 			if (conditional && !token_pattern_make(b->arena, op->operand[0], b->loop, first, b->loops - 1, &access->pattern))
 				return false;
+			compare_layers(b, op);
 			*fixed &= !conditional || !looks_outside(op->operand[0], first);
 			note_end(b, access++);
 		}
@@ -209,20 +220,42 @@ static void set_windows(const struct builder *b, struct token_pipe *pipe)
 		pipe->span = access->offset + 1 > pipe->span ? access->offset + 1 : pipe->span;
 	}
 	pipe->windows = pipe->iterations + most;
+	b->network->freezes |= most > 0;
+	b->network->alike &= !most || !pipe->layer;
 }
 
 /* Whole inner loops if there are enough of them. */
 static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 {
-	int64_t least = (iterations + b->network->stretches - 1) / b->network->stretches, whole = 1;
+	int64_t least = (iterations + b->stretches - 1) / b->stretches, whole = 1;
 	for (int l = b->loops - 1; l > first && whole * b->loop[l].trips <= least; l--)
 		whole *= b->loop[l].trips ? b->loop[l].trips : 1;
 	return (least + whole - 1) / whole * whole;
 }
 
+static bool is_layers(const struct op *loop)
+{
+	return attr_get(loop, "stream.layer") != NULL;
+}
+
+/* Of a loop over layers only some are walked. */
+static void open_layers(struct builder *b, struct token_loop *own)
+{
+	if (own->trips <= b->detail.layers || !b->detail.layers)
+		return;
+	own->skipped = own->trips - b->detail.layers;
+	own->trips = b->detail.layers;
+	b->uneven |= b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
+	b->network->skipped = own->skipped;
+	b->network->layers = own->trips;
+}
+
 static void open_loop(struct builder *b, const struct op *loop)
 {
-	b->loop[b->loops] = (struct token_loop){.trips = timing_trips(loop, b->extents, b->extent)};
+	struct token_loop *own = &b->loop[b->loops];
+	*own = (struct token_loop){.trips = timing_trips(loop, b->detail.extents, b->detail.extent)};
+	if (is_layers(loop))
+		open_layers(b, own);
 	loop->region[0]->argument[0]->id = b->loops++;
 }
 
@@ -235,7 +268,8 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 		if (b->loops == LEVELS)
 			return NULL;
 		open_loop(b, inner);
-		pipe->iterations *= timing_trips(inner, b->extents, b->extent);
+		pipe->iterations *= b->loop[b->loops - 1].trips;
+		pipe->layer = is_layers(inner) ? 1 : pipe->layer * b->loop[b->loops - 1].trips;
 		loop = inner;
 	}
 	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
@@ -281,8 +315,11 @@ static bool build_loop(struct builder *b, const struct op *loop)
 	open_loop(b, loop);
 	struct token_loop *own = &b->loop[b->loops - 1];
 	bool built = true;
-	for (own->counter = 0; built && own->counter < own->trips; own->counter++)
+	for (own->counter = 0; built && own->counter < own->trips; own->counter++) {
+		if (is_layers(loop) && own->counter)
+			VEC_PUSH(b->arena, &b->process->layer, b->process->steps.count);
 		built = build_block(b, loop->region[0]);
+	}
 	b->loops--;
 	return built && add_wait(b, LOOP_CYCLES);
 }
@@ -297,6 +334,7 @@ static bool build_access(struct builder *b, const struct op *op)
 		set_memory(b, op, b->loops, access, &alone);
 	if ((op->code == OP_TAKE || op->code == OP_PUSH) && !token_condition(op->operand[0], b->loop, &made))
 		return false;
+	compare_layers(b, op);
 	note_end(b, access);
 	return !made || add_step(b, (struct token_step){.access = access});
 }
@@ -325,12 +363,22 @@ static bool build_block(struct builder *b, const struct block *block)
 static void number_counts(struct builder *b, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t count = op->code == OP_FOR ? -1 : timing_run_time_at(op, b->extents, b->extent);
+		int64_t count = op->code == OP_FOR ? -1 : timing_run_time_at(op, b->detail.extents, b->detail.extent);
 		if (count >= 0)
 			op->result[0]->id = (int)(count < INT32_MAX ? count : INT32_MAX);
 		if (op->code == OP_FOR)
 			number_counts(b, op->region[0]);
 	}
+}
+
+/* Pipelined loops that are run one after the other. */
+static int64_t count_pipes(const struct builder *b, const struct block *block)
+{
+	int64_t count = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			count += flattens(op) ? 1 : timing_trips(op, b->detail.extents, b->detail.extent) * count_pipes(b, op->region[0]);
+	return count;
 }
 
 static bool build_process(struct builder *b)
@@ -341,6 +389,8 @@ static bool build_process(struct builder *b)
 	b->pipes.count = 0;
 	b->process->ports = b->call->operands;
 	number_counts(b, function->region[0]);
+	b->stretches = 2 * b->detail.stretches / (1 + count_pipes(b, function->region[0]));
+	b->stretches = b->stretches > STRETCHES_LEAST ? b->stretches : STRETCHES_LEAST;
 	if (!add_wait(b, PROCESS_CYCLES / 2) || !build_block(b, function->region[0]) || !add_wait(b, PROCESS_CYCLES - PROCESS_CYCLES / 2))
 		return false;
 	VEC_PUSH(b->arena, &b->network->processes, b->process);
@@ -356,16 +406,11 @@ static void add_channel(struct builder *b, const struct op *op)
 	VEC_PUSH(b->arena, &b->network->channels, channel);
 }
 
-struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches)
+static struct token_network *build_network(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail, bool *uneven)
 {
-	return token_network_at(arena, platform, module, stretches, 0, NULL);
-}
-
-struct token_network *token_network_at(struct arena *arena, const struct platform *platform, const struct module *module, int64_t stretches, int extents, const struct extent_value *extent)
-{
-	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .extents = extents, .extent = extent};
+	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
 	const struct op *function = module_main(module);
-	b.network->stretches = stretches;
+	b.network->alike = true;
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			add_channel(&b, op);
@@ -374,5 +419,18 @@ struct token_network *token_network_at(struct arena *arena, const struct platfor
 		if (op->code == OP_CALL && !build_process(&b))
 			return NULL;
 	}
+	*uneven = b.uneven;
+	for (size_t i = 0; i < b.network->channels.count; i++)
+		*uneven |= b.network->channels.data[i].words != b.network->channels.data[i].read;
 	return b.network;
+}
+
+struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail)
+{
+	bool uneven = false;
+	struct token_network *network = build_network(arena, platform, module, detail, &uneven);
+	if (!detail.layers || (network && !uneven))
+		return network;
+	detail.layers = 0;
+	return build_network(arena, platform, module, detail, &uneven);
 }

@@ -3,12 +3,13 @@
 #define TESTED_MOST (1 << 18) /* iterations of the loops that one test looks at together */
 #define PARTS 64              /* of a condition */
 
+/* The last digit's values are single iterations: nothing is divided for it. */
 int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
 {
 	int64_t count = 0;
 	for (int i = 0; i < pattern->digits; i++) {
 		const struct token_digit *digit = &pattern->digit[i];
-		int64_t value = iteration / digit->inside;
+		int64_t value = digit->inside == 1 ? iteration : iteration / digit->inside;
 		iteration -= value * digit->inside;
 		int64_t below = digit->before ? digit->before[value] : value;
 		count += below * digit->inside_active;
@@ -24,7 +25,7 @@ int64_t token_at(const struct token_pattern *pattern, int64_t access)
 	int64_t iteration = 0;
 	for (int i = 0; i < pattern->digits; i++) {
 		const struct token_digit *digit = &pattern->digit[i];
-		int64_t number = access / digit->inside_active;
+		int64_t number = digit->inside_active == 1 ? access : access / digit->inside_active;
 		access -= number * digit->inside_active;
 		iteration += (digit->value ? digit->value[number] : number) * digit->inside;
 	}
@@ -47,6 +48,11 @@ static int64_t compare(int64_t predicate, int64_t a, int64_t b)
 static bool is_number(const struct type *type)
 {
 	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
+}
+
+static int64_t counter_of(const struct token_loop *loop)
+{
+	return loop->counter + (loop->counter == loop->trips - 1 ? loop->skipped : 0);
 }
 
 static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result);
@@ -97,7 +103,7 @@ static bool evaluate_op(const struct op *op, const struct token_loop *loop, int6
 static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result)
 {
 	if (!value->def) {
-		*result = value->type->kind == TYPE_INDEX ? loop[value->id].counter : 0;
+		*result = value->type->kind == TYPE_INDEX ? counter_of(&loop[value->id]) : 0;
 		return value->type->kind == TYPE_INDEX;
 	}
 	if (attr_get(value->def, "stream.run_time")) {
@@ -122,6 +128,41 @@ bool token_condition(const struct value *when, const struct token_loop *loop, bo
 		return false;
 	*holds = number != 0;
 	return true;
+}
+
+/* --- iterations that do the same */
+
+static bool looks_at_first(const struct value *value, bool *others)
+{
+	bool looks = !value->def && value->type->kind == TYPE_INDEX && !value->id;
+	*others |= !value->def && !looks;
+	for (int i = 0; value->def && !attr_get(value->def, "stream.run_time") && i < value->def->operands; i++)
+		looks |= looks_at_first(value->def->operand[i], others);
+	return looks;
+}
+
+static bool same_number(const struct value *value, const struct token_loop *loop)
+{
+	struct token_loop whole = {.trips = loop->trips + loop->skipped, .counter = 1};
+	int64_t first, number;
+	bool same = evaluate(value, &whole, &first);
+	for (whole.counter = 2; same && whole.counter < whole.trips - 1; whole.counter++)
+		same = evaluate(value, &whole, &number) && number == first;
+	return same;
+}
+
+bool token_same_between(const struct value *when, const struct token_loop *loop)
+{
+	const struct op *op = when->def;
+	bool others = false;
+	if (!looks_at_first(when, &others))
+		return true;
+	if (!others)
+		return same_number(when, loop);
+	bool parts = op && (op->code == OP_ANDI || op->code == OP_ORI || op->code == OP_XORI || op->code == OP_SELECT);
+	for (int i = 0; parts && i < op->operands; i++)
+		parts = token_same_between(op->operand[i], loop);
+	return parts;
 }
 
 /* --- patterns */

@@ -20,6 +20,7 @@ struct token_pattern {
 
 struct token_loop {           /* a loop around an access: its counter's value->id is its number */
 	int64_t trips, counter;
+	int64_t skipped;          /* iterations that are left out in front of the last one */
 };
 
 int64_t token_before(const struct token_pattern *pattern, int64_t iteration);      /* accesses in earlier iterations */
@@ -27,4 +28,6 @@ int64_t token_at(const struct token_pattern *pattern, int64_t access);          
 /* The pattern of `when` over loops first … last; the counters of the loops before them hold.  false: it depends on data, or on too many loops at once. */
 bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern);
 bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds);    /* at the counters as they are; false: it depends on data */
+/* loop: number 0, of which iterations are skipped.  Does the condition look at its counter in a way that tells none of those from another, nor from the second iteration? */
+bool token_same_between(const struct value *when, const struct token_loop *loop);
 #endif

@@ -6,6 +6,8 @@
 
 #define FIFO_LEAST 2          /* words: one comes while another goes */
 #define FIFO_STRETCHES 128    /* of the token model, while depths are searched for */
+#define FIFO_PARTS 512        /* token_options.parts then */
+#define FIFO_LAYERS 4         /* of a rolled layer that are walked then */
 #define FIFO_SHORT 32         /* what a shift register gives for one LUT a bit */
 
 struct fifo {
@@ -29,7 +31,9 @@ struct fifo_network {
 	struct op **call;
 	struct fifo *fifo;
 	const struct token_network *tokens;       /* NULL: the design is not in the token model */
+	const struct token_network *lesser;       /* tokens at lesser run-time extents; NULL: there are none */
 	struct flow_network *simulated;           /* NULL: it cannot be simulated, or need not be */
+	struct token_detail detail;       /* of tokens */
 	int64_t budget;           /* work of the token model that is left */
 };
 
@@ -46,6 +50,8 @@ enum fifo_equalise { FIFO_CURVES, FIFO_NORMAL, FIFO_CONSERVATIVE };
 /* depth: at most what is given.  program: NULL, or where its text goes. */
 bool fifo_lp(struct fifo_network *network, enum fifo_equalise how, struct text *program, int64_t *depth);
 
+/* Does a launch end with these depths, where pipelines hold nothing (in_order), or where they do? */
+bool fifo_ends(struct fifo_network *network, bool in_order, const int64_t *depth);
 /* Depths no smaller that end for certain: raises those at which the token model finds a deadlock, first by so many eighths,
  * then by twice as many, since all that wait are raised, and most of them in vain.  false: over budget. */
 #define FIFO_RAISED 1
@@ -54,6 +60,8 @@ bool fifo_repair(struct fifo_network *network, int64_t eighths, int64_t *depth);
 /* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
 bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
 #define FIFO_ORDERS 5
+/* Does trimming run the simulator?  It does where the budget suffices for some runs; else the token model. */
+bool fifo_simulates(const struct fifo_network *network);
 /* The deepest FIFO that takes no more memory than this one. */
 int64_t fifo_free_depth(int64_t bits, int64_t depth);
 #endif

@@ -23,12 +23,17 @@
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
+#define EXTENTS 2
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
 struct trimming {
 	struct fifo_network *network;
 	struct flow_network *flow;        /* NULL: the token model */
-	int64_t allowed;          /* cycles */
+	const struct token_network *tokens[EXTENTS];      /* at the most run-time extents, and at lesser ones */
+	int extents;
+	int64_t cycles[EXTENTS];  /* of the last run */
+	int64_t allowed[EXTENTS];
+	int64_t *end[EXTENTS];    /* [processes] of the last earliest run */
 	int64_t reserve;          /* of the budget, for the proof */
 	int64_t *trial, *most;    /* [channels] */
 };
@@ -38,8 +43,8 @@ static void spend(struct fifo_network *n, int64_t work)
 	n->budget -= work;
 }
 
-/* Cycles of a launch with these depths, -1 if it does not end; fills t->most. */
-static int64_t simulate(struct trimming *t, const int64_t *depth)
+/* A launch with these depths; fills t->cycles and t->most.  false: it does not end. */
+static bool simulate(struct trimming *t, const int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	struct flow_result flow;
@@ -47,62 +52,50 @@ static int64_t simulate(struct trimming *t, const int64_t *depth)
 	spend(n, flow_events(t->flow));
 	for (int i = 0; i < n->count && outcome == FLOW_DONE; i++)
 		t->most[i] = flow.channel[i].most;
-	return outcome == FLOW_DONE ? flow.cycles : -1;
+	t->cycles[0] = flow.cycles;
+	return outcome == FLOW_DONE;
 }
 
-static int64_t predict(struct trimming *t, const int64_t *depth, enum token_mode mode, const int64_t *end, int64_t *ends)
+static bool predict_at(struct trimming *t, int extent, const int64_t *depth, enum token_mode mode)
 {
 	struct fifo_network *n = t->network;
 	struct arena *arena = arena_new(n->module->guard);
-	struct token_result result = token_run(arena, n->tokens, &(struct token_options){.mode = mode, .depth = depth, .end = end, .coarse = true});
+	struct token_result result = token_run(arena, t->tokens[extent], &(struct token_options){.mode = mode, .depth = depth, .end = t->end[extent], .parts = FIFO_PARTS});
 	spend(n, result.work);
-	int64_t cycles = result.ended ? result.cycles : -1;
 	for (int i = 0; i < n->count; i++)
-		t->most[i] = result.flow[i].most;
-	for (int i = 0; ends && i < n->processes; i++)
-		ends[i] = result.end[i];
+		t->most[i] = extent && t->most[i] > result.flow[i].most ? t->most[i] : result.flow[i].most;
+	for (int i = 0; mode == TOKEN_EARLIEST && i < n->processes; i++)
+		t->end[extent][i] = result.end[i];
+	t->cycles[extent] = result.cycles;
 	arena_free(arena);
-	return cycles;
+	return result.ended;
 }
 
-static int64_t cycles_of(struct trimming *t, const int64_t *depth)
+static bool predict(struct trimming *t, const int64_t *depth, enum token_mode mode)
 {
-	return t->flow ? simulate(t, depth) : predict(t, depth, TOKEN_EARLIEST, NULL, NULL);
+	bool ended = true;
+	for (int e = 0; e < t->extents && ended; e++)
+		ended = predict_at(t, e, depth, mode);
+	return ended;
 }
 
-/* FIFOs on no cycle hold as much as it takes: they take part in no cycle of waits. */
-static int64_t *proof_depths(const struct fifo_network *n, struct arena *arena, const int64_t *depth)
+static bool run(struct trimming *t, const int64_t *depth)
 {
-	int64_t *proof = ARENA_ARRAY(arena, int64_t, n->count + 1);
-	for (int i = 0; i < n->count; i++)
-		proof[i] = n->fifo[i].alone ? 0 : depth[i];
-	return proof;
+	return t->flow ? simulate(t, depth) : predict(t, depth, TOKEN_EARLIEST);
 }
 
-static struct token_result prove(struct fifo_network *n, struct arena *arena, const int64_t *depth, bool in_order)
-{
-	struct token_options options = {.mode = TOKEN_EARLIEST, .depth = proof_depths(n, arena, depth), .budget = n->budget, .in_order = in_order};
-	struct token_result result = token_run(arena, n->tokens, &options);
-	spend(n, result.work);
-	return result;
-}
-
-/* Does it end where pipelines hold nothing?  Of predictions this is asked once, at the end. */
+/* Of predictions this is asked once, at the end. */
 static bool ends_in_order(struct trimming *t, const int64_t *depth)
 {
-	struct fifo_network *n = t->network;
-	if (!t->flow || !n->tokens)
-		return true;
-	struct arena *arena = arena_new(n->module->guard);
-	bool ended = prove(n, arena, depth, true).ended;
-	arena_free(arena);
-	return ended;
+	return !t->flow || !t->network->tokens || fifo_ends(t->network, true, depth);
 }
 
 static bool suffices(struct trimming *t, const int64_t *depth)
 {
-	int64_t cycles = cycles_of(t, depth);
-	return cycles >= 0 && cycles <= t->allowed && ends_in_order(t, depth);
+	bool enough = run(t, depth);
+	for (int e = 0; e < (t->flow ? 1 : t->extents); e++)
+		enough = enough && t->cycles[e] <= t->allowed[e];
+	return enough && ends_in_order(t, depth);
 }
 
 static bool may_shrink(const struct fifo *fifo)
@@ -207,51 +200,15 @@ static struct place *search_order(const struct trimming *t, const int64_t *depth
 	return place;
 }
 
-/* --- what is not simulated: that it ends */
-
-static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eighths)
-{
-	int64_t more = depth + depth * eighths / 8;
-	more = more > depth ? more : depth + 1;
-	return more < fifo->whole ? more : fifo->whole;
-}
-
-bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
-{
-	if (!n->tokens)
-		return false;
-	for (bool in_order = true; n->budget > 0;) {
-		struct arena *arena = arena_new(n->module->guard);
-		struct token_result result = prove(n, arena, depth, in_order);
-		bool raised = false;
-		for (int i = 0; i < n->count && !result.ended && !result.over_budget; i++)
-			if (result.flow[i].full && n->fifo[i].sized && depth[i] < n->fifo[i].whole) {
-				depth[i] = raised_depth(&n->fifo[i], depth[i], eighths);
-				raised = true;
-			}
-		bool ended = result.ended;
-		eighths = raised && eighths < FIFO_RAISED_MOST ? 2 * eighths : eighths;
-		arena_free(arena);
-		if (!ended && !raised)
-			return false;
-		if (ended && !in_order)
-			return true;
-		in_order &= !ended;       /* deeper ones still end in order */
-	}
-	return false;
-}
-
 /* --- trimming */
 
-/* The words held in the latest schedule that takes as long as the one with these depths. */
-static void begin_late(struct trimming *t, int64_t *depth)
+/* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
+static void begin_late(struct trimming *t, bool known, int64_t *depth)
 {
-	struct fifo_network *n = t->network;
-	int64_t *ends = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
-	if (!n->tokens || predict(t, depth, TOKEN_EARLIEST, NULL, ends) < 0)
+	if (!t->network->tokens || (!known && !predict(t, depth, TOKEN_EARLIEST)))
 		return;
 	copy(t, t->trial, depth);
-	if (predict(t, depth, TOKEN_LATEST, ends, NULL) < 0)
+	if (!predict(t, depth, TOKEN_LATEST))
 		return;
 	lower(t, t->trial);
 	if (suffices(t, t->trial))
@@ -280,22 +237,38 @@ static void begin_low(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
+static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
+{
+	struct trimming t = {.network = n, .flow = flow, .tokens = {n->tokens, n->lesser}, .extents = n->lesser ? EXTENTS : 1};
+	t.trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	t.most = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int e = 0; e < EXTENTS; e++)
+		t.end[e] = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
+	return t;
+}
+
+bool fifo_simulates(const struct fifo_network *n)
+{
+	return n->simulated && flow_events(n->simulated) <= n->budget / RUNS_EXPECTED;
+}
+
 bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t *depth)
 {
-	struct trimming t = {.network = n, .trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .most = ARENA_ARRAY(n->arena, int64_t, n->count + 1)};
-	struct flow_network *flow = n->simulated;
-	bool quick = flow && flow_events(flow) <= n->budget / RUNS_EXPECTED;
+	bool quick = fifo_simulates(n);
+	struct trimming t = trimming_of(n, quick ? n->simulated : NULL);
 	if (!quick && !n->tokens)
 		return false;
-	t.flow = quick ? flow : NULL;
 	t.reserve = quick ? 0 : n->budget / PROOF_SHARE;
-	int64_t before = n->budget, reference = cycles_of(&t, limit), work = before - n->budget;
-	if (reference < 0)
+	int64_t before = n->budget;
+	if (!run(&t, limit))
 		return false;
-	t.allowed = reference + reference / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
-	if (!suffices(&t, depth))
+	int64_t work = before - n->budget;
+	for (int e = 0; e < EXTENTS; e++)
+		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
+	bool enough = suffices(&t, depth);
+	if (!enough)
 		copy(&t, depth, limit);
-	begin_late(&t, depth);
+	begin_late(&t, enough && !quick, depth);
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
 		begin_low(&t, depth);
 	struct place *place = search_order(&t, depth, order);

@@ -18,7 +18,7 @@ static void lower_side(struct design *design, const struct side *side, struct va
 	attr_set(p.module, array->def, "side", attr_string(p.module, fill ? "write" : "read"));
 	int held = once && design->layers && !fill;
 	if (held)                             /* the block is kept for all layers */
-		process_loop(&p, design->layers);
+		process_layers(&p);
 	int opened = side_loops(&p, side, counter);
 	if (fill)
 		side_write(&p, side, array, counter, make_take(&p, NULL, words));

@@ -13,9 +13,9 @@
 #include "sim/flow.h"
 #include <string.h>
 
-#define BUDGET 36000000       /* iterations, or stretches of the token model: less than a second */
+#define BUDGET 36000000       /* iterations: less than a second */
+#define BUDGET_PREDICTED 6000000      /* stretches of the token model: a quarter of a second */
 #define BUDGET_LEAST 400000000
-#define EXTENT_STEPS 5        /* run-time extents at which a launch is shown to end, beside the most */
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
@@ -159,7 +159,8 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 /* Where memory is short, depths are sought that take as long as the safe ones. */
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
-	int64_t budget = n->budget;
+	bool usual = !n->context->fifo_events && !fifo_simulates(n);
+	int64_t budget = usual ? BUDGET_PREDICTED : n->budget;
 	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
 	if (!found || !too_large(n, depth))
 		return found;
@@ -190,26 +191,54 @@ static void add_symbol(struct op *op, void *context)
 	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
 }
 
+static struct symbols find_symbols(const struct fifo_network *n)
+{
+	struct symbols symbols = {.arena = n->arena};
+	ir_walk(module_body(n->module), add_symbol, &symbols);
+	return symbols;
+}
+
+enum extent_step { EXTENT_NONE, EXTENT_ONE, EXTENT_TWO, EXTENT_HALF, EXTENT_LAST, EXTENT_STEPS, EXTENT_EIGHTH = EXTENT_STEPS };
+
+static int64_t extent_at(int64_t most, enum extent_step step)
+{
+	const int64_t value[] = {[EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_EIGHTH] = most / 8};
+	return value[step];
+}
+
+static void set_extents(struct fifo_network *n, const struct symbols *symbols, enum extent_step step)
+{
+	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, (int)symbols->list.count + 1);
+	for (size_t i = 0; i < symbols->list.count; i++)
+		extent[i] = (struct extent_value){symbols->list.data[i].symbol, extent_at(symbols->list.data[i].value, step)};
+	n->detail.extents = (int)symbols->list.count;
+	n->detail.extent = extent;
+}
+
+/* Depths that suffice at the most may make a launch with lesser extents longer: predictions look at both. */
+static void open_lesser(struct fifo_network *n)
+{
+	struct symbols symbols = find_symbols(n);
+	struct token_detail most = n->detail;
+	if (!n->tokens || !symbols.list.count)
+		return;
+	set_extents(n, &symbols, EXTENT_EIGHTH);
+	n->lesser = token_network_new(n->arena, n->context->platform, n->module, n->detail);
+	n->detail = most;
+}
+
 /* Does the launch end as well with smaller extents?  The depths are those of the most; at the extents at which loops begin to run, in the middle, and just below
  * the most, the token model runs the same network again, and what is too short is made deeper.  Deeper never hurts what was shown before. */
 static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
 {
-	struct symbols symbols = {.arena = n->arena};
-	ir_walk(module_body(n->module), add_symbol, &symbols);
-	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, (int)symbols.list.count + 1);
-	const struct token_network *most = n->tokens;
+	struct symbols symbols = find_symbols(n);
 	bool good = true;
 	for (int step = 0; symbols.list.count && good && step < EXTENT_STEPS; step++) {
-		for (size_t i = 0; i < symbols.list.count; i++) {
-			int64_t whole = symbols.list.data[i].value;
-			const int64_t value[EXTENT_STEPS] = {0, 1, 2, whole / 2, whole - 1};
-			extent[i] = (struct extent_value){symbols.list.data[i].symbol, value[step]};
-		}
 		n->budget = BUDGET;
-		n->tokens = most ? token_network_at(n->arena, n->context->platform, n->module, FIFO_STRETCHES, (int)symbols.list.count, extent) : NULL;
+		set_extents(n, &symbols, (enum extent_step)step);
+		n->tokens = n->tokens ? token_network_new(n->arena, n->context->platform, n->module, n->detail) : NULL;
 		good = n->tokens && fifo_repair(n, FIFO_RAISED, depth);
 	}
-	n->tokens = most;
 	return good;
 }
 
@@ -224,8 +253,10 @@ static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
-	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
+	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST) {
 		open_simulator(n);
+		open_lesser(n);
+	}
 	switch (strategy) {
 	case FIFO_STRATEGIES:
 	case FIFO_STRATEGY_SAFE: return false;

@@ -301,9 +301,9 @@ static int model_pick(struct model *m, int rank)
 	return -1;
 }
 
-static void step_layers(struct model *m)
+static void model_layers(struct model *m, int layers)
 {
-	int value = model_pick(m, 2), layers = 2 + (int)graph_next(&m->graph, 3);
+	int value = model_pick(m, 2);
 	if (value < 0 || shape_elements(m->graph.shape[value]) > 300 || m->graph.shape[value].extent[1] > 64)
 		return;
 	uint64_t before = m->graph.state;
@@ -311,6 +311,16 @@ static void step_layers(struct model *m)
 		m->graph.state = before;
 		value = model_block(m, value);
 	}
+}
+
+static void step_layers(struct model *m)
+{
+	model_layers(m, 2 + (int)graph_next(&m->graph, 3));
+}
+
+static void step_stack(struct model *m)
+{
+	model_layers(m, 5 + (int)graph_next(&m->graph, 3));
 }
 
 static void step_linear(struct model *m)
@@ -494,6 +504,13 @@ static inline void random_model(uint64_t seed, int steps, struct text *out)
 		step_linear, step_linear, step_batched, step_softmax, step_norm, step_activation, step_convolution, step_embedding, step_ragged, step_layers, step_layers,
 		model_binary, model_binary, model_transpose, model_reshape, model_slice, model_concat, model_pad, model_insert, model_window, model_broadcast, model_reduce,
 	};
+	random_parts(seed, steps, sizeof step / sizeof *step, step, out);
+}
+
+/* Text of a model of more layers than are walked one by one, and of what stands around them. */
+static inline void random_stack(uint64_t seed, int steps, struct text *out)
+{
+	static void (*const step[])(struct model *) = {step_linear, step_stack, step_stack, step_stack};
 	random_parts(seed, steps, sizeof step / sizeof *step, step, out);
 }
 #endif

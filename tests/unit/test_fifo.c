@@ -47,7 +47,7 @@ static struct design *start(uint64_t seed)
 		return d;
 	d->flow = flow_open(d->c.arena, d->platform, d->c.module);
 	d->channels = flow_channels(d->flow);
-	d->tokens = token_network_new(d->c.arena, d->platform, d->c.module, TOKEN_STRETCHES);
+	d->tokens = token_network_new(d->c.arena, d->platform, d->c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
 	return d;
 }
 
@@ -66,7 +66,8 @@ static int64_t simulate(struct design *d, const int64_t *depth)
 /* As on the CPU: pipelines hold nothing. */
 static bool ends_in_order(struct design *d, const int64_t *depth)
 {
-	return token_run(d->c.arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .in_order = true}).ended;
+	int64_t work = 0;
+	return token_counter_run(token_counter_new(d->c.arena, d->tokens, depth, true), INT64_MAX, &work) == TOKEN_ENDS;
 }
 
 /* The depths that were asked for, not the memory's. */

@@ -60,7 +60,7 @@ static void compare(uint64_t seed, struct compared *all)
 		arena_free(c.arena);
 		return;
 	}
-	struct token_network *network = token_network_new(c.arena, platform, c.module, TOKEN_STRETCHES);
+	struct token_network *network = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
 	struct flow_result flow;
 	assert_non_null(network);
 	struct token_result model = token_run(c.arena, network, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = built_depths(c.arena, network)});

@@ -1,0 +1,235 @@
+/* The token model without times.  Processes only read and write channels, and what they do does not depend on data; so which words pass under given depths is the same for every order in which
+ * processes run (Kahn), and the launch that stops under some depths goes on from where it stopped under deeper ones. */
+#include "model/token.h"
+
+#define LAYERS_SEEN 3         /* the first ones: the second of them and the third may be any two that are alike */
+
+struct counter_process {
+	const struct token_process *process;
+	size_t step;              /* steps done */
+	bool ended, queued, running;
+	int64_t layers;           /* that are over, but for the last */
+	int64_t window;           /* of the pipe at hand: windows done */
+	int64_t *base;            /* [accesses] words of the channel before the pipe */
+};
+
+struct counter_channel {
+	int64_t moved[TOKEN_SIDES];
+	bool waiting[TOKEN_SIDES];
+	int64_t held[LAYERS_SEEN];        /* words when a layer is over */
+};
+
+struct token_counter {
+	struct arena *arena;
+	const struct token_network *network;
+	const int64_t *depth;     /* the caller's */
+	bool in_order;
+	bool by_layer;            /* no layer begins before the one before it is over */
+	int64_t layer, layers;    /* layer: the one that runs */
+	struct counter_channel *channel;
+	struct counter_process *process, **queue;
+	int first, queued;
+};
+
+static void wake(struct token_counter *c, int number)
+{
+	struct counter_process *process = number < 0 ? NULL : &c->process[number];
+	if (!process || process->queued || process->ended)
+		return;
+	process->queued = true;
+	c->queue[(c->first + c->queued++) % (int)c->network->processes.count] = process;
+}
+
+struct token_counter *token_counter_new(struct arena *arena, const struct token_network *network, const int64_t *depth, bool in_order)
+{
+	struct token_counter *c = ARENA_NEW(arena, struct token_counter);
+	int processes = (int)network->processes.count;
+	*c = (struct token_counter){.arena = arena, .network = network, .depth = depth, .in_order = in_order, .by_layer = network->skipped > 0, .layers = network->layers};
+	c->channel = ARENA_ARRAY(arena, struct counter_channel, network->channels.count + 1);
+	c->process = ARENA_ARRAY(arena, struct counter_process, processes + 1);
+	c->queue = ARENA_ARRAY(arena, struct counter_process *, processes + 1);
+	for (int i = 0; i < processes; i++) {
+		const struct token_process *process = network->processes.data[i];
+		int most = 0;
+		for (size_t s = 0; s < process->steps.count; s++)
+			most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most ? process->steps.data[s].pipe->accesses : most;
+		c->process[i] = (struct counter_process){.process = process, .base = ARENA_ARRAY(arena, int64_t, most + 1)};
+	}
+	return c;
+}
+
+/* How many words of the channel the side may have passed. */
+static int64_t limit_of(const struct token_counter *c, int number, enum token_side side)
+{
+	const struct token_channel *fixed = &c->network->channels.data[number];
+	int64_t depth = fixed->blocks ? fixed->depth : c->depth[number];
+	if (side == TOKEN_READER)
+		return c->channel[number].moved[TOKEN_WRITER];
+	return depth ? c->channel[number].moved[TOKEN_READER] + depth : INT64_MAX;
+}
+
+static void pass(struct token_counter *c, int number, enum token_side side, int64_t count)
+{
+	struct counter_channel *channel = &c->channel[number];
+	enum token_side other = TOKEN_WRITER - side;
+	if (count <= channel->moved[side])
+		return;
+	channel->moved[side] = count;
+	if (channel->waiting[other]) {
+		channel->waiting[other] = false;
+		wake(c, c->network->channels.data[number].process[other]);
+	}
+}
+
+static bool blocked(struct token_counter *c, int number, enum token_side side)
+{
+	c->channel[number].waiting[side] = true;
+	return false;
+}
+
+static void begin_pipe(const struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe)
+{
+	process->running = true;
+	process->window = 0;
+	for (int i = 0; i < pipe->accesses; i++)
+		if (pipe->access[i].channel >= 0)
+			process->base[i] = c->channel[pipe->access[i].channel].moved[pipe->access[i].side];
+}
+
+/* The first window that an access is not possible in. */
+static int64_t possible(const struct token_counter *c, const struct counter_process *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
+{
+	for (int i = 0; i < pipe->accesses; i++) {
+		const struct token_access *access = &pipe->access[i];
+		if (access->channel < 0 || !access->waits)
+			continue;
+		int64_t limit = limit_of(c, access->channel, access->side) - process->base[i];
+		int64_t window = limit < access->pattern.accesses ? token_at(&access->pattern, limit) + (c->in_order ? 0 : access->lag) : to;
+		if (window < to) {
+			to = window;
+			*stops = access;
+		}
+	}
+	return to;
+}
+
+/* The process waits for the others to end the layer. */
+static bool over(struct counter_process *process, int64_t layer)
+{
+	process->layers = process->window / layer;
+	return false;
+}
+
+static bool run_pipe(struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe, int64_t *work)
+{
+	int64_t windows = c->in_order ? pipe->iterations : pipe->windows;
+	if (!process->running)
+		begin_pipe(c, process, pipe);
+	while (process->window < windows) {
+		const struct token_access *stops = NULL;
+		int64_t most = c->by_layer && pipe->layer && (c->layer + 1) * pipe->layer < windows ? (c->layer + 1) * pipe->layer : windows;
+		int64_t to = possible(c, process, pipe, most, &stops);
+		*work += 1;
+		if (to <= process->window)
+			return stops ? blocked(c, stops->channel, stops->side) : over(process, pipe->layer);
+		process->window = to;
+		for (int i = 0; i < pipe->accesses; i++) {
+			const struct token_access *access = &pipe->access[i];
+			int64_t iteration = to - (c->in_order ? 0 : access->lag);
+			if (access->channel < 0 || !access->moves || iteration <= 0 || !access->pattern.accesses)
+				continue;
+			int64_t made = iteration < pipe->iterations ? token_before(&access->pattern, iteration) : access->pattern.accesses;
+			pass(c, access->channel, access->side, process->base[i] + made);
+		}
+	}
+	process->running = false;
+	return true;
+}
+
+static bool run_access(struct token_counter *c, const struct token_access *access)
+{
+	if (access->channel < 0)
+		return true;
+	int64_t count = c->channel[access->channel].moved[access->side] + 1;
+	if (access->waits && count > limit_of(c, access->channel, access->side))
+		return blocked(c, access->channel, access->side);
+	if (access->moves)
+		pass(c, access->channel, access->side, count);
+	return true;
+}
+
+static void resume(struct token_counter *c, struct counter_process *process, int64_t *work)
+{
+	const struct token_process *fixed = process->process;
+	for (; process->step < fixed->steps.count; process->step++) {
+		while ((size_t)process->layers < fixed->layer.count && fixed->layer.data[process->layers] == process->step)
+			process->layers++;
+		if (c->by_layer && process->layers > c->layer)
+			return;
+		const struct token_step *step = &fixed->steps.data[process->step];
+		*work += step->access != NULL;
+		if ((step->access && !run_access(c, step->access)) || (step->pipe && !run_pipe(c, process, step->pipe, work)))
+			return;
+	}
+	process->ended = true;
+}
+
+/* Have all the processes that have rolled layers ended the one that runs? */
+static bool layer_over(const struct token_counter *c)
+{
+	bool over = c->by_layer && c->layer < c->layers - 1;
+	for (size_t i = 0; over && i < c->network->processes.count; i++)
+		over = c->process[i].ended || !c->process[i].process->rolled || c->process[i].layers > c->layer;
+	return over;
+}
+
+static void next_layer(struct token_counter *c)
+{
+	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->channels.count; i++)
+		c->channel[i].held[c->layer] = c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
+	c->layer++;
+}
+
+static void wake_all(struct token_counter *c)
+{
+	for (size_t i = 0; i < c->network->channels.count; i++)
+		c->channel[i].waiting[TOKEN_READER] = c->channel[i].waiting[TOKEN_WRITER] = false;
+	for (int i = 0; i < (int)c->network->processes.count; i++)
+		wake(c, i);
+}
+
+enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, int64_t *work)
+{
+	int64_t done = 0;
+	bool ended = true;
+	for (bool over = true; over;) {
+		wake_all(c);
+		while (c->queued && done <= budget) {
+			struct counter_process *process = c->queue[c->first];
+			c->first = (c->first + 1) % (int)c->network->processes.count;
+			c->queued--;
+			process->queued = false;
+			resume(c, process, &done);
+		}
+		over = !c->queued && layer_over(c);
+		if (over)
+			next_layer(c);
+	}
+	*work += done;
+	for (size_t i = 0; i < c->network->processes.count; i++)
+		ended &= c->process[i].ended;
+	return ended ? TOKEN_ENDS : c->queued ? TOKEN_OVER_BUDGET : TOKEN_STUCK;
+}
+
+bool token_counter_full(const struct token_counter *c, int channel)
+{
+	return c->channel[channel].waiting[TOKEN_WRITER];
+}
+
+bool token_counter_holds(const struct token_counter *c)
+{
+	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN);
+	for (size_t i = 0; c->by_layer && holds && i < c->network->channels.count; i++)
+		holds = c->channel[i].held[1] == c->channel[i].held[2];
+	return holds;
+}

@@ -1,0 +1,83 @@
+/* The proof that a launch ends under given depths, and depths that are raised until it does.
+ * Where layers are rolled the proof walks a few of them, one after the other (token_counter_holds); if that shows nothing about the others, all of them. */
+#include "pass/fifo.h"
+
+struct proof {
+	struct fifo_network *network;
+	int64_t *depth;           /* [channels] */
+	int64_t *bound;           /* the same, but FIFOs on no cycle hold as much as it takes: they take part in no cycle of waits */
+	int64_t eighths;          /* by which depths are raised; 0: they are not */
+};
+
+static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eighths)
+{
+	int64_t more = depth + depth * eighths / 8;
+	more = more > depth ? more : depth + 1;
+	return more < fifo->whole ? more : fifo->whole;
+}
+
+static bool raise_full(struct proof *p, const struct token_counter *counter)
+{
+	const struct fifo_network *n = p->network;
+	bool raised = false;
+	for (int i = 0; i < n->count && p->eighths; i++)
+		if (token_counter_full(counter, i) && n->fifo[i].sized && p->depth[i] < n->fifo[i].whole) {
+			p->bound[i] = p->depth[i] = raised_depth(&n->fifo[i], p->depth[i], p->eighths);
+			raised = true;
+		}
+	if (raised && p->eighths < FIFO_RAISED_MOST)
+		p->eighths *= 2;
+	return raised;
+}
+
+/* Where the launch stops, depths are raised and it goes on: what has passed would have passed with the deeper ones as well. */
+static bool ends(struct proof *p, const struct token_network *network, bool in_order, bool *holds)
+{
+	struct arena *arena = arena_new(p->network->module->guard);
+	struct token_counter *counter = token_counter_new(arena, network, p->bound, in_order);
+	enum token_outcome outcome;
+	do {
+		int64_t work = 0;
+		outcome = token_counter_run(counter, p->network->budget, &work);
+		p->network->budget -= work;
+	} while (outcome == TOKEN_STUCK && raise_full(p, counter));
+	*holds = token_counter_holds(counter);
+	arena_free(arena);
+	return outcome == TOKEN_ENDS;
+}
+
+static bool prove(struct proof *p, bool in_order)
+{
+	struct fifo_network *n = p->network;
+	bool holds = false, ended = ends(p, n->tokens, in_order, &holds);
+	if (!ended || holds)
+		return ended;
+	struct arena *arena = arena_new(n->module->guard);
+	struct token_detail detail = n->detail;
+	detail.layers = 0;
+	const struct token_network *all = token_network_new(arena, n->context->platform, n->module, detail);
+	ended = all && ends(p, all, in_order, &holds);
+	arena_free(arena);
+	return ended;
+}
+
+static struct proof proof_of(struct fifo_network *n, int64_t *depth, int64_t eighths)
+{
+	struct proof p = {.network = n, .depth = depth, .bound = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .eighths = eighths};
+	for (int i = 0; i < n->count; i++)
+		p.bound[i] = n->fifo[i].alone ? 0 : depth[i];
+	return p;
+}
+
+bool fifo_ends(struct fifo_network *n, bool in_order, const int64_t *depth)
+{
+	struct proof p = proof_of(n, arena_copy(n->arena, depth, sizeof *depth * (size_t)n->count), 0);
+	return prove(&p, in_order);
+}
+
+/* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it is the same whether they hold words or not. */
+bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
+{
+	struct proof p = proof_of(n, depth, eighths);
+	return n->tokens && prove(&p, true) && (!n->tokens->freezes || prove(&p, false));
+}
