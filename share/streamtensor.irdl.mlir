@@ -249,6 +249,12 @@ irdl.dialect @stream {
     irdl.operands(%a0)
     irdl.results(%r0)
   }
+  irdl.operation @dot {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(variadic %a0)
+    irdl.results(%r0)
+  }
   irdl.operation @join_lanes {
     %a0 = irdl.any
     %r0 = irdl.any

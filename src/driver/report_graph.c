@@ -45,6 +45,10 @@ static void survey_op(struct op *op, void *context)
 		survey->computes = true;
 		survey->operators[op->code] += type->kind == TYPE_VECTOR ? type_elements(type) : 1;
 	}
+	if (op->code == OP_DOT) {
+		survey->computes = true;
+		survey->operators[op->code] += (op->operands - 1) * type_elements(op->operand[0]->type);
+	}
 }
 
 static struct survey survey_process(struct arena *arena, const struct process_cost *process)

@@ -157,7 +157,7 @@ static void emit_take(struct emitter *e, struct op *op)
 		hls_line(e, "%s%s = %s.read();", when, name, fifo);
 }
 
-static const char *whole_word(struct emitter *e, const struct value *value)
+const char *hls_word(struct emitter *e, const struct value *value)
 {
 	const struct spelling *spelling = hls_spelling(e, value);
 	return spelling->splat ? text_format(e->arena, "%s(%s)", hls_type(e, value->type), spelling->text) : spelling->text;
@@ -167,7 +167,7 @@ static void emit_push(struct emitter *e, struct op *op)
 {
 	const char *when = condition(e, op->operand[0]);
 	if (when)
-		hls_line(e, "%s%s.write(%s);", when, hls_spelling(e, op->operand[2])->text, whole_word(e, op->operand[1]));
+		hls_line(e, "%s%s.write(%s);", when, hls_spelling(e, op->operand[2])->text, hls_word(e, op->operand[1]));
 }
 
 static bool conditional_push(struct emitter *e, struct op *op)
@@ -292,10 +292,10 @@ static void emit_store(struct emitter *e, struct op *op)
 {
 	const struct type *word = op->operand[0]->type;
 	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(word)) {
-		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)word_lanes(word), whole_word(e, op->operand[0]));
+		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)word_lanes(word), hls_word(e, op->operand[0]));
 		return;
 	}
-	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), whole_word(e, op->operand[0]));
+	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
 }
 
 /* Its one use, in the same body, stores it or joins it to a word. */
@@ -326,7 +326,7 @@ static void emit_set_lane(struct emitter *e, struct op *op)
 {
 	const char *name = hls_value_name(e, op), *value = hls_spelling(e, op->operand[0])->text;
 	bool alone = word_lanes(op->result[0]->type) == 1;
-	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name, alone ? value : whole_word(e, op->operand[1]));
+	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name, alone ? value : hls_word(e, op->operand[1]));
 	if (!alone)
 		hls_line(e, "%s[%s] = %s;", name, hls_spelling(e, op->operand[2])->text, value);
 	bind_name(e, op->result[0], name);
@@ -405,7 +405,7 @@ static void emit_tree(struct emitter *e, struct op *op)
 		hls_bind(e, op->result[0], *word);
 		return;
 	}
-	define_name(e, op, text_format(e->arena, "%s(%s)", tree_helper(e, op), whole_word(e, op->operand[0])));
+	define_name(e, op, text_format(e->arena, "%s(%s)", tree_helper(e, op), hls_word(e, op->operand[0])));
 }
 
 void hls_loop(struct emitter *e, struct op *op)
@@ -447,6 +447,7 @@ static emit_function *const functions[OP_COUNT] = {
 	[OP_ACQUIRE] = emit_acquire,   [OP_RELEASE] = emit_release,   [OP_ALLOCA] = emit_alloca,       [OP_MEMREF_LOAD] = emit_load,
 	[OP_MEMREF_STORE] = emit_store, [OP_LANE] = emit_lane,        [OP_SET_LANE] = emit_set_lane,   [OP_BROADCAST] = emit_broadcast,
 	[OP_JOIN_LANES] = emit_join,   [OP_SPLIT_LANES] = emit_lane,   [OP_TREE] = emit_tree,           [OP_FOR] = emit_for,
+	[OP_DOT] = hls_dot,
 };
 
 static void emit_op(struct emitter *e, struct op *op)

@@ -1,5 +1,6 @@
 /* Types of values, and of operands against results. */
 #include "ir/contract.h"
+#include "ir/dot.h"
 #include "ir/verify.h"
 #include <inttypes.h>
 #include <string.h>
@@ -243,6 +244,13 @@ static void check_tree(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "'%s' is not an operation of two numbers", kind);
 }
 
+static void check_dot(struct verifier *verifier, const struct op *op)
+{
+	struct dot dot;
+	if (!dot_of(op, &dot))
+		wrong_types(verifier, op, "a word of integers, one or two more of as many lanes, and an i32 for each of these; the sums of two fit one multiplier side by side");
+}
+
 static int64_t lanes(const struct type *type)
 {
 	return is_word(type) ? type_elements(type) : 0;
@@ -338,7 +346,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
 		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
 		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
-		[OP_TREE] = check_tree, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
+		[OP_TREE] = check_tree, [OP_DOT] = check_dot, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
 		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_APPLY] = check_apply,
 		[OP_BROADCAST] = check_broadcast, [OP_LANE] = check_lane, [OP_SET_LANE] = check_set_lane,
 	};

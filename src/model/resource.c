@@ -1,5 +1,6 @@
 /* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
 #include "ir/nest.h"
+#include "model/dot_cost.h"
 #include "model/resource.h"
 #include <string.h>
 
@@ -79,6 +80,11 @@ static void count_op(struct counting *c, const struct op *op)
 	c->sum = resources_add(c->sum, structure_cost(op));
 	if (op->code == OP_ALLOCA)
 		c->sum = resources_add(c->sum, memory_cost(c->platform, op));
+	struct dot dot;
+	if (op->code == OP_DOT && dot_of(op, &dot)) {
+		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
+		c->lanes = dot.words * dot.lanes > c->lanes ? dot.words * dot.lanes : c->lanes;
+	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
 	if (!arithmetic)
 		return;

@@ -1,5 +1,6 @@
 #include "model/timing.h"
 #include "ir/nest.h"
+#include "model/dot_cost.h"
 #include <string.h>
 
 struct walk {
@@ -34,6 +35,9 @@ int operation_latency(const struct platform *platform, const struct op *op)
 		enum op_code code = op_code_of(kind, strlen(kind));
 		return log2_ceil(type_elements(op->operand[0]->type)) * platform_operator(platform, code, type_scalar(op->operand[0]->type)).latency;
 	}
+	struct dot dot;
+	if (op->code == OP_DOT && dot_of(op, &dot))
+		return dot_cost(platform, &dot).latency;
 	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || type_scalar(op->result[0]->type)->kind == TYPE_INDEX)
 		return 0;
 	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
@@ -119,7 +123,9 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 {
 	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
-		if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
+		if (op->code == OP_DOT)
+			lanes += (op->operands - 1) * type_elements(op->operand[0]->type);
+		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
 	walk->time.multiplies += lanes * trips;
 	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;

@@ -1,12 +1,15 @@
 /* Several readers of one stream at different times.  A fork gives each a FIFO, and each FIFO whose reader comes late holds the whole tensor.  Where readers are strictly
  * ordered, one buffer serves them all: reader B comes after reader A if B cannot begin before A has taken every word, because a word that B needs first depends on
  * a result for which something waited for all of A's (a sum over the vector, a whole converter).  Then the order of service is known and serving B
- * later costs no cycle.  Worth it where two readers or more come late: one alone needs a FIFO as large as the buffer. */
+ * later costs no cycle.  Worth it where two readers or more come late: one alone needs a FIFO as large as the buffer.  Where the writer holds the tensor anyway, it serves the
+ * readers itself (served.c), and one late reader is enough. */
 #include "model/box.h"
 #include "pass/buffer_readers.h"
+#include "pass/served.h"
 #include "pass/streams.h"
 
 #define SHORT_WORDS 32        /* a FIFO of so many words costs next to nothing */
+#define HELD_BYTES 1024       /* from so many on a writer that holds them serves its readers: another nest takes some cycles to begin */
 
 struct search {
 	struct module *module;
@@ -165,20 +168,36 @@ static bool widths_fit(struct module *module, const struct type *left, const str
 	return lanes > other ? type_regroup(module, left, other) == right : type_regroup(module, right, lanes) == left;
 }
 
+static int64_t stream_bytes(const struct type *stream)
+{
+	return itensor_tiles(stream->itensor) * stream_lanes(stream) * ((type_bits(type_scalar(stream)) + 7) / 8);
+}
+
+/* Does the writer have the whole tensor until its end, in words that no reader wants wider? */
+static bool is_held(const struct value *value, const struct readers_of *readers)
+{
+	bool parts = value->def && kernel_holds_result(value->def);
+	for (size_t i = 0; i < readers->list.count; i++)
+		parts = parts && stream_lanes(readers->list.data[i].op->operand[readers->list.data[i].operand]->type) <= stream_lanes(value->type);
+	return parts;
+}
+
 static void plan_value(struct search *s, const struct value *value)
 {
 	struct readers_of *readers = value->data, all = {0};
 	if (!readers || !is_one_block(value, readers))
 		return;
 	see_through_casts(s, readers, &all);
-	if (all.list.count < 3)
+	bool held = is_held(value, &all);
+	size_t least = held ? 2 : 3;
+	if (all.list.count < least)
 		return;
 	const struct type *type = all.list.data[0].op->operand[all.list.data[0].operand]->type;
-	bool fit = itensor_tiles(type->itensor) > SHORT_WORDS && is_one_block(value, &all);
+	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(type->itensor) > SHORT_WORDS) && is_one_block(value, &all);
 	for (size_t i = 0; i < all.list.count; i++)
 		fit = fit && widths_fit(s->module, value->type, all.list.data[i].op->operand[all.list.data[i].operand]->type);
 	all.phase = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
-	if (fit && find_phases(s, &all, all.phase) >= 2)
+	if (fit && find_phases(s, &all, all.phase) >= (int)least - 1)
 		readers->late = arena_copy(s->module->arena, &all, sizeof all);
 }
 

@@ -379,7 +379,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
 	w->slices = slices_within(context, w->streams->module, bits, w->ports - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context->platform, w->streams->module, bits);
+	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 }

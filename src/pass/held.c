@@ -1,5 +1,6 @@
 #include "pass/held.h"
 #include "pass/explain.h"
+#include "pass/served.h"
 
 #define FIFO_WORDS 2
 
@@ -13,11 +14,11 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 	return elements * ((type_bits(scalar) + 7) / 8);
 }
 
-/* One sum for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
+/* One sum, or several partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
 static int64_t sums_of(const struct kernel *kernel)
 {
 	int outermost = kernel_outer_reduction(kernel);
-	int64_t sums = outermost >= 0;
+	int64_t sums = outermost >= 0 ? kernel->partial : 0;
 	for (int l = outermost + 1; l < kernel->loops; l++)
 		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	return sums;
@@ -30,7 +31,7 @@ static void add_op(struct op *op, void *context)
 		VEC_PUSH(held->arena, &held->converter, op);
 		held->converters += attr_get(op, "cut") ? 0 : converter_bytes(op);
 	}
-	if (op->code == OP_BUFFER)
+	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op))
 		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, "buffer", 0));
 	if (op->code == OP_KERNEL)
 		held->sums += bytes_of(op->kernel->type, sums_of(op->kernel));

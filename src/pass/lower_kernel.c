@@ -1,6 +1,6 @@
 /* A scheduled kernel as a process: one nest, one pipelined body.  Each iteration takes the words that are due, updates one accumulator word, and at the
  * last reduction point pushes one result word. */
-#include "pass/process.h"
+#include "pass/served.h"
 
 struct lowering {
 	struct process p;
@@ -11,6 +11,7 @@ struct lowering {
 	struct value **counter;   /* [nest]; NULL where the trip is 1 */
 	struct value **operand;   /* words taken */
 	struct value *accumulator;
+	const struct op *buffer;  /* NULL, or a buffer whose readers are served from the sums */
 };
 
 static const struct type *word_type(struct lowering *l, const struct type *scalar, bool lanes)
@@ -327,6 +328,23 @@ static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_
 	return opened;
 }
 
+/* Nests one after the other: the first adds, a short one goes over the sums. */
+static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct run_time_trip **run_time, struct value **array)
+{
+	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
+	take_operands(l, TAKE_TERMS);
+	add_term(l, true, array);
+	process_close(&l->p, adding);
+	for (int i = outer; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction) {
+			trip[i] = 1;
+			run_time[i] = NULL;
+		}
+	int opened = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	take_operands(l, TAKE_POST);
+	return opened;
+}
+
 /* Partial sums: for each point of the loops outside, a pipelined nest that adds and one that puts the parts together. */
 static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
@@ -336,26 +354,38 @@ static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_
 		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_to(&l->p, trip[i], run_time[i]) : NULL;
 		opened += l->counter[i] != NULL;
 	}
-	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
-	take_operands(l, TAKE_TERMS);
-	add_term(l, true, &array);
-	process_close(&l->p, adding);
-	for (int i = outer; i < l->nest; i++)
-		if (l->kernel->loop[i].reduction) {
-			trip[i] = 1;
-			run_time[i] = NULL;
-		}
-	opened += process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
-	take_operands(l, TAKE_POST);
+	opened += add_terms(l, outer, trip, run_time, &array);
 	l->accumulator = all_parts(l, array);
 	push_result(l, NULL, finished(l));
 	return opened;
 }
 
+/* All results are held until the last term: they are finished in their places, and the readers of the buffer get them from there. */
+static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+{
+	struct value *array = NULL;
+	int64_t words;
+	int opened = add_terms(l, 0, trip, run_time, &array);
+	struct value *address = accumulator_address(l, NULL, 0, &words);
+	l->accumulator = make_load(&l->p, array, address);
+	make_store(&l->p, widen(l, finished(l), sum_type(l)), array, address);
+	process_close(&l->p, opened);
+	serve_results(&l->p, l->buffer, array, words);
+	return 0;
+}
+
+static const struct op *buffer_behind(struct arena *arena, const struct op *op)
+{
+	for (const struct op *next = op->next; next; next = next->next)
+		if (next->code == OP_BUFFER && next->operand[0] == op->result[0])
+			return served_by_writer(arena, next) ? next : NULL;
+	return NULL;
+}
+
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel};
+	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op)};
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
 	l.width = l.kernel->lanes;
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
@@ -367,7 +397,7 @@ void lower_kernel(struct design *design, const struct op *op)
 		run_time[i] = l.kernel->loop[i].run_time;
 	}
 	process_layers(&l.p);
-	int opened = l.kernel->partial > 1 ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int opened = l.buffer ? lower_served(&l, trip, run_time) : l.kernel->partial > 1 ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
 }

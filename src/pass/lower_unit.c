@@ -6,7 +6,7 @@
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
-#define CHAIN 6               /* slices that hand groups on to each other */
+#define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
 
 /* ---- walking the phases */
@@ -216,13 +216,18 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 	process_close(p, 1);
 }
 
-/* Slices 0, CHAIN, 2 CHAIN … are fed; the others get what the one before them hands on. */
+static int processes_of(const struct unit *unit)
+{
+	return unit->slices / unit->products;
+}
+
+/* Processes 0, CHAIN, 2 CHAIN … of slices are fed; the others get what the one before them hands on. */
 static void add_feed(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "feed");
-	struct feed feed = {.chain = ARENA_ARRAY(p.module->arena, struct value *, unit->slices)};
-	for (int s = 0; s < unit->slices; s += CHAIN)
-		feed.chain[feed.chains++] = process_argument(&p, unit->input[s], text_format(p.module->arena, "slice%d", s));
+	struct feed feed = {.chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	for (int i = 0; i < processes_of(unit); i += CHAIN)
+		feed.chain[feed.chains++] = process_argument(&p, unit->input[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
 	process_finish(&p);
 }
@@ -231,10 +236,18 @@ struct scales {
 	struct value *words, **out, *kept;
 };
 
+/* An f16 or f32 for each slice of a process. */
+static const struct type *word_of(const struct unit *unit, int bits)
+{
+	const struct type *scalar = type_float(unit->design->module, bits);
+	const int64_t lanes = unit->products;
+	return lanes > 1 ? type_shaped(unit->design->module, TYPE_VECTOR, 1, &lanes, scalar) : scalar;
+}
+
 static void scale_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct scales *scales = context;
-	const struct type *real = type_float(p->module, 32), *half = type_float(p->module, 16);
+	const struct type *half = word_of(unit, 16);
 	struct value *in = process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), *counter[UNIT_LOOPS];
 	int tiles = unit_tiles(p, phase), loops;
 	struct value *place = unit_groups(unit, p, phase, &loops);
@@ -242,10 +255,12 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	process_close(p, loops);
 	loops = unit_loops(unit, p, phase, counter);
 	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *own = make_load(p, scales->kept, unit_group_place(unit, p, counter));
-	for (int s = 0; s < unit->slices; s++) {
-		struct value *part[2] = {word, make_index(p, s)}, *lane = make_op(p, OP_SPLIT_LANES, half, 2, part);
-		struct value *factor[2] = {own, make_op(p, OP_EXTF, real, 1, &lane)};
-		make_push(p, NULL, make_op(p, OP_MULF, real, 2, factor), scales->out[s]);
+	if (unit->products > 1)
+		own = make_op(p, OP_BROADCAST, unit->real, 1, &own);
+	for (int i = 0; i < processes_of(unit); i++) {
+		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part);
+		struct value *factor[2] = {own, make_op(p, OP_EXTF, unit->real, 1, &lanes)};
+		make_push(p, NULL, make_op(p, OP_MULF, unit->real, 2, factor), scales->out[i]);
 	}
 	process_close(p, loops + tiles);
 }
@@ -253,23 +268,51 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 static void add_scale(const struct unit *unit, struct value *words)
 {
 	struct process p = unit_process(unit, "scale");
-	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, unit->slices)};
-	for (int s = 0; s < unit->slices; s++)
-		scales.out[s] = process_argument(&p, unit->scale[s], text_format(p.module->arena, "slice%d", s));
+	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	for (int i = 0; i < processes_of(unit); i++)
+		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = make_array(&p, "scales", unit->groups_most * unit->tile_most, type_float(p.module, 32), 1);
 	unit_each(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
 
+struct collect {
+	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
+};
+
+static struct value *row_of(const struct unit *unit, struct process *p, struct value *word, int64_t slice)
+{
+	struct value *part[2] = {word, make_index(p, slice % unit->products)};
+	return unit->products > 1 ? make_op(p, OP_SPLIT_LANES, type_float(p->module, 32), 2, part) : word;
+}
+
+/* One row: the word of a process is taken in the turn of its first slice, and kept for those of the others. */
+static struct value *turn_row(const struct unit *unit, struct process *p, const struct collect *c, struct value *turn, struct value *token)
+{
+	struct value *part[2] = {turn, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
+	struct value *word = make_load(p, c->kept, token), *row = NULL;
+	for (int i = 0; i < processes_of(unit); i++) {
+		struct value *mine = make_equal(p, turn, i * unit->products);
+		word = make_select(p, mine, make_take(p, mine, c->sums[i]), word);
+	}
+	make_store(p, word, c->kept, token);
+	for (int s = 0; s < unit->products; s++)
+		row = s ? make_select(p, make_equal(p, slice, s), row_of(unit, p, word, s), row) : row_of(unit, p, word, s);
+	return row;
+}
+
 /* One word of the result: `lanes` slices in turn.  Each slice gives its row in one of the turns. */
-static struct value *turn_word(const struct unit *unit, struct process *p, struct value *const *sums, struct value *turn, int64_t lanes)
+static struct value *turn_word(const struct unit *unit, struct process *p, const struct collect *c, struct value *turn, int64_t lanes)
 {
 	int64_t turns = unit->slices / lanes;
 	const struct type *real = type_float(p->module, 32), *word = type_shaped(p->module, TYPE_VECTOR, 1, &lanes, real);
-	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes);
+	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes), *taken = NULL;
 	for (int64_t s = 0; s < unit->slices; s++) {
-		struct value *mine = turns > 1 ? make_equal(p, turn, s / lanes) : NULL, *taken = make_take(p, mine, sums[s]);
-		row[s % lanes] = s < lanes ? taken : make_select(p, mine, taken, row[s % lanes]);
+		struct value *mine = turns > 1 ? make_equal(p, turn, s / lanes) : NULL;
+		if (s % unit->products == 0)
+			taken = make_take(p, mine, c->sums[s / unit->products]);
+		struct value *own = row_of(unit, p, taken, s);
+		row[s % lanes] = s < lanes ? own : make_select(p, mine, own, row[s % lanes]);
 	}
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
@@ -277,29 +320,37 @@ static struct value *turn_word(const struct unit *unit, struct process *p, struc
 /* Each slice gives a row for all tokens of a tile; rows beyond the outputs are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
-	struct value *const *sums = context;
+	const struct collect *c = context;
 	const struct value *result = phase->op->result[0];
 	int64_t lanes = stream_lanes(result->type), turns = unit->slices / lanes, rows = phase->blocks * phase->block;
 	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices, lanes};
-	if (phase->tile > 1)
-		process_loop(p, phase->tile);
+	struct value *token = phase->tile > 1 ? process_loop(p, phase->tile) : make_index(p, 0);
 	process_pipeline(p, 1);
-	struct value *word = turn_word(unit, p, sums, counter[1], lanes);
+	struct value *word = lanes < unit->products ? turn_row(unit, p, c, counter[1], token) : turn_word(unit, p, c, counter[1], lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
 	process_close(p, 2 + (phase->tile > 1) + tiles);
 }
 
+static bool has_narrow_words(const struct unit *unit)
+{
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		if (stream_lanes(unit->phases.data[i].op->result[0]->type) < unit->products)
+			return true;
+	return false;
+}
+
 static void add_collect(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "collect");
-	struct value **sums = ARENA_ARRAY(p.module->arena, struct value *, unit->slices);
-	for (int s = 0; s < unit->slices; s++)
-		sums[s] = process_argument(&p, unit->sums[s], text_format(p.module->arena, "slice%d", s));
-	unit_each(unit, &p, collect_phase, sums);
+	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	for (int i = 0; i < processes_of(unit); i++)
+		c.sums[i] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "slice%d", i * unit->products));
+	c.kept = has_narrow_words(unit) ? make_array(&p, "kept", unit->tile_most, unit->real, 1) : NULL;
+	unit_each(unit, &p, collect_phase, &c);
 	process_finish(&p);
 }
 
@@ -341,6 +392,7 @@ static void plan_slices(struct unit *unit)
 	struct design *design = unit->design;
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
+	unit->products = unit_products(design->context, bits);
 	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design->block->arguments - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
@@ -355,9 +407,9 @@ static void plan_slices(struct unit *unit)
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
 {
-	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit->slices);
-	for (int s = 0; s < unit->slices; s++)
-		fifo[s] = inner_fifo(unit, name, word, depth);
+	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, processes_of(unit));
+	for (int i = 0; i < processes_of(unit); i++)
+		fifo[i] = inner_fifo(unit, name, word, depth);
 	return fifo;
 }
 
@@ -374,15 +426,16 @@ void lower_unit(struct design *design, const struct block *body)
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	const int64_t lanes = SCALE_LANES;
 	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD);
-	unit.scale = fifos(&unit, "s_scale", type_float(module, 32), AHEAD);
-	unit.sums = fifos(&unit, "s_sums", type_float(module, 32), unit.tile_most > 1 ? unit.tile_most * unit.block_most : AHEAD);
+	unit.real = word_of(&unit, 32);
+	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
+	unit.sums = fifos(&unit, "s_sums", unit.real, unit.tile_most > 1 ? unit.tile_most * unit.block_most : AHEAD);
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)
 		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);
 	struct value *scales = load_in_order(&unit, "unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), 0, scale_segment);
 	add_feed(&unit);
 	add_scale(&unit, scales);
-	for (int s = 0; s < unit.slices; s++)
-		lower_slice(&unit, s, (s + 1) % CHAIN && s + 1 < unit.slices ? unit.input[s + 1] : NULL);
+	for (int i = 0; i < processes_of(&unit); i++)
+		lower_slice(&unit, i, (i + 1) % CHAIN && i + 1 < processes_of(&unit) ? unit.input[i + 1] : NULL);
 	add_collect(&unit);
 }

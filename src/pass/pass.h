@@ -22,6 +22,7 @@ enum contractions { CONTRACTIONS_SHARED, CONTRACTIONS_SPATIAL, CONTRACTIONS };
 extern const char *const contractions_name[CONTRACTIONS];
 
 #define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
+#define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
 
 enum fifo_strategy { FIFO_STRATEGY_TRIM, FIFO_STRATEGY_LEAST, FIFO_STRATEGY_LP, FIFO_STRATEGY_NORMAL, FIFO_STRATEGY_CONSERVATIVE, FIFO_STRATEGY_SAFE, FIFO_STRATEGIES };
@@ -43,8 +44,10 @@ struct pass_context {
 
 /* Does the point ask for a contraction unit, and has the platform enough ports for one? */
 bool has_unit(const struct pass_context *context);
+/* Products of weights of so many bits that a multiplier of the unit makes: as many slices share it. */
+int unit_products(const struct pass_context *context, int bits);
 /* Of one slice: a word of products of weights of so many bits, and what scales and adds them. */
-int64_t slice_dsp(const struct platform *platform, struct module *module, int bits);
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits);
 /* As many slices as there are ports, as the point allows, and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
 int slices_within(const struct pass_context *context, struct module *module, int bits, int ports);
 

@@ -3,6 +3,7 @@
  * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of those, with all outputs in one block.
  * Guarantees: each such pair is one stream.contract, what follows the sums a kernel of its own; other kernels are as they were.  Exact. */
 #include "ir/contract.h"
+#include "model/dot_cost.h"
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
 
@@ -115,17 +116,33 @@ bool has_unit(const struct pass_context *context)
 	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
 }
 
-int64_t slice_dsp(const struct platform *platform, struct module *module, int bits)
+static struct dot dot_within(const struct pass_context *context, int bits)
 {
+	struct dot dot;
+	int words = (int)choice_count(&context->choices, CHOICE_PRODUCTS);
+	while (!dot_plan(&dot, words, UNIT_WORD_BITS / bits, UNIT_NUMBER_BITS, bits) && words > 1)
+		words--;
+	return dot;
+}
+
+int unit_products(const struct pass_context *context, int bits)
+{
+	return dot_within(context, bits).words;
+}
+
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits)
+{
+	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
+	struct dot dot = dot_within(context, bits);
 	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
-	return UNIT_WORD_BITS / bits * platform_product(platform, 8).dsp + scaled;
+	return (dot_cost(platform, &dot).dsp + dot.words - 1) / dot.words + scaled;
 }
 
 int slices_within(const struct pass_context *context, struct module *module, int bits, int ports)
 {
 	const struct platform *platform = context->platform;
-	int64_t each = slice_dsp(platform, module, bits), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
+	int64_t each = slice_dsp(context, module, bits), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
 	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
 	most = most < home + beyond ? most : home + beyond;
 	most = (most < ports ? most : ports) / UNIT_LANES * UNIT_LANES;

@@ -1,11 +1,12 @@
 /* A contraction unit at hardware level: what lower_unit.c and lower_slice.c share.
  *
- *   groups of numbers ── feed ──┬─► slice 0 ─► slice 1 ─► …       every slice: its memory port's words, an array of products, the sums of a block of rows
- *                               └─► slice k ─► …                          │
- *   their scales ── scale ──► every slice                            collect: the rows of all slices in order
+ *   groups of numbers ── feed ──┬─► slices 0, 1 ─► slices 2, 3 ─► …       every slice: its memory port's words, products with the group, the sums of a block of rows
+ *                               └─► slices k, k + 1 ─► …                          │
+ *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
  *
  * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
- * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for one after the other. */
+ * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for one after the other.
+ * A process has as many neighbouring slices as a multiplier makes products. */
 #ifndef STC_UNIT_H
 #define STC_UNIT_H
 #include "ir/contract.h"
@@ -23,11 +24,12 @@ struct phase {
 
 struct unit {
 	struct design *design;
-	int slices;
+	int slices, products;     /* memory ports for weights; slices of a process */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
-	const struct type *group; /* a word: the numbers of a group */
+	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process */
 	int64_t groups_most, block_most, tile_most;
-	struct value **input, **weights, **scale, **sums;  /* [slices] FIFOs */
+	struct value **weights;   /* [slices] FIFOs */
+	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
 };
 
 /* Calls `add` for every phase, inside the loop over the layers where it has one. */
@@ -45,6 +47,6 @@ struct value *unit_groups(const struct unit *unit, struct process *p, const stru
 struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter);
 /* NULL where there are no tokens: the first one, for which words are taken that all use. */
 struct value *unit_first_token(struct process *p, struct value *const *counter);
-/* next: FIFO to the slice behind it, or NULL. */
-void lower_slice(const struct unit *unit, int slice, struct value *next);
+/* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
+void lower_slice(const struct unit *unit, int number, struct value *next);
 #endif

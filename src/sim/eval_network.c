@@ -74,6 +74,21 @@ const struct instruction *do_tree(struct network *network, struct process *proce
 	return at + 1;
 }
 
+const struct instruction *do_dot(struct network *network, struct process *process, const struct instruction *at)
+{
+	(void)network;
+	(void)process;
+	const int64_t *x = at->in[0];
+	for (int i = 0; i < at->parts; i++) {
+		const int64_t *w = at->in[1 + i];
+		int64_t sum = 0;
+		for (int64_t k = 0; k < at->count; k++)
+			sum += x[k] * w[k];
+		((int64_t *)at->out)[i] = sum;
+	}
+	return at + 1;
+}
+
 const struct instruction *do_apply(struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;

@@ -1,4 +1,5 @@
 /* Translates a process into instructions: values become registers, loops become jumps, channels and arrays are bound. */
+#include "ir/dot.h"
 #include "sim/eval_network.h"
 #include <string.h>
 
@@ -143,6 +144,17 @@ static bool translate_tree(struct translator *t, struct op *op)
 	made.out = op->result[0]->data = registers(t, op->operand[0]->type, made.count);
 	if (!scalar_op_make(&made.op, op_code_of(kind, strlen(kind)), 0, made.type, made.type))
 		return refuse(t, op, "no such kind of tree");
+	return emit(t, made);
+}
+
+static bool translate_dot(struct translator *t, struct op *op)
+{
+	struct dot dot;
+	if (!dot_of(op, &dot))
+		return refuse(t, op, "no sums of products on these types");
+	struct instruction made = instruction_of(t, op, do_dot);
+	made.count = dot.lanes;
+	made.parts = dot.words;
 	return emit(t, made);
 }
 
@@ -306,6 +318,7 @@ static translate_function *const functions[OP_COUNT] = {
 	[OP_ACQUIRE] = translate_acquire,
 	[OP_RELEASE] = translate_release,
 	[OP_TREE] = translate_tree,
+	[OP_DOT] = translate_dot,
 	[OP_JOIN_LANES] = translate_join,
 	[OP_SPLIT_LANES] = translate_split,
 	[OP_LANE] = translate_split,

@@ -3,6 +3,7 @@
 #include "driver/passes.h"
 #include "frontend/import.h"
 #include "model/platform.h"
+#include "pass/served.h"
 #include "sim/eval.h"
 #include "random_convert.h"
 #include "stream_case.h"
@@ -346,6 +347,62 @@ static void test_fork_drops(void **state)
 	end(f);
 }
 
+/* tanh, a product that holds all its sums because the vector comes once, and a norm of it that is multiplied and added to it. */
+static const char held[] =
+	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
+	"func.func @main(%x: tensor<512xf32>, %w: tensor<512x512xf32>, %b: tensor<512xf32>) -> tensor<512xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<512xf32>\n  %s = tensor.empty() : tensor<f32>\n"
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>\n"
+	"  %h = linalg.generic {indexing_maps = [#i, #i], iterator_types = [\"parallel\"]} ins(%x : tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
+	"  %y0 = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %h : tensor<512x512xf32>, tensor<512xf32>) outs(%fe : tensor<512xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#i, #i, #i], iterator_types = [\"parallel\"]} ins(%y0, %b : tensor<512xf32>, tensor<512xf32>) outs(%e : tensor<512xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
+	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%y : tensor<512xf32>) outs(%fs : tensor<f32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+	"  %n = linalg.generic {indexing_maps = [#i, #none, #i], iterator_types = [\"parallel\"]} ins(%y, %sum : tensor<512xf32>, tensor<f32>) outs(%e : tensor<512xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %r = arith.divf %a, %c : f32\n    linalg.yield %r : f32\n  } -> tensor<512xf32>\n"
+	"  return %n : tensor<512xf32>\n}\n";
+
+static void count_served(struct op *op, void *context)
+{
+	struct fixture *f = ((void **)context)[0];
+	int *served = ((void **)context)[1];
+	*served += op->code == OP_BUFFER && served_by_writer(f->arena, op);
+}
+
+/* Sums that are held until the last term are the buffer of those who read them: one array, and the norm's two passes. */
+static void test_sums_are_the_buffer(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text source = text_new(f->arena);
+	text_add(&source, "%s", held);
+	struct module *module = read_module(f, &source);
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	int served = 0, p = 0;
+	for (; module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(&context, module));
+	ir_walk(module_main(module)->region[0], count_served, (void *[]){f, &served});
+	assert_int_equal(served, 1);
+	struct tensor input[3], before, after;
+	const struct attr *list = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; i < 3; i++) {
+		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
+		for (int64_t e = 0; e < type_elements(input[i].type); e++)
+			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
+	}
+	assert_true(eval_module(module, f->arena, 3, input, &before));
+	for (; p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(&context, module));
+	assert_false(has_process(module, "buffer"));
+	if (!eval_module(module, f->arena, 3, input, &after))
+		fail_msg("%s", messages(f));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	end(f);
+}
+
 static void test_wrong_buffers(void **state)
 {
 	(void)state;
@@ -375,6 +432,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,68 @@ static void test_registers_trees_and_parts(void **state)
 			PUSH("%out", "f32")));
 }
 
+/* %rx or %rw: a word of the constants that `numbers` lists as %K…. */
+static void add_joined(struct text *text, const char *name, const char *numbers, int lanes, int bits)
+{
+	text_add(text, "  %%r%s = \"stream.join_lanes\"(", name);
+	for (const char *at = numbers; *at; at++)
+		text_add(text, "%s", *at == 'K' ? name : text_copy(text->arena, at, 1));
+	text_add(text, ") : (");
+	for (int l = 0; l < lanes; l++)
+		text_add(text, "%si%d", l ? ", " : "", bits);
+	text_add(text, ") -> vector<%dxi%d>\n", lanes, bits);
+}
+
+/* stream.dot: every pair of numbers of so many bits against every number of the other type, in all lanes at once, where the sums are largest; and then numbers that differ from lane to lane. */
+static void check_dot(int lanes, int common, int own, int words)
+{
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own), *y = words > 1 ? "vector<2xi32>" : "i32";
+	struct text text = text_new(arena), numbers = text_new(arena);
+	int count = 1 << (common + own * words);
+	for (int l = 0; l < lanes; l++)
+		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
+	text_add(&text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%y: memref<?x%s>) attributes {\n"
+		 "  arg_attrs = [{stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 0, stream.direction = \"write\"}], stream.inputs = [],\n"
+		 "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<%dxi32>}], stream.buffers = [{name = \"y\", words = %d, word = %s,\n"
+		 "    segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: %d>, strides = array<i64: 1>, conditions = []}]}]} {\n"
+		 "  func.call @work(%%y) : (memref<?x%s>) -> ()\n  return\n}\n", y, 2 * count * words, 2 * count, y, 2 * count * words, y);
+	text_add(&text, "func.func private @work(%%m: memref<?x%s>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
+		 "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n  %%s1 = arith.constant %d : index\n  %%s2 = arith.constant %d : index\n  %%n = arith.constant %d : index\n", y, 1 << common, 1 << (common + own), count);
+	for (int k = 0; k < 16; k++)
+		text_add(&text, "  %%x%d = arith.constant %d : i%d\n  %%w%d = arith.constant %d : i%d\n", k, k - 8, common, k, k - 8, own);
+	add_joined(&text, "x", numbers.data, lanes, common);
+	add_joined(&text, "w", numbers.data, lanes, own);
+	for (int mixed = 0; mixed < 2; mixed++) {
+		const char *kind = mixed ? "m" : "x", *second = "";
+		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n"
+			 "    %%a = arith.index_cast %%i : index to i%d\n    %%b = arith.index_cast %%q : index to i%d\n    %%ax = vector.broadcast %%a : i%d to %s\n    %%bx = vector.broadcast %%b : i%d to %s\n"
+			 "    %%am = arith.muli %%ax, %%rx : %s\n    %%bm = arith.muli %%bx, %%rw : %s\n", common, own, common, x, own, w, x, w);
+		if (words > 1) {
+			text_add(&text, "    %%r = arith.divsi %%i, %%s2 : index\n    %%c = arith.index_cast %%r : index to i%d\n    %%cx = vector.broadcast %%c : i%d to %s\n"
+				 "    %%cm = arith.addi %%cx, %%bm : %s\n", own, own, w, w);
+			second = text_format(arena, ", %%c%s", kind);
+		}
+		text_add(&text, "    %%d = \"stream.dot\"(%%a%s, %%b%s%s) : (%s, %s%s%s) -> %s\n", kind, kind, second, x, w, words > 1 ? ", " : "", words > 1 ? w : "", y);
+		text_add(&text, "    %%at = affine.apply affine_map<(d0) -> (d0 + %d)>(%%i)\n    memref.store %%d, %%m[%%at] : memref<?x%s>\n  } {stream.pipeline = 1}\n", mixed ? count : 0, y);
+	}
+	text_add(&text, "  return\n}\n}\n");
+	check(text.data);
+	arena_free(arena);
+}
+
+static void test_dots(void **state)
+{
+	(void)state;
+	check_dot(128, 8, 4, 2);
+	check_dot(64, 4, 4, 2);
+	check_dot(5, 4, 4, 2);
+	check_dot(7, 8, 8, 1);
+	if (text_same(getenv("STC_TEST_MODE"), "long"))
+		check_dot(128, 4, 8, 2);
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -301,7 +363,7 @@ int main(void)
 		cmocka_unit_test(test_narrow_contraction),
 		cmocka_unit_test(test_order_of_loads_and_stores),
 		cmocka_unit_test(test_registers_trees_and_parts),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_converters), cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_dots), cmocka_unit_test(test_refusals), cmocka_unit_test(test_converters), cmocka_unit_test(test_routes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,73 @@
+/* Sums of products: one function for each pair of word types.  Widths are written out, so that every adder is as wide as its sums.
+ * A product of at most 27 by 18 bits is one DSP48E2; bind_op keeps it there.  Two words are joined in front of it, as ir/dot.h explains. */
+#include "emit/hls.h"
+#include "ir/dot.h"
+
+/* The products, as the array that the function returns the name of. */
+static const char *add_products(struct text *out, struct names *names, const struct dot *dot)
+{
+	const char *terms = names_add(names, "", text_format(out->arena, "t%lld", (long long)dot->lanes));
+	text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", dot->product, terms, (long long)dot->lanes, terms);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
+	if (dot->words > 1)
+		text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
+	text_add(out, "\t\tconst ap_int<%d> product = %s * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n\t\t%s[l] = product;\n\t}\n", dot->joined + dot->common,
+		 dot->words > 1 ? "w" : "w0[l]", terms);
+	return terms;
+}
+
+/* Neighbours first, a bit more at each level. */
+static const char *add_tree(struct text *out, struct names *names, const struct dot *dot, const char *from)
+{
+	int bits = dot->product;
+	for (int64_t lanes = dot->lanes; lanes > 1; lanes = (lanes + 1) / 2) {
+		long long half = lanes / 2, left_over = lanes & 1;
+		const char *to = names_add(names, "", text_format(out->arena, "t%lld", half + left_over));
+		bits++;
+		text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", bits, to, half + left_over, to);
+		text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(%s[2 * l]) + %s[2 * l + 1];\n\t}\n", half, to, bits, from, from);
+		if (left_over)
+			text_add(out, "\t%s[%lld] = %s[%lld];\n", to, half, from, (long long)lanes - 1);
+		from = to;
+	}
+	return from;
+}
+
+static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot)
+{
+	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[1]->type), *y = hls_type(e, op->result[0]->type);
+	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words, x, w);
+	if (map_get(&e->made, name))
+		return name;
+	map_set(&e->made, name, op);
+	e->narrow = true;
+	struct names names = names_new(e->arena);
+	struct text *out = &e->helpers;
+	const char *const own[] = {e->top, "x", "w0", "w1", "w", "y"};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		names_add(&names, "", own[i]);
+	text_add(out, "static %s %s(const %s &x, const %s &w0%s)\n{\n#pragma HLS inline\n", y, name, x, w, dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
+	const char *sum = add_tree(out, &names, dot, add_products(out, &names, dot));
+	if (dot->words > 1) {
+		text_add(out, "\tconst ap_int<%d> high = (%s[0] + %lld) >> %d;\n\t%s y;\n", dot->sum - dot->offset, sum, (1LL << (dot->offset - 1)) - 1, dot->offset, y);
+		text_add(out, "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n", sum, dot->sum, 1LL << dot->offset);
+	} else {
+		text_add(out, "\treturn %s[0];\n}\n\n", sum);
+	}
+	return name;
+}
+
+void hls_dot(struct emitter *e, struct op *op)
+{
+	struct dot dot;
+	if (!dot_of(op, &dot)) {
+		hls_fail(e, op, "has operands that do not fit together");
+		return;
+	}
+	struct text call = text_new(e->arena);
+	for (int i = 0; i < op->operands; i++)
+		text_add(&call, "%s%s", i ? ", " : "", hls_word(e, op->operand[i]));
+	const char *name = hls_value_name(e, op);
+	hls_line(e, "const %s %s = %s(%s);", hls_type(e, op->result[0]->type), name, dot_helper(e, op, &dot), call.data);
+	hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
+}
