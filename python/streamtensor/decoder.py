@@ -1,10 +1,13 @@
 """One forward step of a Hugging Face causal language model as a pure function, with an explicit KV cache.
 
-A context of C tokens is a cache of P = C - 1 rows, k.i and v.i, each 1xHxPxD. Both phases read its first `positions` rows and
+A context of C tokens is a cache of P = C - 1 rows, k.i and v.i, each BxHxPxD: B sequences, one by default. Both phases read its first `positions` rows and
 write the new ones behind them (axis 2, from index `positions` on):
 
-    decode   (ids 1x1, positions 1x1, k.0.., v.0..) -> (logits 1x1xV, rows k.i.., v.i.. 1xHx1xD)
-    prefill  (ids 1xN, positions 1x1, tokens 1x1, k.0.., v.0..) -> (logits 1x1xV, rows k.i.., v.i.. 1xHxNxD)
+    decode   (ids Bx1, positions 1x1, k.0.., v.0..) -> (logits Bx1xV, rows k.i.., v.i.. BxHx1xD)
+    prefill  (ids BxN, positions 1x1, tokens 1x1, k.0.., v.0..) -> (logits Bx1xV, rows k.i.., v.i.. BxHxNxD)
+
+Several sequences go in step, aligned at their ends: one more input, `starts` Bx1 behind positions, says in which row each of them begins.
+What is in front of it is seen by nobody.
 
 Of a prefill's N tokens the first `tokens` count: the others are padding, whose rows are not written, and the logits are those
 of the last one that counts (`every`: of all N). With `argmax` the id of the largest logit, the lowest of equal ones, takes
@@ -65,23 +68,25 @@ class Step(torch.nn.Module):
         *tokens, k, v = rest
         config, shape = self.model.config, self.shape
         at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
+        starts = tokens.pop(0) if shape.batch > 1 else None
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
         past = k[0].shape[2]
-        mask = self._mask(at, past, None if shape.mixed else shape.window)
+        mask = self._mask(at, starts, past, None if shape.mixed else shape.window)
         if shape.mixed or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
-            mask = {"full_attention": mask, "sliding_attention": self._mask(at, past, shape.window)}
+            mask = {"full_attention": mask, "sliding_attention": self._mask(at, starts, past, shape.window)}
         head = self.model.get_output_embeddings()
         hook = head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens[0]),)) if tokens and not shape.every else None
         try:
-            logits = self.model(input_ids=ids, position_ids=at[None], attention_mask=mask, past_key_values=cache,
+            places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
+            logits = self.model(input_ids=ids, position_ids=places, attention_mask=mask, past_key_values=cache,
                                 use_cache=True, return_dict=False)[0]
         finally:
             if hook:
                 hook.remove()
         return (_largest(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
-    def _mask(self, at, past: int, window: int | None):
-        """Additive, 1x1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N of the cache."""
+    def _mask(self, at, starts, past: int, window: int | None):
+        """Additive, 1 or Bx1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N of the cache."""
         shape, rows = self.shape, torch.arange(past, device=at.device)
         distance, age = at[:, None] - at[None], at[:, None] - rows[None]
         hidden = [distance < 0, rows[None] >= at[:1, None] if shape.masked else None]
@@ -89,16 +94,26 @@ class Step(torch.nn.Module):
             hidden = [hidden[0] | (distance >= window), age >= window if hidden[1] is None else hidden[1] | (age >= window)]
         if shape.tokens == 1:
             hidden[0] = None  # a token sees itself
+        if starts is not None:
+            hidden = _before(hidden, [at, rows], starts[:, :, None], distance != 0)
         if hidden == [None, None]:
             return torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
         parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past))]
-        return torch.cat(parts, 1)[None, None]
+        return torch.cat(parts, 2)[:, None]
 
     def _additive(self, hidden, width: int):
-        shown = torch.zeros((), device=self.model.get_input_embeddings().weight.device)
+        shown, extents = torch.zeros((), device=self.model.get_input_embeddings().weight.device), (self.shape.batch, self.shape.tokens, width)
         if hidden is None:
-            return shown.expand(self.shape.tokens, width)
-        return torch.where(hidden, torch.full_like(shown, float("-inf")), shown).expand(self.shape.tokens, width)
+            return shown.expand(extents)
+        return torch.where(hidden, torch.full_like(shown, float("-inf")), shown).expand(extents)
+
+
+def _before(hidden: list, places: list, starts, others) -> list:
+    """What is hidden, and with it what stands in front of each sequence; a token always sees itself, so that it sees something."""
+    early = [(place[None, None] < starts) & kept for place, kept in zip(places, (others[None], True))]
+    if others.numel() == 1:
+        early[0] = None
+    return [new if old is None else old if new is None else old | new for old, new in zip(hidden, early)]
 
 
 def _row(hidden, tokens):
@@ -129,6 +144,7 @@ class Shape:
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
     every: bool = False        # a prefill gives the logits of all its tokens
     argmax: bool = False       # the likeliest token instead of logits
+    batch: int = 1             # sequences in one launch
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -148,12 +164,12 @@ class Shape:
         return cls(phase, config.num_hidden_layers, heads, width, tokens if phase == "prefill" else 1, context - 1, window, mixed)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
-        return (1, self.heads, self.past, self.width)
+        return (self.batch, self.heads, self.past, self.width)
 
     def inputs(self, device: str = "meta") -> list:
         """Arguments for Step.forward, all zero."""
-        ids = torch.zeros(1, self.tokens, dtype=torch.long, device=device)
-        scalars = [ids[:, :1].clone() for _ in self.scalar_names()]
+        ids = torch.zeros(self.batch, self.tokens, dtype=torch.long, device=device)
+        scalars = [torch.zeros(self.batch if name == "starts" else 1, 1, dtype=torch.long, device=device) for name in self.scalar_names()]
         return [ids, *scalars] + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
 
     def input_ports(self) -> list[Port]:
@@ -169,8 +185,8 @@ class Shape:
         return "token" if self.argmax else "logits"
 
     def scalar_names(self) -> list[str]:
-        """Where the new tokens stand, and how many of them count."""
-        return ["positions", "tokens"] if self.phase == "prefill" else ["positions"]
+        """Where the new tokens stand, where each sequence begins, and how many of the tokens count."""
+        return ["positions", *(["starts"] if self.batch > 1 else []), *(["tokens"] if self.phase == "prefill" else [])]
 
     def cache_names(self) -> list[str]:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]

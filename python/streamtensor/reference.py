@@ -57,7 +57,7 @@ class Stepped:
 
     def launch(self) -> None:
         names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
-        position, tokens = int(scalars[0]), int(scalars[1]) if len(scalars) > 1 else 1
+        position, tokens = int(scalars[0]), int(self.values["tokens"]) if self.shape.phase == "prefill" else 1
         past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
