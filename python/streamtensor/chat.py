@@ -4,11 +4,13 @@ import time
 from pathlib import Path
 
 from . import core
-from .generation import Decoder, Step, Text
+from .generation import Batch, Decoder, Step, Text
 
 
 class Answer:
     """Streams new tokens to standard output: text with a tokenizer, else ids."""
+
+    sequences = 1
 
     def __init__(self, decoder: Decoder, tokenizer, prompt: list[int], stops: list[str]):
         self._decoder, self._tokenizer, self._prompt = decoder, tokenizer, prompt
@@ -49,6 +51,52 @@ class Answer:
         sys.stdout.flush()
 
 
+class Answers:
+    """Of several prompts: the texts, or ids, are shown when all have ended, a line or more for each."""
+
+    sequences = property(lambda self: len(self._prompts))
+    before_first = Answer.before_first
+
+    def __init__(self, batch: Batch, tokenizer, prompts: list[list[int]], stops: list[str]):
+        self._batch, self._tokenizer, self._prompts = batch, tokenizer, prompts
+        decode = tokenizer and (lambda ids: tokenizer.decode(ids, skip_special_tokens=True))
+        self._texts = [Text(decode, prompt, stops) if tokenizer else None for prompt in prompts]
+        self._shown = [decode(prompt) if tokenizer else "" for prompt in prompts]
+        self._ended = [False] * len(prompts)
+        self.ids: list[list[int]] = []
+        self.ended_by: str | None = None
+        self.seconds = self.first = 0.0
+        self.launches: list[Step] = []
+
+    def write(self, new: int, choose, end, progress) -> None:
+        start = time.monotonic()
+        for tokens in self._batch.tokens(self._prompts, new, choose, progress, self.launches.append):
+            self.first = self.first or time.monotonic() - start
+            self.ids.append(tokens)
+            for i, token in enumerate(tokens):
+                if not self._ended[i]:
+                    self._add(i, token, end)
+            if all(self._ended):
+                self.ended_by = "their ends"
+                break
+        self.seconds = time.monotonic() - start
+        for i, shown in enumerate(self._shown):
+            print(f"[{i + 1}] {shown}{self._texts[i].rest() if self._texts[i] else ''}")
+
+    def _add(self, i: int, token: int, end) -> None:
+        if token in end:
+            self._ended[i] = True
+        elif self._texts[i]:
+            self._shown[i] += self._texts[i].add(token)
+            self._ended[i] = self._texts[i].stopped
+        else:
+            self._shown[i] += f"{',' if self._shown[i] else ''}{token}"
+
+    def read(self) -> int:
+        """Tokens that went through the design."""
+        return self.sequences * sum(step.count for step in self.launches)
+
+
 def _launch_ms(design: Path, both: bool, step: Step) -> float:
     """Of a launch with as many rows in the cache as it had."""
     phase = ("prefill" if step.count > 1 else "decode") if both else None
@@ -64,7 +112,7 @@ def _sum_ms(design: Path, both: bool, launches: list[Step]) -> float:
     return total
 
 
-def print_speed(design: Path, answer: Answer, both: bool = False) -> None:
+def print_speed(design: Path, answer: Answer | Answers, both: bool = False) -> None:
     """both: the design has prefill beside decode."""
     report = design / "report.txt"
     if report.is_file():
@@ -72,8 +120,10 @@ def print_speed(design: Path, answer: Answer, both: bool = False) -> None:
     if (design / "design.mlir").is_file():
         first, last = answer.before_first(), answer.launches[-1]
         print(f"first token    {_sum_ms(design, both, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
-              f"{sum(step.count for step in first)} tokens (simulated)")
+              f"{sum(step.count for step in first)} tokens{' a sequence' if answer.sequences > 1 else ''} (simulated)")
         card = core.simulate(design, "decode" if both else None, {"positions": last.position})
-        print(f"accelerator    {1000 / card['latency_ms']:.1f} tokens/s: {card['cycles']} cycles a token at {card['clock_mhz']:g} MHz behind {last.position} others (simulated)")
+        rate, many = 1000 / card["latency_ms"], answer.sequences > 1
+        rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
+        print(f"accelerator    {rates}: {card['cycles']} cycles a {'launch' if many else 'token'} at {card['clock_mhz']:g} MHz behind {last.position} others (simulated)")
     if answer.seconds:
         print(f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)")

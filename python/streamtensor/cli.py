@@ -95,6 +95,10 @@ def _add_phase(command, both: bool = False) -> None:
     command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16)")
 
 
+def _add_batch(command) -> None:
+    command.add_argument("--batch", type=int, default=1, metavar="N", help="sequences in one launch, which read each weight once for all of them (default 1)")
+
+
 def _add_argmax(command) -> None:
     command.add_argument("--argmax", action="store_true", help="choose the likeliest token on the device: its id comes back instead of the logits")
 
@@ -120,6 +124,7 @@ def _add_export(commands, name: str) -> None:
     command = _command(commands, name, "Write a model's step as MLIR, with its weights.", _export)
     _add_model(command)
     _add_phase(command)
+    _add_batch(command)
     command.add_argument("--bare", action="store_true", help="leave the names and roles out of the MLIR")
     _add_output(command)
 
@@ -128,6 +133,7 @@ def _add_compile(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model's step into a design.", _compile)
     _add_model(command)
     _add_phase(command, both=True)
+    _add_batch(command)
     _add_argmax(command)
     _add_quant(command)
     _add_method(command)
@@ -140,8 +146,8 @@ def _add_generate(commands, name: str) -> None:
     command = _command(commands, name, "Compile a model, run the design on the CPU and print what it says.", _generate)
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", metavar="TEXT", help="needs the model's tokenizer")
-    prompt.add_argument("--prompt-ids", metavar="ID,ID,...", help="the prompt as token ids")
+    prompt.add_argument("--prompt", action="append", metavar="TEXT", help="needs the model's tokenizer; several make a batch: each launch reads a token of every one")
+    prompt.add_argument("--prompt-ids", action="append", metavar="ID,ID,...", help="the prompt as token ids; may be repeated too")
     command.add_argument("--raw", action="store_true", help="give the prompt as it is, without the model's chat template")
     command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16; the end of the context ends it too")
     command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
@@ -208,7 +214,7 @@ def _export(options, progress: Progress) -> int:
     ours = {workflow.MLIR, workflow.WEIGHTS, workflow.CONFIG}
     outputs.check(options.output, ours)
     model = _load(options, progress)
-    shape = workflow.step_shape(model, options.phase, options.context, options.tokens)
+    shape = workflow.step_shapes(model, options.phase, options.context, options.tokens, batch=options.batch)[0]
     with outputs.folder(options.output, ours) as folder:
         shape = replace(shape, masked=options.bare)  # a run-time extent is an attribute
         workflow.export_files(model, shape, folder, progress, attributes=not options.bare)
@@ -221,7 +227,7 @@ def _compile(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     _check_method(options)
     model = _load(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax)
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch)
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0
@@ -279,16 +285,17 @@ def _generate(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
-    prompt = _prompt(options, tokenizer)
+    prompts = _prompts(options, tokenizer)
     both = not Scheme.parse(options.quant or "fp32").shares_unit if options.tokens is None else options.tokens != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, options.argmax)
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, options.argmax, len(prompts))
     shape = shapes[0]
-    new = generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1)
+    new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1) for prompt in prompts)
     with _design_folder(options.output) as folder:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
-            answer = chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompt, options.stop)
+            answer = (chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompts[0], options.stop) if len(prompts) == 1
+                      else chat.Answers(generation.Batch(design, *shapes), tokenizer, prompts, options.stop))
             answer.write(new, sampler, model.end_tokens(), progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
@@ -354,16 +361,20 @@ def _design_folder(output: Path | None):
         yield Path(work) / "design"
 
 
-def _prompt(options, tokenizer) -> list[int]:
+def _prompts(options, tokenizer) -> list[list[int]]:
     if options.prompt is None:
-        return _ids(options.prompt_ids)
+        return [_ids(text) for text in options.prompt_ids]
     if tokenizer is None:
         raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
                     "--prompt-ids takes token ids, as in --prompt-ids 464,3290")
-    if tokenizer.chat_template and not options.raw:
-        messages = [{"role": "user", "content": options.prompt}]
+    return [_read_prompt(text, tokenizer, options.raw) for text in options.prompt]
+
+
+def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:
+    if tokenizer.chat_template and not raw:
+        messages = [{"role": "user", "content": text}]
         return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
-    return tokenizer(options.prompt)["input_ids"]
+    return tokenizer(text)["input_ids"]
 
 
 def _ids(text: str) -> list[int]:

@@ -177,8 +177,8 @@ class Shape:
         return [*(Port(name, "input") for name in ("ids", *self.scalar_names())), *states]
 
     def result_ports(self) -> list[Port]:
-        rows = "tokens" if self.phase == "prefill" else None
-        return [Port(self.chosen(), "output"), *(Port(name, "state", axis=2, at="positions", rows=rows) for name in self.cache_names())]
+        rows, batch = "tokens" if self.phase == "prefill" else None, self.batch if self.batch > 1 else None
+        return [Port(self.chosen(), "output"), *(Port(name, "state", axis=2, at="positions", rows=rows, batch=batch) for name in self.cache_names())]
 
     def chosen(self) -> str:
         """What comes out beside the rows."""

@@ -13,9 +13,9 @@ from .errors import Error
 class Step(NamedTuple):
     """One launch."""
     position: int         # of the last token that it read
-    token: int            # that token
-    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id
-    count: int = 1        # tokens that it read
+    token: int            # that token, of the first sequence
+    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each
+    count: int = 1        # tokens of a sequence that it read
 
 
 @dataclass
@@ -130,6 +130,45 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> 
         raise Error(f"{len(prompt)} prompt tokens leave no room in the context of {context}",
                     "a larger --context or a shorter prompt would fit")
     return min(new, context - len(prompt))
+
+
+class Batch:
+    """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them. Shorter prompts begin later."""
+
+    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None):
+        """chunk: the shape of the design's prefill, if it has one."""
+        self.design, self.shape, self.chunk = design, shape, chunk
+
+    def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = LIKELIEST,
+               progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[list[int]]:
+        """The new ids as they come, one of each sequence, `new` times."""
+        length = max(map(len, prompts))
+        rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
+        starts, held = torch.tensor([[length - len(prompt)] for prompt in prompts]), 0
+        self.design.reset()
+        for _ in range(new):
+            while held < len(rows[0]):
+                count = min(self.chunk.tokens if self.chunk else 1, len(rows[0]) - held)
+                step = self._launch([row[held:held + count] for row in rows], starts, held)
+                held += count
+                launched(step)
+                progress(held / (length + new - 1))
+            tokens = [int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]
+            yield tokens
+            rows = [[*row, token] for row, token in zip(rows, tokens)]
+
+    def _launch(self, pieces: list[list[int]], starts: torch.Tensor, position: int) -> Step:
+        count = len(pieces[0])
+        width = self.chunk.tokens if count > 1 else 1
+        if self.chunk:
+            self.design.choose("prefill" if count > 1 else "decode")
+        self.design.write("ids", torch.tensor([piece + [0] * (width - count) for piece in pieces]))
+        self.design.write("positions", torch.tensor([[position]]))
+        self.design.write("starts", starts)
+        if count > 1:
+            self.design.write("tokens", torch.tensor([[count]]))
+        self.design.launch()
+        return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count)
 
 
 class Text:

@@ -27,6 +27,7 @@ class Port:
     axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
     at: str | None = None    # ... at the index which the input of this name holds
     rows: str | None = None  # ... as many rows of it as the input of this name says; None: all
+    batch: int | None = None  # as many sequences are in the state
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
 
 
@@ -195,6 +196,8 @@ def _dictionary(port: Port):
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:
         values["stream.at"] = ir.StringAttr.get(port.at)
+    if port.batch is not None:
+        values["stream.batch"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.batch)
     if port.rows is not None:
         values["stream.rows"] = ir.StringAttr.get(port.rows)
     return ir.DictAttr.get(values)

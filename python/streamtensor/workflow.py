@@ -9,6 +9,7 @@ import torch
 from . import core, outputs, weights
 from .decoder import PHASES, Shape
 from .design import Design
+from .errors import Error
 from .graph import Lowered
 from .models import Model
 from .progress import Progress
@@ -26,9 +27,11 @@ def step_shape(model: Model, phase: str, context: int | None, tokens: int | None
     return Shape.of(model.config, phase, context, tokens)
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False) -> list[Shape]:
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1) -> list[Shape]:
     """Of one phase, or decode's and prefill's."""
-    return [replace(step_shape(model, name, context, tokens), argmax=argmax) for name in (PHASES if phase == "both" else [phase])]
+    if batch < 1:
+        raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
+    return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
 
 def _write_step(model: Model, shape: Shape, path: Path, attributes: bool = True) -> Lowered:
@@ -53,7 +56,7 @@ def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, a
     progress.stage("export")
     lowered = _write_step(model, shape, folder / MLIR, attributes)
     config = json.loads(model.config.to_json_string(use_diff=False))
-    config["streamtensor"] = {"phase": shape.phase, "tokens": shape.tokens, "past": shape.past}
+    config["streamtensor"] = {"phase": shape.phase, "tokens": shape.tokens, "past": shape.past, "batch": shape.batch}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     _write_weights(model, [lowered], folder, progress)
 

@@ -53,6 +53,7 @@ static void read_signature(struct report *report)
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;
+		report->sequences = attr_item_integer(item, "batch", 1);
 		report->tokens = attr_item(item, "type")->type->shape[axis->integer];
 		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, "type");
 		if (!type || axis->integer >= type->type->rank)

@@ -24,7 +24,8 @@ struct report {
 	struct intermediates unfused, fused;      /* of a layer; kernels 0: unknown */
 	struct on_chip on_chip;
 	bool decodes;             /* it has states: a launch adds a token to them, or several */
-	int64_t tokens;           /* at most */
+	int64_t tokens;           /* of a sequence, at most */
+	int64_t sequences;        /* of one launch */
 	int64_t context;          /* rows of its states, at a run-time extent with the row that is made; 0: none */
 	bool run_time;            /* only the rows that there are are read; times are those of the whole context */
 	const char *quant;        /* --quant, or none */

@@ -78,7 +78,9 @@ void report_json(const struct report *report, struct text *out)
 	add_cycles(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)report->tokens * 1e3 / report->latency_ms);
+		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)(report->tokens * report->sequences) * 1e3 / report->latency_ms);
+	if (report->decodes && report->sequences > 1)
+		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n", (long long)report->sequences, (double)report->tokens * 1e3 / report->latency_ms);
 	if (report->decodes && report->tokens == 1)
 		text_add(out, "  \"launches_per_token\": 1,\n");
 	if (report->decodes && report->tokens > 1)

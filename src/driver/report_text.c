@@ -41,7 +41,9 @@ static void add_answer(const struct report *report, struct text *out)
 	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
 		 report->cost.process[time->longest].name);
 	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld a launch", (long long)report->tokens) : "one launch a token";
-	double per_s = (double)report->tokens * 1e3;
+	if (report->sequences > 1)
+		launches = text_format(out->arena, "%s of each of %lld sequences", launches, (long long)report->sequences);
+	double per_s = (double)(report->tokens * report->sequences) * 1e3;
 	if (report->decodes && (report->simulated || report->predicted))
 		text_add(out, "tokens          %.4g a second, %s, context %lld\n", per_s / report->latency_ms, launches, (long long)report->context);
 	else if (report->decodes)
