@@ -144,3 +144,14 @@ def test_graphs_that_nobody_tuned_for():
     done = subprocess.run([sys.executable, TREE / "bench" / "explore.py", "--small"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr  # on all of them as good as every published search
     assert len(done.stdout.splitlines()) == 5
+
+
+def test_the_ladder_is_built_by_one_command(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "streamtensor", "export", TREE / "examples" / "tiny-gpt2", "--phase", "decode", "--context", "32", "-o", tmp_path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([sys.executable, TREE / "bench" / "ladder.py", tmp_path / "model.mlir", "--position", "7", "--floor", "0.05"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rungs = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
+    cycles, ms = [int(rung[2].replace(",", "")) for rung in rungs], [float(rung[3]) for rung in rungs]
+    assert len(rungs) > 8 and cycles[0] == cycles[1]
+    assert ms[0] - ms[1] == pytest.approx(0.045, abs=0.002)  # two layers: one launch more
