@@ -215,14 +215,27 @@ static int64_t channel_of(const struct join *j, const char *same, const struct m
 	return known ? *known : -1;
 }
 
+/* A port of the first whose adapter may serve this one as well, since phases take turns: of as wide words, on `channel` where that is known.  -1: none. */
+static int host_of(const struct join *j, struct memory_port port, int64_t channel)
+{
+	int i = 0;
+	for (; i < emit_ports(j->first->module); i++) {
+		struct memory_port other = emit_port(j->main[0], i);
+		if (type_bits(other.word) == type_bits(port.word) && (channel < 0 || other.channel == channel))
+			return i;
+	}
+	return -1;
+}
+
 static void join_port(struct join *j, int number, struct map *channels, const struct attr **item)
 {
 	struct module *module = j->second->module;
 	struct memory_port port = emit_port(j->main[1], number);
 	const char *own = own_name(j, port.buffer), *same = buffer_of(j, own);
 	int64_t channel = channel_of(j, same, channels, own);
-	int place = stand_in(j, port, same, channel);
-	struct memory_port first = place < 0 ? port : emit_port(j->main[0], place);
+	int place = stand_in(j, port, same, channel), host = place < 0 ? host_of(j, port, channel) : place;
+	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
+	const struct attr *burst = host < 0 ? NULL : function_argument_attr(j->main[0], host, "stream.burst");
 	int64_t *used = ARENA_NEW(j->arena, int64_t);
 	*used = channel < 0 ? first.channel : channel;
 	map_set(channels, own, used);
@@ -231,6 +244,9 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	*item = attr_with(module, *item, "stream.buffer", attr_string(module, own));
 	*item = attr_with(module, *item, "stream.channel", attr_integer(module, *used));
 	*item = attr_with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
+	*item = attr_with(module, *item, "stream.bundle", attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
+	if (burst)
+		*item = attr_with(module, *item, "stream.burst", burst);
 	*item = attr_with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
 	j->joined->ports += place < 0;
 }
@@ -266,5 +282,6 @@ bool join_phases(const struct platform *platform, const struct phase *first, con
 	for (int i = 0; i < emit_ports(second->module); i++)
 		if (emit_argument(j.main[1], i) < emit_ports(first->module))
 			joined->shared_ports = resources_add(joined->shared_ports, port_resources(platform, emit_port(j.main[1], i).word));
+	joined->adapters = emit_adapters(j.arena, &(struct phases){2, (struct phase[]){*first, *second}});
 	return true;
 }

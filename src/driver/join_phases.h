@@ -5,7 +5,7 @@
 #include "model/platform.h"
 
 struct joined {
-	int ports;                /* of the kernel */
+	int ports, adapters;      /* of the kernel; that they are */
 	struct resources shared_ports;    /* what the ports of both take, once */
 	int64_t shared_bytes, own_bytes;  /* of the second's weights and states: in the first's memory, and beside it */
 };

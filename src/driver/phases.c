@@ -119,7 +119,7 @@ static struct design_cost together(const struct platform *platform, const struct
 		first.die[d] = resources_add(first.die[d], second->die[d]);
 	first.die[platform->memory_die] = without(first.die[platform->memory_die], joined->shared_ports);
 	first.total = without(resources_add(first.total, second->total), joined->shared_ports);
-	first.ports = joined->ports;
+	first.ports = joined->adapters;
 	return first;
 }
 

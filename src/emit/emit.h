@@ -32,6 +32,7 @@ void emit_manifest(const struct phases *phases, const char *design, const char *
 /* Ports of main, as the attributes of its arguments name them. */
 struct memory_port {
 	const char *name, *buffer;
+	const char *bundle;       /* the adapter that serves all ports with this name */
 	const struct type *word;
 	int64_t channel;
 	bool write;
@@ -42,8 +43,11 @@ int emit_argument(const struct op *function, int argument);    /* its number amo
 struct kernel_port {
 	struct memory_port port;  /* as the first phase that has it says */
 	int64_t words, bytes;     /* of the largest buffer that it is for */
+	int adapter, unit;        /* the first port of its adapter; which of its ports this is, from 0, and -1 where it is the only one */
+	int64_t adapter_bytes, adapter_bits;      /* of the adapter's buffers together; of its widest port */
 };
 int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port);     /* all of them, in order; returns how many */
+int emit_adapters(struct arena *arena, const struct phases *phases);
 int64_t emit_bytes(const struct type *type);           /* of a tensor on the host, or a word in memory; i1 takes one byte, i4 too but in words of several */
 
 #endif

@@ -1,5 +1,6 @@
 /* HLS C++ of a hardware-level module: one static function a process, and a dataflow top that starts each once. */
 #include "emit/hls.h"
+#include "model/bundle.h"
 
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
@@ -44,6 +45,7 @@ struct memory_port emit_port(const struct op *function, int argument)
 	return (struct memory_port){
 		.name = name ? name->text : "",
 		.buffer = buffer ? buffer->text : "",
+		.bundle = bundle_of(function, argument),
 		.word = function->region[0]->argument[argument]->type->element,
 		.channel = channel ? channel->integer : 0,
 		.write = direction && text_same(direction->text, "write"),
@@ -61,6 +63,28 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->bytes = bytes > kernel->bytes ? bytes : kernel->bytes;
 }
 
+static void join_adapter(struct kernel_port *list, int count, int number)
+{
+	struct kernel_port *port = &list[number];
+	int others = 0;
+	port->adapter = -1;
+	for (int i = 0; i < count; i++) {
+		const struct kernel_port *other = &list[i];
+		if (!text_same(other->port.bundle, port->port.bundle))
+			continue;
+		int64_t bits = 8 * emit_bytes(other->port.word);
+		bool again = false;       /* ports of one buffer are no more bytes */
+		for (int j = 0; j < i; j++)
+			again |= text_same(list[j].port.bundle, port->port.bundle) && text_same(list[j].port.buffer, other->port.buffer);
+		port->adapter = port->adapter < 0 ? i : port->adapter;
+		port->adapter_bytes += again ? 0 : other->bytes;
+		port->adapter_bits = bits > port->adapter_bits ? bits : port->adapter_bits;
+		port->unit += i < number;
+		others += i != number;
+	}
+	port->unit = others ? port->unit : -1;
+}
+
 int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
 {
 	int most = 0, count = 0;
@@ -74,8 +98,19 @@ int emit_kernel_ports(struct arena *arena, const struct phases *phases, const st
 			count = number >= count ? number + 1 : count;
 			add_port(&list[number], main, i);
 		}
+	for (int k = 0; k < count; k++)
+		join_adapter(list, count, k);
 	*port = list;
 	return count;
+}
+
+int emit_adapters(struct arena *arena, const struct phases *phases)
+{
+	const struct kernel_port *port;
+	int ports = emit_kernel_ports(arena, phases, &port), adapters = 0;
+	for (int k = 0; k < ports; k++)
+		adapters += port[k].adapter == k;
+	return adapters;
 }
 
 static void bind_ports(struct emitter *e, struct names *names)
@@ -102,11 +137,16 @@ static void bind_channels(struct emitter *e, struct names *names)
 	}
 }
 
-static void write_interface(struct text *out, const char *name, const struct kernel_port *kernel)
+/* Ports of one adapter each have a channel of their own in it. */
+static void write_interface(struct text *out, const char *const *name, const struct kernel_port *all, int number)
 {
+	const struct kernel_port *kernel = &all[number];
 	const char *way = kernel->port.write ? "write" : "read";
-	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s offset=slave depth=%lld latency=64", name, name, (long long)kernel->words);
-	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)(8 * emit_bytes(kernel->port.word)));
+	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s", name[number], name[kernel->adapter]);
+	if (kernel->unit >= 0)
+		text_add(out, " channel=%d", kernel->unit);
+	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
+	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)kernel->adapter_bits);
 }
 
 static void write_control(struct text *out, const char *name)
@@ -197,7 +237,7 @@ static void write_top(struct emitter *e, const struct phases *phases, const char
 		text_add(out, "%sint %s", ports ? ", " : "", phase);
 	text_add(out, ")\n{\n");
 	for (int k = 0; k < ports; k++)
-		write_interface(out, name[k], &kernel[k]);
+		write_interface(out, name, kernel, k);
 	for (int k = 0; k < ports; k++)
 		write_control(out, name[k]);
 	if (phase)

@@ -16,7 +16,7 @@ static int64_t only_die(const struct phases *phases)
 	return die < 0 ? -1 : die;
 }
 
-/* A buffer larger than a channel takes the channels that follow as well. */
+/* Buffers of an adapter that are larger than a channel take the channels that follow as well. */
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
 {
 	const struct kernel_port *kernel;
@@ -25,7 +25,7 @@ void emit_link(const struct phases *phases, const struct platform *platform, con
 	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
 	for (int i = 0; i < ports; i++) {
 		struct memory_port port = kernel[i].port;
-		int64_t bytes = kernel[i].bytes, more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
+		int64_t bytes = kernel[i].adapter_bytes, more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
 		text_add(out, "sp=%s_1.%s:HBM[%lld", top, port.name, (long long)(last < platform->channels ? port.channel : platform->channels - 1 - more));
 		if (more)
 			text_add(out, ":%lld", (long long)(last < platform->channels ? last : platform->channels - 1));

@@ -1,5 +1,6 @@
 /* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
 #include "ir/nest.h"
+#include "model/bundle.h"
 #include "model/dot_cost.h"
 #include "model/resource.h"
 #include <string.h>
@@ -195,8 +196,7 @@ struct design_cost design_cost(struct arena *arena, const struct platform *platf
 		ops++;
 	design.process = ARENA_ARRAY(arena, struct process_cost, ops);
 	design.channel = ARENA_ARRAY(arena, struct channel_cost, ops);
-	for (int i = 0; i < body->arguments; i++)
-		design.ports += is_port(body->argument[i]->type);
+	design.ports = bundle_count(arena, module_main(module));
 	for (struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			add_process(platform, module, &design, op);

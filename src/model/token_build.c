@@ -1,4 +1,5 @@
 /* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
+#include "model/bundle.h"
 #include "model/token.h"
 
 #define STEPS_MOST (1 << 17)  /* of a process */
@@ -84,7 +85,8 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 static void set_memory(struct builder *b, const struct op *op, int first, struct token_access *access, struct token_pipe *pipe)
 {
 	bool known, load = op->code == OP_MEMREF_LOAD;
-	int64_t run = words_in_a_row(b, op, first, &known), burst = run < b->platform->burst ? run : b->platform->burst;
+	const struct value *port = b->call->operand[accessed(op)->index];
+	int64_t most = bundle_burst(module_main(b->module), port->index, b->platform->burst), run = words_in_a_row(b, op, first, &known), burst = run < most ? run : most;
 	double rate = b->platform->channel_gbps * b->platform->channel_efficiency * 1e3 / b->platform->clock_mhz;      /* bytes a cycle */
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
@@ -93,7 +95,7 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)
 		return;
-	int64_t last = run % b->platform->burst ? run % b->platform->burst : b->platform->burst;      /* words of the last burst, which must arrive */
+	int64_t last = run % most ? run % most : most;      /* words of the last burst, which must arrive */
 	int64_t arrived = access->offset + 1 + (int64_t)((double)last * cycles + 1) + b->platform->memory_latency;
 	pipe->depth = arrived > pipe->depth ? arrived : pipe->depth;
 }

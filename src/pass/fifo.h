@@ -17,6 +17,7 @@ struct fifo {
 	bool back;                /* of a ring: what it carries is for the next layer */
 	bool alone;               /* no other way leads from its writer to its reader, in whatever direction: it takes part in no cycle of waits */
 	bool prefetch;            /* what a loader sends that nothing else holds up */
+	bool given;               /* such a one whose depth its maker chose, whatever the others take */
 	int64_t word_bytes;
 	int64_t whole;            /* words of a launch, or of a layer: deeper is never needed */
 	int64_t safe;             /* depth for which the graph of waits proves that nothing deadlocks, if all others are safe */

@@ -4,6 +4,7 @@
 #include "pass/unit.h"
 
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
+#define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
@@ -175,7 +176,9 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 {
 	struct design *design = unit->design;
 	struct arena *arena = design->module->arena;
-	struct value *fifo = inner_fifo(unit, name, word, PREFETCH_WORDS);
+	bool uram = platform_total(design->context->platform).uram > 0;
+	struct value *fifo = inner_fifo(unit, name, word, uram ? PREFETCH_URAM : PREFETCH_WORDS);
+	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
 	struct process p = unit_process(unit, text_format(arena, "load_%s", name));
 	struct value *port = process_argument(&p, design_port(design, name, word, name, false), "m"), *out = process_argument(&p, fifo, "y");
 	VEC(const struct attr *) segments = {0};
@@ -393,7 +396,7 @@ static void plan_slices(struct unit *unit)
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
 	unit->products = unit_products(design->context, bits);
-	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design->block->arguments - 1);
+	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design_adapters(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->tile = contract_tile(phase->contract.tokens);
@@ -420,6 +423,7 @@ void lower_unit(struct design *design, const struct block *body)
 	collect_phases(&unit, body, 0);
 	if (!unit.phases.count)
 		return;
+	bundle_ports(design);
 	plan_slices(&unit);
 	const struct contract *first = &unit.phases.data[0].contract;
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);

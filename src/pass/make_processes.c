@@ -50,26 +50,31 @@ static bool lower_block(struct design *design, const struct block *block)
 	return good;
 }
 
-/* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels. */
+static bool has_same(const struct attr *left, const struct attr *right, const char *name)
+{
+	const struct attr *l = attr_item(left, name), *r = attr_item(right, name);
+	return l && r && text_same(l->text, r->text);
+}
+
+/* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
 static void assign_channels(struct design *design)
 {
 	struct module *module = design->module;
-	struct map channel = map_new(module->arena);
-	for (size_t i = 0; i < design->port_attrs.count; i++) {
-		const char *buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
-		int64_t *number = map_get(&channel, buffer);
-		if (!number) {
-			number = ARENA_NEW(module->arena, int64_t);
-			*number = (int64_t)channel.entries.count % design->context->platform->channels;
-			map_set(&channel, buffer, number);
-		}
-		struct named items[4];
-		for (int k = 0; k < 4; k++) {
-			items[k] = design->port_attrs.data[i]->items[k];
-			if (text_same(items[k].name, "stream.channel"))
-				items[k].value = attr_integer(module, *number);
-		}
-		design->port_attrs.data[i] = attr_dictionary(module, 4, items);
+	int ports = (int)design->port_attrs.count, channels = 0, *channel = ARENA_ARRAY(module->arena, int, ports + 1), *group = ARENA_ARRAY(module->arena, int, ports + 1);
+	const struct attr **port = design->port_attrs.data;
+	for (int i = 0; i < ports; i++) {
+		group[i] = i;
+		for (int j = 0; j < i; j++)
+			if (has_same(port[i], port[j], "stream.buffer") || has_same(port[i], port[j], "stream.bundle"))
+				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
+					group[k] = group[k] == from ? to : group[k];
+	}
+	for (int i = 0; i < ports; i++)
+		channel[i] = -1;
+	for (int i = 0; i < ports; i++) {
+		if (channel[group[i]] < 0)
+			channel[group[i]] = channels++ % design->context->platform->channels;
+		port[i] = attr_with(module, port[i], "stream.channel", attr_integer(module, channel[group[i]]));
 	}
 }
 
@@ -93,7 +98,7 @@ static void finish(struct design *design)
 
 static bool too_many_ports(struct design *design)
 {
-	int ports = design->block->arguments, most = design->context->platform->ports;
+	int ports = design_adapters(design), most = design->context->platform->ports;
 	if (ports <= most)
 		return false;
 	design->context->excess_ports = ports - most;

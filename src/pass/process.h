@@ -109,6 +109,8 @@ void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
+void bundle_ports(struct design *design);                 /* those that are there now */
+int design_adapters(const struct design *design);         /* that its ports are */
 void lower_unit(struct design *design, const struct block *body);          /* all stream.contract */
 void lower_extent(struct design *design, const struct op *op);
 void lower_controls(struct design *design);               /* last: all processes have asked */

@@ -73,11 +73,11 @@ static int64_t *limits(struct fifo_network *n)
 {
 	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
 	for (int i = 0; i < n->count; i++)
-		prefetch += n->fifo[i].prefetch ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
+		prefetch += n->fifo[i].prefetch && !n->fifo[i].given ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
 	bool whole = prefetch <= on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
 	for (int i = 0; i < n->count; i++) {
 		const struct fifo *fifo = &n->fifo[i];
-		limit[i] = fifo->prefetch && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
+		limit[i] = fifo->prefetch && !fifo->given && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
 	}
 	return limit;
 }

@@ -8,6 +8,7 @@
  *   Writing: a request is made when the last word of its burst was written; a burst is over `latency` cycles after its last word was served; a loop ends when all are.
  * Requests to a channel of several ports are served once it is certain that no earlier one will come: every other port has made a later one, or is at a later time, or
  * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request. */
+#include "model/bundle.h"
 #include "sim/flow_network.h"
 
 #define LEVELS_MOST 64        /* loops of a nest that bursts are looked for in */
@@ -47,9 +48,9 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	return run;
 }
 
-struct flow_stretch flow_stretch_of(const struct flow_network *network, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips)
+struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips)
 {
-	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = network->platform->burst;
+	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
 	int first = load ? 1 : 2, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
 	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor};
@@ -69,6 +70,7 @@ struct flow_port *flow_port_new(struct flow_network *network, struct flow_proces
 	struct flow_port *port = ARENA_NEW(network->arena, struct flow_port);
 	port->process = process;
 	port->number = number;
+	port->burst = bundle_burst(network->main, number, network->platform->burst);
 	VEC_PUSH(network->arena, &network->ports, port);
 	return port;
 }
@@ -98,7 +100,6 @@ static bool build_port(struct flow_network *network, struct flow_port *port)
 	port->memory = &network->memory[port->channel];
 	port->bytes = (type_bits(word) + 7) / 8;
 	port->word = (int64_t)((double)port->bytes / rate * MEMORY_FRACTION + 0.5);
-	port->burst = platform->burst;
 	port->outstanding = platform->outstanding;
 	port->latency = platform->memory_latency;
 	port->request = ARENA_ARRAY(network->arena, int64_t, port->outstanding);

@@ -219,7 +219,7 @@ uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost
 struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number);
 struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port);
 bool flow_memory_build(struct flow_network *network);
-struct flow_stretch flow_stretch_of(const struct flow_network *network, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
+struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
 void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time);       /* an iteration has come to where it reads */
 bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why);

@@ -7,7 +7,7 @@ static void add_stretch(struct flow_network *network, struct flow_pipe *pipe, st
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
 			access->port = flow_port_twin(network, access->port);
-	access->stretch = flow_stretch_of(network, op, pipe->levels, pipe->counter, pipe->trips);
+	access->stretch = flow_stretch_of(access->port, op, pipe->levels, pipe->counter, pipe->trips);
 	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.ahead;
 }
 

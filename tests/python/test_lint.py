@@ -211,6 +211,8 @@ MUTATIONS = [
     ("C1", "port=m_w bundle=m_w offset=slave", "port=m_w bundle=m_w"),
     ("C1", "#pragma HLS interface m_axi port=m_w bundle=m_w offset=slave\n", ""),
     ("C2", "bundle=m_z", "bundle=m_y"),
+    ("C2", "bundle=m_z", "bundle=m_y channel=1"),
+    ("C2", "bundle=m_y offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_z", "bundle=m_y channel=1 offset=slave\n#pragma HLS interface m_axi port=m_z bundle=m_y channel=1"),
     ("C2", "p_store, s_y[1], m_z, pos", "p_store, s_y[1], m_y, pos"),
     ("C3", "typedef hls::vector<float, 16> f32x16;", "typedef hls::vector<float, 32> f32x16;"),
     ("C7", "float *m_z, int pos)", "float *m_z" + EXTRA_PORTS + ", int pos)"),
@@ -276,6 +278,11 @@ def test_broken_link_is_found(tmp_path, rule, old, new):
 
 def test_missing_link_is_found(tmp_path):
     assert rules(lint(tmp_path, GOOD, None)) == {"E4"}
+
+
+def test_ports_may_share_a_bundle_with_a_channel_each(tmp_path):
+    code = GOOD.replace("port=m_y bundle=m_y", "port=m_y bundle=m_y channel=0").replace("port=m_z bundle=m_z", "port=m_z bundle=m_y channel=1")
+    assert lint(tmp_path, code, LINK).stdout == ""
 
 
 def test_finding_names_the_line(tmp_path):

@@ -1,6 +1,10 @@
 """Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantise.py): the same integers, and so the same sums."""
 import copy
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
@@ -16,6 +20,9 @@ from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 from streamtensor.reference import Stepped
 from streamtensor.weights import write
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def compile_module(module, example, scheme, folder, weights=None, *options):
@@ -169,6 +176,27 @@ def worst(found, expected):
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected))
 
 
+def check_adapters(design):
+    """Ports that share an adapter: a channel each, one memory channel, equally wide or all narrow; adapters as the report counts them, no more than can be linked."""
+    text, adapters = next((design / "hls").glob("*.cpp")).read_text(), {}
+    wide = {name for name in re.findall(r"typedef hls::vector<[^>]*> (\w+);", text)}
+    types = dict((name, kind) for kind, name in re.findall(r"(\w+) \*(m_\w+)", text[text.index('extern "C"'):]))
+    places = dict(re.findall(r"^sp=\w+\.(m_\w+):(HBM\S+)$", (design / "hls" / "link.cfg").read_text(), re.M))
+    assert set(types) == set(places) and wide
+    for name, bundle, rest in re.findall(r"m_axi port=(\w+) bundle=(\w+)(.*)", text):
+        adapters.setdefault(bundle, []).append((name, re.search(r"channel=(\d+)", rest), re.search(r"bitwidth=(\d+)", rest)[1]))
+    for ports in adapters.values():
+        channels = [channel and channel[1] for _, channel, _ in ports]
+        assert channels == ([None] if len(ports) == 1 else [str(i) for i in range(len(ports))])
+        assert len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
+        assert len({types[name] in wide for name, _, _ in ports}) == 1
+    report = json.loads((design / "report.json").read_text())
+    assert len(adapters) == report.get("kernel", report)["ports"] <= 32
+    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
+    assert not re.search(r": (C[1279]|E4): ", done.stdout), done.stdout
+    return adapters
+
+
 @pytest.mark.parametrize("family, scheme, context, tokens", [
     ("gpt2", "w4a8", 40, 16), ("llama", "w4a8", 200, 150), ("gemma3", "w4a8,kv=f32", 40, 16), ("llama", "bf16", 40, 8),
 ])
@@ -176,6 +204,8 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     case = model_of(tmp_path / "model", family, context)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
     quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
+    shared = [ports for ports in check_adapters(tmp_path / "design").values() if len(ports) > 1]
+    assert bool(shared) == scheme.startswith("w4a8")
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         found = [step.logits for step in Decoder(design, case.shape).steps(prompt, 1)]
         expected = [step.logits for step in Decoder(quantised, case.shape).steps(prompt, 1)]
@@ -211,6 +241,7 @@ def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
         (tmp_path / f"{phase}.mlir").write_text(case.model.lower(Shape.of(case.model.config, phase, 200, tokens)).text)
     done = stc("compile", tmp_path / "decode.mlir", "--with", tmp_path / "prefill.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
     assert done.returncode == 0, done.stderr
+    check_adapters(tmp_path / "design")
     kept = [{item["name"]: (item["dtype"], item["shape"]) for item in phase["inputs"] if item["role"] == "state"}
             for phase in json.loads((tmp_path / "design" / "manifest.json").read_text())["phases"]]
     assert kept[0] == kept[1] and {dtype for dtype, _ in kept[0].values()} == {"i8", "f16"}

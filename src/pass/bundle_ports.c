@@ -1,0 +1,177 @@
+/* Which memory ports share an adapter, so that more are left for the slices of a unit.
+ * The vendor's compiler lets pointers of several processes be one interface, each with a load or store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
+ * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So ports of full words share with equally wide ones, as long as what joins is little beside what
+ * is there; narrow ones through which few words go share one adapter, and their words travel one by one.  What shares an adapter shares a memory channel, and so do ports of one buffer:
+ * a port whose buffer has another one shares with that one or, if it is narrow, with none. */
+#include "model/timing.h"
+#include "pass/memory.h"
+
+#define NARROW_BITS 64
+#define FEW_WORDS 4096        /* of a launch */
+#define LITTLE 8              /* what joins is at most one part in so many of the port that it joins */
+
+struct bundled {
+	int64_t bits, words;      /* of the port; in a launch, at the most */
+	bool write, narrow;
+	const char *buffer;
+	int other;                /* another port of its buffer; -1: none */
+	int bundle;               /* the first port of the bundle */
+};
+
+struct bundling {
+	struct design *design;
+	int ports;
+	struct bundled *port;
+};
+
+static bool has_word(const struct op *op, const struct value *port)
+{
+	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || (op->code == OP_MEMREF_STORE && op->operand[1] == port);
+}
+
+static int64_t words_in(const struct block *block, const struct value *port)
+{
+	int64_t words = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		words += has_word(op, port);
+		if (op->code == OP_FOR)
+			words += timing_trips(op, 0, NULL) * words_in(op->region[0], port);
+	}
+	return words;
+}
+
+static int64_t words_of(const struct bundling *b, const struct value *port)
+{
+	int64_t words = 0;
+	for (const struct op *call = b->design->block->first; call; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			if (call->operand[i] == port) {
+				const struct block *body = module_find(b->design->module, attr_text_or(call, "callee", ""))->region[0];
+				words += words_in(body, body->argument[i]);
+			}
+	return words;
+}
+
+static int other_port(const struct bundling *b, int number)
+{
+	int i = 0;
+	while (i < b->ports && (i == number || !text_same(b->port[i].buffer, b->port[number].buffer)))
+		i++;
+	return i < b->ports ? i : -1;
+}
+
+static void survey(struct bundling *b)
+{
+	struct design *design = b->design;
+	b->ports = design->block->arguments;
+	b->port = ARENA_ARRAY(design->module->arena, struct bundled, b->ports + 1);
+	for (int i = 0; i < b->ports; i++) {
+		struct value *argument = design->block->argument[i];
+		struct bundled *port = &b->port[i];
+		*port = (struct bundled){.bits = type_bits(argument->type->element), .words = words_of(b, argument), .bundle = i};
+		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
+		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
+	}
+	for (int i = 0; i < b->ports; i++) {
+		struct bundled *port = &b->port[i];
+		port->other = other_port(b, i);
+		port->narrow = port->bits <= NARROW_BITS && port->words <= FEW_WORDS && port->other < 0;
+	}
+}
+
+static void join_narrow(struct bundling *b)
+{
+	int first = -1;
+	for (int i = 0; i < b->ports; i++) {
+		if (!b->port[i].narrow)
+			continue;
+		first = first < 0 ? i : first;
+		b->port[i].bundle = first;
+	}
+}
+
+/* Words that go the way of `port` through a bundle, beside those of its first. */
+static int64_t beside(const struct bundling *b, int bundle, bool write)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += i != bundle && b->port[i].bundle == bundle && b->port[i].write == write ? b->port[i].words : 0;
+	return words;
+}
+
+/* The bundle of equally wide ports that has least to do beside its first, whose words the port's are little against.  -1: there is none. */
+static int place_for(const struct bundling *b, const bool *placed, int number)
+{
+	const struct bundled *port = &b->port[number];
+	int64_t least = INT64_MAX;
+	int best = -1;
+	bool tied = port->other >= 0 && placed[port->other] && b->port[port->other].bits == port->bits;
+	for (int i = 0; i < b->ports; i++) {
+		const struct bundled *first = &b->port[i];
+		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i))
+			continue;
+		int64_t all = beside(b, i, port->write) + port->words, share = first->write == port->write ? LITTLE : 1;
+		if (all > first->words / share || all >= least)
+			continue;
+		least = all;
+		best = i;
+	}
+	return best;
+}
+
+/* The ports of most words first. */
+static void join_wide(struct bundling *b)
+{
+	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
+	for (int count = 0; count < b->ports; count++) {
+		int next = -1;
+		for (int i = 0; i < b->ports; i++)
+			if (!placed[i] && (next < 0 || b->port[i].words > b->port[next].words))
+				next = i;
+		int place = b->port[next].narrow ? -1 : place_for(b, placed, next);
+		if (place >= 0)
+			b->port[next].bundle = place;
+		placed[next] = true;
+	}
+}
+
+static bool is_shared(const struct bundling *b, int bundle, bool *mixed)
+{
+	int count = 0;
+	*mixed = false;
+	for (int i = 0; i < b->ports; i++) {
+		if (b->port[i].bundle != bundle)
+			continue;
+		count++;
+		*mixed |= b->port[i].bits != b->port[bundle].bits;
+	}
+	return count > 1;
+}
+
+void bundle_ports(struct design *design)
+{
+	struct module *module = design->module;
+	struct bundling b = {.design = design};
+	survey(&b);
+	join_narrow(&b);
+	join_wide(&b);
+	for (int i = 0; i < b.ports; i++) {
+		const struct attr **attrs = &design->port_attrs.data[i];
+		bool mixed;
+		if (!is_shared(&b, b.port[i].bundle, &mixed))
+			continue;
+		*attrs = attr_with(module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b.port[i].bundle], "stream.port"));
+		if (mixed)
+			*attrs = attr_with(module, *attrs, "stream.burst", attr_integer(module, 1));
+	}
+}
+
+int design_adapters(const struct design *design)
+{
+	struct map adapters = map_new(design->module->arena);
+	for (size_t i = 0; i < design->port_attrs.count; i++) {
+		const struct attr *bundle = attr_item(design->port_attrs.data[i], "stream.bundle"), *port = attr_item(design->port_attrs.data[i], "stream.port");
+		map_set(&adapters, bundle ? bundle->text : port->text, design->block);
+	}
+	return (int)adapters.entries.count;
+}
