@@ -3,6 +3,8 @@
  *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
  *              copies are inlined however often they are read;
  *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
+ *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
+ *              tensor would wait on chip beside the first;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
  *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
  *              result, and joins it.
@@ -100,21 +102,55 @@ static bool distinct(struct module *module, const struct op *producer, const str
 	return composed.once || (!update && reads_once(consumer, operand));
 }
 
-/* One cheap operation on arguments of main. */
-static bool is_trivial(const struct op *op)
+static bool is_cheap(const struct kernel *kernel)
 {
 	static const bool cheap[OP_COUNT] = {
 		[OP_ADDF] = true, [OP_SUBF] = true, [OP_MULF] = true, [OP_NEGF] = true, [OP_ADDI] = true, [OP_SUBI] = true,
 	};
 	int operations = 0;
-	for (int i = 0; i < op->kernel->update.count; i++) {
-		const struct node *node = &op->kernel->update.node[i];
+	for (int i = 0; i < kernel->update.count; i++) {
+		const struct node *node = &kernel->update.node[i];
 		operations += node->kind != NODE_OP ? 0 : cheap[node->code] ? 1 : 2;
 	}
+	return operations <= 1;
+}
+
+/* One cheap operation on arguments of main. */
+static bool is_trivial(const struct op *op)
+{
 	for (int j = 0; j < op->operands; j++)
 		if (op->operand[j]->def || op->kernel->operand[j].index_operand >= 0)
 			return false;
-	return operations <= 1;
+	return is_cheap(op->kernel);
+}
+
+static bool is_reduction_of(const struct value *value, const struct value *of)
+{
+	int operand;
+	return value->def && value->def->code == OP_KERNEL && kernel_has_reduction(value->def->kernel) && reads(value->def, of, &operand) > 0;
+}
+
+/* One cheap operation on a tensor and a reduction of it. */
+static bool is_statistic(const struct op *op)
+{
+	if (op->operands != 2 || !is_cheap(op->kernel))
+		return false;
+	return is_reduction_of(op->operand[1], op->operand[0]) || is_reduction_of(op->operand[0], op->operand[1]);
+}
+
+static bool can_inline(struct module *module, const struct op *producer, const struct op *consumer)
+{
+	int operand = -1;
+	return consumer->code == OP_KERNEL && reads(consumer, producer->result[0], &operand) == 1 && !is_index(consumer, operand) && reads_once(consumer, operand) &&
+	       distinct(module, producer, consumer, operand);
+}
+
+static bool is_repeated(struct module *module, const struct op *op)
+{
+	bool repeated = is_statistic(op);
+	for (size_t u = 0; repeated && u < users_of(op->result[0])->ops.count; u++)
+		repeated = can_inline(module, op, users_of(op->result[0])->ops.data[u]);
+	return repeated;
 }
 
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
@@ -177,7 +213,7 @@ static bool visit(struct module *module, struct op *op)
 		return drop(op);
 	if (try_layout(module, op))
 		return true;
-	if (count > 1 && (reduction || !kernel_is_copy(op)))
+	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_repeated(module, op))))
 		return false;
 	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
 	for (size_t u = 0; u < count; u++) {

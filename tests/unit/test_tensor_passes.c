@@ -7,6 +7,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -203,6 +204,28 @@ static void test_work_is_not_repeated(void **state)
 	               "    (%a: f32, %o: f32) { %q = arith.addf %a, %o : f32 linalg.yield %q : f32 }\n"
 	               "  return %m, %r : tensor<4x8xf32>, tensor<4xf32>\n}\n",
 	               3, 0);
+}
+
+/* x - sum(x) is taken in both of its readers, the sum of its tanh and a product: x waits anyway, and nothing waits beside it.  What has no sum is not repeated. */
+static void test_statistics_are_repeated(void **state)
+{
+	(void)state;
+	for (int own = 0; own < 2; own++) {
+		char text[2048];
+		snprintf(text, sizeof text, "func.func @main(%%x: tensor<4x6xf32>, %%v: tensor<4xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>) {\n" FORMAT_ZERO
+		         "  %%e = tensor.empty() : tensor<4x6xf32>\n  %%e1 = tensor.empty() : tensor<4xf32>\n"
+		         "  %%f = linalg.fill ins(%%zero : f32) outs(%%e1 : tensor<4xf32>) -> tensor<4xf32>\n"
+		         "  %%s = linalg.reduce ins(%%x : tensor<4x6xf32>) outs(%%f : tensor<4xf32>) dimensions = [1]\n"
+		         "    (%%a: f32, %%o: f32) { %%q = arith.addf %%a, %%o : f32 linalg.yield %%q : f32 }\n"
+		         "  %%b = linalg.broadcast ins(%s : tensor<4xf32>) outs(%%e : tensor<4x6xf32>) dimensions = [1]\n"
+		         "  %%d = linalg.sub ins(%%x, %%b : tensor<4x6xf32>, tensor<4x6xf32>) outs(%%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n"
+		         "  %%t = linalg.tanh ins(%%d : tensor<4x6xf32>) outs(%%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n"
+		         "  %%r = linalg.reduce ins(%%t : tensor<4x6xf32>) outs(%%f : tensor<4xf32>) dimensions = [1]\n"
+		         "    (%%a: f32, %%o: f32) { %%q = arith.addf %%a, %%o : f32 linalg.yield %%q : f32 }\n"
+		         "  %%m = linalg.mul ins(%%d, %%x : tensor<4x6xf32>, tensor<4x6xf32>) outs(%%e : tensor<4x6xf32>) -> tensor<4x6xf32>\n"
+		         "  return %%m, %%r, %%s : tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>\n}\n", own ? "%s" : "%v");
+		expect_kernels(text, own ? 3 : 4, 0);
+	}
 }
 
 /* The consumer reads tanh(x) in two orders: inlined it would be computed twice. */
@@ -547,7 +570,7 @@ static void test_random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_work_is_not_repeated),
+		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_work_is_not_repeated), cmocka_unit_test(test_statistics_are_repeated),
 		cmocka_unit_test(test_two_orders_keep_a_kernel),       cmocka_unit_test(test_returned_order_is_made_at_once),
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
