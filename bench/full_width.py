@@ -64,6 +64,15 @@ class Contractions(torch.nn.Module):
         return tuple(layer(inputs[self.widths.index(quantise.matrix(layer).shape[1])]) for layer in self.layers)
 
 
+def quantised_of(module: torch.nn.Module) -> torch.nn.Module:
+    """As the scheme says; the integers are kept as f32, so that they are not converted in every launch."""
+    made = quantise.applied(module, quantise.Scheme.parse(SCHEME))
+    for layer in made.modules():
+        if isinstance(layer, quantise.QuantisedLinear):
+            layer.q = layer.q.float()
+    return made
+
+
 def plain(layer: torch.nn.Module) -> torch.nn.Linear:
     weight = quantise.matrix(layer).detach()
     made = torch.nn.Linear(weight.shape[1], weight.shape[0], layer.bias is not None)
@@ -127,6 +136,7 @@ class Sides:
         self.design, self.shape = design, shape
         self.own, self.same = Stepped(quantised, shape), Stepped(quantised, shape)
         self.alone, self.step, self.control = (Against(shape) for _ in range(3))
+        self.apart = False  # the caches differ
         self.embedding, self.noise = quantised.get_input_embeddings(), torch.Generator().manual_seed(1)
 
     def launch(self, ids: list[int], position: int) -> int:
@@ -135,7 +145,7 @@ class Sides:
         found, expected = self._run(self.design, ids, position), self._run(self.own, ids, position)
         kept = {name: self.design.read(name)[:, :, self.design.lead(name):][:, :, rows] for name in self.shape.cache_names()}
         self.alone.add(found, expected, self._bytes(kept, self.own, rows))
-        given = self._run(self.same, ids, position)
+        given = self._run(self.same, ids, position) if self.apart else self._copied(expected, rows)
         self.step.add(found, given, self._bytes(kept, self.same, rows))
         made = {name: quantise.round_rows(self.same.read(name)[:, :, rows], quantise.KV_LIMIT)[0] for name in kept}
         hook = self.embedding.register_forward_hook(lambda _, inputs, out: out * (1 + LAST_BIT * torch.randn(out.shape, generator=self.noise)))
@@ -145,7 +155,14 @@ class Sides:
         for name in kept:
             for at in range(rows.start, rows.stop):
                 self.same.values[name][0, :, at] = self.design.row(name, at)
+        self.apart |= self.step.bytes[-1][1] > 0
         return int(expected.argmax())
+
+    def _copied(self, logits: torch.Tensor, rows: slice) -> torch.Tensor:
+        """What PyTorch finds with the design's cache while its own has the same bytes."""
+        for name in self.shape.cache_names():
+            self.same.values[name][:, :, rows] = self.own.values[name][:, :, rows]
+        return logits
 
     def _run(self, side, ids: list[int], position: int) -> torch.Tensor:
         side.write("ids", torch.tensor([ids]))
@@ -190,7 +207,7 @@ def row(name: str, layers: int) -> tuple[str, bool]:
     shapes = [Shape.of(model.config, phase, CONTEXT, CHUNK) for phase in ("decode", "prefill")]
     with torch.no_grad(), tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         module = models.load(name, search=False).with_values()
-        exact, quantised = contractions(module), quantise.applied(module, quantise.Scheme.parse(SCHEME))
+        exact, quantised = contractions(module), quantised_of(module)
         del module
         sides = decode(model, quantised, shapes[0], Path(work) / "decode")
         chunk = prefill(model, quantised, shapes[1], Path(work) / "prefill")

@@ -22,6 +22,7 @@ struct quantiser {
 	VEC(struct activation) activations;
 	VEC(const struct attr *) attributes;      /* of arguments that were added */
 	int made;                 /* kernels that were replaced */
+	bool failed;              /* something was refused */
 };
 
 /* One loop of the reduction, as both sides walk it. */

@@ -191,8 +191,18 @@ static bool keys_fit(const struct keys *keys)
 
 static bool rows_fit(const struct attention *a)
 {
-	int64_t width = a->scores.op->kernel->loop[a->scores.reduction].extent;
-	return width == a->k.inner && (width <= STATE_GROUP || width % STATE_GROUP == 0);
+	return a->scores.op->kernel->loop[a->scores.reduction].extent == a->k.inner;
+}
+
+/* Groups of a query are whole. */
+static bool check_width(struct quantiser *q, const struct attention *a)
+{
+	int64_t width = a->k.inner;
+	if (width <= STATE_GROUP || width % STATE_GROUP == 0)
+		return true;
+	q->failed = true;
+	diag_error(q->module->diag, a->scores.op->location, "keys and values of %lld numbers a head cannot be bytes", (long long)width);
+	return diag_note(q->module->diag, "accepted are up to %d numbers and multiples of that; --quant w4a8,kv=f32 (or w8a8,kv=f32) keeps them in f32", STATE_GROUP);
 }
 
 /* ---- main */
@@ -298,7 +308,8 @@ static bool find_attention(struct quantiser *q, struct op *op, struct attention 
 	if (!match_product(q, a->values.op, &a->values) || a->values.reduction != a->values.key)
 		return false;
 	struct keys other = keys_of(q, &a->values);
-	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument;
+	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument &&
+	       check_width(q, a);
 }
 
 static void quantise_attention(struct quantiser *q, struct attention *a)
@@ -363,7 +374,7 @@ void quantise_states(struct quantiser *q)
 	struct block *block = q->main->region[0];
 	ir_clear_data(block);
 	ir_count_uses(block);
-	for (struct op *op = block->first, *next; op; op = next) {
+	for (struct op *op = block->first, *next; op && !q->failed; op = next) {
 		struct attention a;
 		next = op->next;
 		if (find_attention(q, op, &a))

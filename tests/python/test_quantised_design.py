@@ -235,6 +235,15 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, tmp_path):
     assert worst(found, expected) <= 1e-3
 
 
+def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):
+    case = small_case(tmp_path / "model", "llama", 40, head_dim=160)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
+    assert done.returncode == 1 and "keys and values of 160 numbers a head cannot be bytes" in done.stderr and "kv=f32" in done.stderr and not (tmp_path / "design").exists()
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8,kv=f32", "--stop-after", "quantise", "-o", tmp_path / "dump.mlir")
+    assert done.returncode == 0, done.stderr
+
+
 def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
     case = model_of(tmp_path / "model", "gpt2", 200)
     for phase, tokens in (("decode", 1), ("prefill", 24)):
