@@ -254,6 +254,18 @@ static int count_loops(const struct block *block)
 	return count;
 }
 
+/* What kernels read of states in a layer, or outside. */
+static int64_t state_bytes(const struct widths *w)
+{
+	int64_t bits = 0;
+	for (int i = 0; i < w->count; i++) {
+		const enum reach *reach = reach_of(w->streams->module->arena, w->kernel[i]);
+		for (int j = 0; j < w->kernel[i]->operands; j++)
+			bits += reach[j] == REACH_ORDERED ? points(w->kernel[i], j, true) * type_bits(type_scalar(w->kernel[i]->operand[j]->type)) : 0;
+	}
+	return bits / 8;
+}
+
 static struct width_space *make_space(struct widths *w, const struct block *block)
 {
 	struct arena *arena = w->streams->module->arena;
@@ -266,6 +278,8 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->begin = ARENA_ARRAY(arena, double, w->count + 1);
 	space->end = ARENA_ARRAY(arena, double, w->count + 1);
 	space->before = ARENA_ARRAY(arena, double, w->count + 1);
+	space->arrived = ARENA_ARRAY(arena, double, w->count + 1);
+	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	add_block(w, space, block, -1);
 	space->extents = 1;
 	for (int k = 0; k < w->count; k++)

@@ -160,7 +160,7 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 		return wish(s, flow->stream, flow->tensor, type);
 	INVARIANT(s->module->guard, flow->kind == FLOW_MEMORY, "a tensor that nothing makes");
 	if (flow->ordered)
-		return wish(s, emit_load(s, flow, natural_order_to(s->module, flow->tensor, flow->dims), 1), flow->tensor, type);
+		return wish(s, emit_load(s, flow, state_order(s, flow, type), 1), flow->tensor, type);
 	int64_t most = 512 / type_bits(type_scalar(type)), lanes = stream_lanes(type);
 	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, type, most * (ports ? ports : 1)) : type;
 	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);

@@ -69,21 +69,52 @@ static void push_token(struct process *p, const char *state, int dims, const int
 	map_set(&p->design->tokens, state, token);
 }
 
-static void add_loader(struct design *design, struct value *port, struct value *fifo, const struct image *image, const struct source *source)
+/* Loads of one tensor that begin at equal distances take turns, a run of their innermost loop each; turn: the loop over them, -1 where there is one. */
+static struct image in_turns(struct arena *arena, const struct image *image, int64_t loads, int64_t words, int *turn)
+{
+	int dims = image->order.dims, at = dims > 0 ? dims - 1 : 0;
+	struct image to = *image;
+	*turn = loads > 1 ? at : -1;
+	if (loads == 1)
+		return to;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	to.pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
+	to.order.dims = dims + 1;
+	for (int i = 0; i < dims; i++) {
+		int place = i + (i >= at);
+		trip[place] = image->order.trip[i];
+		to.pitch[place] = image->pitch[i];
+		run_time[place] = image->order.run_time ? image->order.run_time[i] : NULL;
+	}
+	trip[at] = loads;
+	to.pitch[at] = words;
+	to.order.trip = trip;
+	to.order.run_time = image->order.run_time ? run_time : NULL;
+	return to;
+}
+
+/* step: words between the beginnings of the loads, which have a FIFO each. */
+static void add_loader(struct design *design, struct value *port, int loads, struct value *const *fifo, int64_t step, const struct image *single, const struct source *source)
 {
 	struct process p = process_new(design, "load");
-	struct value *memory = process_argument(&p, port, "m"), *out = process_argument(&p, fifo, "y");
-	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, image->order.dims + 1);
+	struct arena *arena = p.module->arena;
+	struct value *memory = process_argument(&p, port, "m");
+	int turn;
+	struct image image = in_turns(arena, single, loads, step, &turn);
+	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
 	process_layers(&p);
-	int opened = process_nest_to(&p, image->order.dims, image->order.trip, image->order.run_time, 1, counter);
-	bool state = is_state(design, source->input[0]), behind = state && image->order.run_time;
-	make_push(&p, NULL, make_load(&p, memory, image_address(&p, image, counter, source, 1, state ? image->order.offset / image->order.lanes : 0)), out);
+	int opened = process_nest_to(&p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
+	bool state = is_state(design, source->input[0]), behind = state && image.order.run_time;
+	struct value *word = make_load(&p, memory, image_address(&p, &image, counter, source, 1, state ? image.order.offset / image.order.lanes : 0));
+	for (int i = 0; i < loads; i++)
+		make_push(&p, turn < 0 ? NULL : make_equal(&p, counter[turn], i), word, process_argument(&p, fifo[i], loads > 1 ? text_format(arena, "y%d", i) : "y"));
 	if (behind) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
 	if (state)
-		push_token(&p, signature_name(design, false, source->input[0]), behind ? 0 : image->order.dims, image->order.trip, counter);
+		push_token(&p, signature_name(design, false, source->input[0]), behind ? 0 : image.order.dims, image.order.trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -110,13 +141,11 @@ static void remember_state(struct design *design, const struct source *source, c
 	}
 }
 
-static void lower_bulk(struct design *design, const struct op *load)
+static void lower_parts(struct design *design, const struct op *load, int parts)
 {
 	struct module *module = design->module;
 	struct source source = source_of(design, load);
-	bool state = is_state(design, source.input[0]);
-	struct image image = state ? state_image(design, load) : load_image(design, load);
-	int parts = (int)attr_integer_or(load, "ports", 1);
+	struct image image = load_image(design, load);
 	int64_t lanes = image.order.lanes / parts;
 	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), lanes);
 	struct value *out = stream_fifo(design, load->result[0]), **part = ARENA_ARRAY(module->arena, struct value *, parts);
@@ -124,17 +153,68 @@ static void lower_bulk(struct design *design, const struct op *load)
 	for (int i = 0; i < parts; i++) {
 		const char *name = text_format(module->arena, "w%d", design->serial++);
 		for (int s = 0; s < source.count; s++)
-			segment[s] = state ? plain_segment(design, false, source.input[s], image.words * lanes, s * image.words * lanes)
-					   : image_segment(design, false, source.input[s], &image, i * lanes, lanes, s * image.words * lanes);
+			segment[s] = image_segment(design, false, source.input[s], &image, i * lanes, lanes, s * image.words * lanes);
 		design_buffer(design, name, word, image.words * source.count, source.count, segment);
-		if (state)
-			remember_state(design, &source, name, image.words * lanes);
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
-		add_loader(design, design_port(design, name, word, name, false), part[i], &image, &source);
+		add_loader(design, design_port(design, name, word, name, false), 1, &part[i], 0, &image, &source);
 	}
 	if (parts > 1)
 		join_ports(design, part, parts, out, load->result[0]->type);
+}
+
+/* Does another load of the same state read as this one does, from elsewhere on? */
+static bool reads_alike(struct design *design, const struct op *load, const struct op *other)
+{
+	if (other->code != OP_LOAD || !attr_get(other, "ports") || other->operands != load->operands || other->result[0]->type->element != load->result[0]->type->element)
+		return false;
+	for (int j = 0; j < load->operands; j++)
+		if (load->operand[j] != other->operand[j])
+			return false;
+	struct sequence order = state_image(design, load).order, own = state_image(design, other).order;
+	own.offset = order.offset;
+	return sequence_same(order, own);
+}
+
+/* One loader for all loads of a state that read alike, the first of which this one is. */
+static void lower_state(struct design *design, const struct op *load)
+{
+	struct module *module = design->module;
+	struct source source = source_of(design, load);
+	struct image image = state_image(design, load);
+	int64_t lanes = image.order.lanes, elements = image.words * lanes, step = 0;
+	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
+	const char *name = text_format(module->arena, "w%d", design->serial++);
+	VEC(struct value *) fifos = {0};
+	for (const struct op *op = load->parent->first; op; op = op->next) {
+		if (!reads_alike(design, load, op))
+			continue;
+		int64_t words = (state_image(design, op).order.offset - image.order.offset) / lanes, count = (int64_t)fifos.count;
+		step = count == 1 ? words : step;
+		INVARIANT(module->guard, words == step * count, "loads of a state that do not lie at equal distances");
+		VEC_PUSH(module->arena, &fifos, stream_fifo(design, op->result[0]));
+		design_prefetch(design, fifos.data[count]);
+	}
+	for (int s = 0; s < source.count; s++)
+		segment[s] = plain_segment(design, false, source.input[s], elements, s * elements);
+	design_buffer(design, name, vector_of(module, type_scalar(load->result[0]->type), lanes), image.words * source.count, source.count, segment);
+	remember_state(design, &source, name, elements);
+	struct value *port = design_port(design, name, vector_of(module, type_scalar(load->result[0]->type), lanes), name, false);
+	add_loader(design, port, (int)fifos.count, fifos.data, step, &image, &source);
+}
+
+static void lower_bulk(struct design *design, const struct op *load)
+{
+	struct source source = source_of(design, load);
+	if (!is_state(design, source.input[0])) {
+		lower_parts(design, load, (int)attr_integer_or(load, "ports", 1));
+		return;
+	}
+	const struct op *first = load->parent->first;
+	while (!reads_alike(design, load, first))
+		first = first->next;
+	if (first == load)
+		lower_state(design, load);
 }
 
 /* Element by element, so that any tensor can stand beside any other. */

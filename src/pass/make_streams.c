@@ -421,6 +421,8 @@ static struct op *build_streams(struct pass_context *context, struct module *mod
 	emit_row_counts(&s, old, &extents);
 	s.width = choose_widths(&s, old->region[0]);
 	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
+	if (s.plan)
+		mark_state_parts(&s, old->region[0]);
 	if (!s.plan || !emit_block(&s, old->region[0]))
 		return NULL;
 	finish_function(&s, old);

@@ -67,6 +67,7 @@ bool sink_quotients(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_posts(struct pass_context *context, struct module *module);
 bool share_units(struct pass_context *context, struct module *module);
+bool split_states(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);
 bool fuse_streams(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);

@@ -24,6 +24,7 @@ struct width_option {
 	struct width width;
 	int64_t lanes, rows;      /* of its plan */
 	double cycles[WIDTH_EXTENTS];     /* at its own pace: iterations, or words from memory */
+	double ahead[WIDTH_EXTENTS];      /* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
 	double depth;             /* cycles through its pipeline */
 	double shared;            /* cycles in which the loader that small operands share serves it */
 	double first;             /* the part of its cycles before its first result */
@@ -71,8 +72,10 @@ struct width_space {
 	struct width_loop *loop;
 	struct width_budget budget;
 	int extents;              /* that differ: 1, or all */
+	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */
+	double *arrived;          /* [kernels] when what was read ahead for it had arrived */
 };
 
 struct width_cost {

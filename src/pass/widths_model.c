@@ -54,6 +54,10 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		ready = larger(ready, begin + option->need[j] * (end - begin));
 		tail = larger(tail, end + (1 - option->taken[j]) * cycles);
 	}
+	if (option->ahead[walk->extent] > 0) {          /* the room for it is free when the layer before has begun */
+		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + option->ahead[walk->extent];
+		tail = larger(tail, space->arrived[k]);
+	}
 	space->begin[k] = larger(larger(start + option->first * cycles, ready), late) + option->depth;
 	space->end[k] = larger(larger(start + cycles, tail) + option->depth, space->begin[k]);
 }
@@ -92,7 +96,7 @@ static double cycles_at(const struct width_space *space, const int *choice, enum
 {
 	struct walk walk = {.space = space, .choice = choice, .extent = extent};
 	for (int k = 0; k < space->kernels; k++)
-		space->before[k] = 0;
+		space->before[k] = space->begin[k] = space->arrived[k] = 0;
 	for (int k = 0; k < space->kernels;) {
 		int loop = space->kernel[k].loop;
 		if (loop < 0) {

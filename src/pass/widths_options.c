@@ -170,14 +170,17 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
 	bool tree = plan_is_tree(kernel, plan);
 	int64_t interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
-	double cycles = iterations(plan) * (double)interval;
+	double cycles = iterations(plan) * (double)interval, ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
-		cycles = memory > cycles ? memory : cycles;
+		double *takes = reach[j] == REACH_ORDERED && m->space->reads_ahead ? &ahead : &cycles;
+		*takes = memory > *takes ? memory : *takes;
 		option.shared += shared_cycles(m, reach, plan, j);
 	}
 	option.cycles[EXTENT_MOST] = option.shared > cycles ? option.shared : cycles;
 	option.cycles[EXTENT_EIGHTH] = option.cycles[EXTENT_MOST] * part_of_eighth(kernel, plan);
+	option.ahead[EXTENT_MOST] = ahead;
+	option.ahead[EXTENT_EIGHTH] = ahead * part_of_eighth(kernel, plan);
 	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
 	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;

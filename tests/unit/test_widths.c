@@ -71,6 +71,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 	space.begin = ARENA_ARRAY(arena, double, kernels);
 	space.end = ARENA_ARRAY(arena, double, kernels);
 	space.before = ARENA_ARRAY(arena, double, kernels);
+	space.arrived = ARENA_ARRAY(arena, double, kernels);
 	for (int k = 0; k < kernels; k++)
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	if (below(&state, 2)) {               /* all but the first and the last are layers, the first of which takes what its last hands on */

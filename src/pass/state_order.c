@@ -1,0 +1,56 @@
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own, and one loader serves them in turns. */
+#include "pass/streams.h"
+
+/* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
+static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
+{
+	struct sequence have = sequence_of_type(module->arena, tensor, natural), want = sequence_of_type(module->arena, tensor, wanted);
+	*number = 0;
+	if (!have.dims || (have.run_time && have.run_time[0]) || have.stride[0] <= 0 || want.offset < have.offset)
+		return 1;
+	int64_t first = want.offset - have.offset, last = first + (want.lanes - 1) * want.lane_stride;
+	for (int i = 0; i < want.dims; i++)
+		last += want.stride[i] * (want.trip[i] - 1);
+	int64_t low = first / have.stride[0], extent = last / have.stride[0] + 1 - low;
+	if (have.trip[0] % extent || low % extent)
+		return 1;
+	*number = low / extent;
+	return have.trip[0] / extent;
+}
+
+const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
+{
+	struct module *module = s->module;
+	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims);
+	const struct itensor *order = natural->itensor;
+	int64_t number;
+	if (flow->parts < 2 || parts_like(module, flow->tensor, natural, wanted, &number) != flow->parts)
+		return natural;
+	int64_t *trip = arena_copy(module->arena, order->trip, sizeof *trip * (size_t)order->dims), *step = arena_copy(module->arena, order->step, sizeof *step * (size_t)order->dims);
+	int64_t *rows = affine_rows(module->arena, order->dims, order->map.results);
+	trip[0] /= flow->parts;
+	for (int r = 0; r < order->map.results; r++) {
+		int64_t *row = rows + r * (order->dims + 1);
+		for (int i = 0; i < order->dims; i++)
+			row[i] = affine_at(order->map, r, i);
+		row[order->dims] = affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
+	}
+	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
+}
+
+/* Readers that disagree read all of it. */
+void mark_state_parts(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_state_parts(s, op->region[0]);
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
+			struct flow *flow = flow_of(op->operand[j]);
+			if (flow->kind != FLOW_MEMORY || !flow->ordered)
+				continue;
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural_order_to(s->module, flow->tensor, flow->dims),
+			                                   plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type), &number);
+			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
+		}
+	}
+}
