@@ -73,6 +73,7 @@ void lower_slice(const struct unit *unit, int number, struct value *next)
 	s.out = process_argument(&p, unit->sums[number], "y");
 	s.groups = make_array(&p, "groups", unit->groups_most * unit->tile_most, unit->group, 1);
 	s.sums = make_array(&p, "sums", unit->block_most * unit->tile_most, unit->real, 1);
+	attr_set(p.module, s.sums->def, "stream.distance", attr_integer(p.module, unit->distance));
 	unit_each(unit, &p, add_phase, &s);
 	process_finish(&p);
 }

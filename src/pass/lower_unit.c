@@ -9,6 +9,7 @@
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
+#define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
 /* ---- walking the phases */
 
@@ -360,11 +361,11 @@ static void add_collect(const struct unit *unit)
 /* ---- the unit */
 
 /* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected.  It has a row for every cycle that an
- * addition takes, if need be of padding, so that all phases begin an iteration every cycle. */
+ * addition takes, with the sum's way out of its array and back, if need be of padding, so that all phases begin an iteration every cycle. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
-	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency;
+	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
 	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, turns = unit->slices / stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
 	for (int64_t block = latency; block <= (latency > BLOCK_MOST ? latency : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * turns;
@@ -404,6 +405,7 @@ static void plan_slices(struct unit *unit)
 		choose_block(unit, phase);
 		unit->tile_most = phase->tile > unit->tile_most ? phase->tile : unit->tile_most;
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
+		unit->distance = i && unit->distance < phase->block * phase->tile ? unit->distance : phase->block * phase->tile;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
 }

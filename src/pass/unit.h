@@ -28,6 +28,7 @@ struct unit {
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process */
 	int64_t groups_most, block_most, tile_most;
+	int64_t distance;         /* cycles between two additions to one sum, at least */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
 };
