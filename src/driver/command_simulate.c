@@ -197,8 +197,8 @@ static bool names_dim(const struct module *module, const char *symbol)
 	for (int i = 0; inputs && i < inputs->count; i++) {
 		const struct attr *dims = attr_item(inputs->items[i].value, "dims");
 		for (int d = 0; dims && d < dims->count; d++) {
-			const struct attr *named = attr_item(dims->items[d].value, "symbol");
-			if (named && text_same(named->text, symbol))
+			const char *named = timing_dim_symbol(dims->items[d].value);
+			if (named && text_same(named, symbol))
 				return true;
 		}
 	}

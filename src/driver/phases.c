@@ -71,14 +71,12 @@ static struct resources smaller(struct resources a, struct resources b)
 }
 
 /* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
-static bool make_room(struct session *session)
+static void make_room(struct session *session, const struct module *second)
 {
 	if (!session->quant || session->quant->state != 8)
-		return true;
-	if (!load_module(session, session->options.with))
-		return false;
+		return;
 	struct quant_scheme *scheme = arena_copy(session->arena, session->quant, sizeof *scheme);
-	const struct op *main = module_main(session->module);
+	const struct op *main = module_main(second);
 	const struct type *type = attr_get(main, "function_type")->type;
 	for (int r = 0; r < type->outputs; r++) {
 		const struct attr *axis = function_result_attr(main, r, "stream.axis");
@@ -86,19 +84,25 @@ static bool make_room(struct session *session)
 		scheme->lead = rows > scheme->lead ? rows : scheme->lead;
 	}
 	session->quant = scheme;
-	return true;
+}
+
+static bool read_phase(struct session *session, const char *file, struct phase *phase)
+{
+	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
+	if (!load_module(session, file))
+		return false;
+	phase->module = session->module;
+	if (phase->module->level == LEVEL_TENSOR)
+		return true;
+	diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(phase->module->level));
+	return diag_note(&session->diag, "phases are compiled from their tensors on");
 }
 
 /* The passes up to those that choose, once. */
-static bool begin_phase(struct session *session, const char *file, struct phase *phase)
+static bool begin_phase(struct session *session, const struct phase *phase)
 {
-	phase->name = emit_top_name(session->arena, design_name(session->arena, file));
-	bool loaded = load_module(session, file);
-	if (loaded && session->module->level != LEVEL_TENSOR) {
-		diag_error(&session->diag, (struct location){.file = file}, "is of level %s", level_name(session->module->level));
-		return diag_note(&session->diag, "phases are compiled from their tensors on");
-	}
-	return loaded && run_passes(session, 0, pass_find("make_streams") - 1);
+	session->module = phase->module;
+	return run_passes(session, 0, pass_find("make_streams") - 1);
 }
 
 /* The module that is made stays. */
@@ -169,7 +173,10 @@ static bool build_both(struct session *session, struct design_phases *design)
 	if (!choices.value[CHOICE_CONTRACTIONS])      /* weights lie in one order for both phases, which a unit's is not */
 		choices.value[CHOICE_CONTRACTIONS] = 1 + CONTRACTIONS_SPATIAL;
 	session->choices = choices;
-	if (!make_room(session) || !begin_phase(session, session->options.file, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
+	if (!read_phase(session, session->options.file, &design->phase[0]) || !read_phase(session, session->options.with, &design->phase[1]) || !check_names(session, design))
+		return false;
+	make_room(session, design->phase[1].module);
+	if (!begin_phase(session, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
 		return false;
 	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
 	limit = without(limit, first.total);
@@ -177,7 +184,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 	session->target_ms = 0;
 	session->follows = true;
 	session->platform = platform;
-	return begin_phase(session, session->options.with, &design->phase[1]) && check_names(session, design) && build_second(session, platform, &choices, limit, &first, design);
+	return begin_phase(session, &design->phase[1]) && build_second(session, platform, &choices, limit, &first, design);
 }
 
 bool phases_compile(struct session *session, struct design_phases *design)

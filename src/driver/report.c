@@ -32,11 +32,9 @@ static bool has_role(const struct attr *item, const char *role)
 /* Is a dim as long as an input says? */
 static bool has_extent(const struct attr *dims)
 {
-	for (int d = 0; dims && d < dims->count; d++) {
-		const struct attr *dim = dims->items[d].value;
-		if (dim->kind == ATTR_STRING ? *dim->text != 0 : attr_item(dim, "symbol") != NULL)
+	for (int d = 0; dims && d < dims->count; d++)
+		if (timing_dim_symbol(dims->items[d].value))
 			return true;
-	}
 	return false;
 }
 

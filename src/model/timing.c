@@ -68,6 +68,12 @@ static int64_t constant_of(const struct value *value)
 	return attr ? attr->integer : 0;
 }
 
+const char *timing_dim_symbol(const struct attr *dim)
+{
+	const struct attr *symbol = dim->kind == ATTR_STRING ? dim : attr_item(dim, "symbol");
+	return symbol && symbol->kind == ATTR_STRING && *symbol->text ? symbol->text : NULL;
+}
+
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times)
 {
 	const struct attr *attr = attr_get(op, "stream.run_time");

@@ -30,6 +30,8 @@ int64_t longest_chain(struct arena *arena, const struct platform *platform, cons
 /* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work, or if the
  * inner trip count is known at run time only. */
 const struct op *timing_only_loop(const struct block *block);
+/* The input that says how much of a dim there is: of an entry of stream.dims.  NULL: all of it. */
+const char *timing_dim_symbol(const struct attr *dim);
 struct extent_value {         /* the value of a launch scalar that bounds loops */
 	const char *symbol;
 	int64_t value;

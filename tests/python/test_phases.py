@@ -235,6 +235,15 @@ def test_phases_that_do_not_belong_together_are_refused(family, name, message, c
     assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (tmp_path / "design").exists(), done.stderr
 
 
+def test_the_second_phase_comes_from_standard_input(core_built, tmp_path):
+    case = case_of(tmp_path / "gpt2", "gpt2")
+    (tmp_path / "decode.mlir").write_text(case.model.lower(Shape.of(case.model.config, "decode", CONTEXT, 1)).text)
+    second = case.model.lower(Shape.of(case.model.config, "prefill", CONTEXT, TOKENS)).text
+    command = [core.find(core.COMPILER), "compile", "decode.mlir", "--with", "-", "--quant", "w4a8", "-o", "design"]  # rows of bytes: how many the second phase writes is asked before the first is built
+    done = subprocess.run(command, input=second, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_likeliest_token_is_chosen_on_the_device(core_built, tmp_path):
     case = case_of(tmp_path / "gpt2", "gpt2")
     shapes = [replace(Shape.of(case.model.config, phase, CONTEXT, TOKENS), argmax=True) for phase in ("decode", "prefill")]
