@@ -17,7 +17,7 @@
 #define TOLERANCE 200         /* cycles may grow by one part in so many … */
 #define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
 #define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
-#define PROOF_SHARE 2         /* one part in so many of the budget is for the proof that a prediction ends */
+#define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */

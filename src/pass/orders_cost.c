@@ -65,12 +65,6 @@ static int64_t held_back(const struct orders_graph *graph, const int *choice, co
 	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
 }
 
-/* Does the writer hold sums of the whole tensor until its end?  Then it serves its readers from there (served.c), and none needs words of its own. */
-static bool holds_result(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
-{
-	return value->writer >= 0 && !value->crossing && chosen(graph, choice, value->writer)->accumulators >= value->elements * value->bytes;
-}
-
 /* What comes from the source through kernel k; what its operands hold meanwhile. */
 static void meet(const struct orders_graph *graph, const int *choice, int k, int64_t *lag, int64_t *held)
 {
@@ -95,8 +89,6 @@ static void meet(const struct orders_graph *graph, const int *choice, int k, int
 		if (behind[j] < 0 || behind[j] >= until)
 			continue;
 		const struct orders_value *value = &graph->value[kernel->source[j]];
-		if (holds_result(graph, choice, value))
-			continue;
 		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
 		held[j] = bytes > held[j] ? bytes : held[j];
 	}
