@@ -177,7 +177,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 		*takes = memory > *takes ? memory : *takes;
 		option.shared += shared_cycles(m, reach, plan, j);
 	}
-	option.cycles[EXTENT_MOST] = option.shared > cycles ? option.shared : cycles;
+	option.cycles[EXTENT_MOST] = option.shared > cycles && !m->space->reads_ahead ? option.shared : cycles;      /* ahead, it takes the loader's time only */
 	option.cycles[EXTENT_EIGHTH] = option.cycles[EXTENT_MOST] * part_of_eighth(kernel, plan);
 	option.ahead[EXTENT_MOST] = ahead;
 	option.ahead[EXTENT_EIGHTH] = ahead * part_of_eighth(kernel, plan);
