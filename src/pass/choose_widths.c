@@ -27,7 +27,7 @@ struct widths {
 	struct width *width;
 	int ports;                /* that may be given to bulk operands beyond their first */
 	int64_t dsp;              /* budget */
-	int slices;               /* of the unit that contractions share; 0: there is none */
+	int slices, abreast;      /* of the unit that contractions share, and tokens that each takes a cycle; 0: there is none */
 };
 
 static int64_t points(const struct op *op, int operand, bool used)
@@ -224,7 +224,7 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, &kernel->phase[j]);
+		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, &kernel->phase[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -392,8 +392,9 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
-	w->slices = slices_within(context, w->streams->module, bits, w->ports - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits);
+	w->abreast = unit_abreast(context, block);
+	w->slices = slices_within(context, w->streams->module, bits, w->abreast, w->ports - readers - 1);
+	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 }

@@ -3,37 +3,30 @@
 
 struct slice {
 	struct value *in, **weights, *scale, *next, *out;     /* channels; next: NULL for the last of its chain */
-	struct value *groups, *sums;      /* arrays: those of the phase, or of a tile of it; those of the block */
+	struct value **groups, *sums;     /* arrays: those of the phase, or of a tile of it, [abreast]; those of the block */
 };
 
-static void keep_groups(const struct unit *unit, struct process *p, const struct phase *phase, const struct slice *s)
+/* Σ x * w of a group, for each slice, for each token abreast. */
+static struct value *products(const struct unit *unit, struct process *p, struct value *first_token, struct value *const *x, struct value *const *weights)
 {
-	int loops;
-	struct value *place = unit_groups(unit, p, phase, &loops), *group = make_take(p, NULL, s->in);
-	make_store(p, group, s->groups, place);
-	if (s->next)
-		make_push(p, NULL, group, s->next);
-	process_close(p, loops);
-}
-
-/* Σ x * w of a group, for each slice. */
-static struct value *products(const struct unit *unit, struct process *p, struct value *first_token, struct value *x, struct value *const *weights)
-{
-	int64_t sums = unit->products;
-	const struct type *whole = type_integer(p->module, 32);
-	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, 1 + sums);
-	operand[0] = x;
+	const int64_t sums = unit->products, all = sums * unit->abreast;
+	const struct type *whole = type_integer(p->module, 32), *row = sums > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &sums, whole) : whole;
+	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, 1 + sums), **sum = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	for (int i = 0; i < sums; i++)
 		operand[1 + i] = make_take(p, first_token, weights[i]);
-	struct value *sum = make_op(p, OP_DOT, sums > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &sums, whole) : whole, 1 + (int)sums, operand);
-	return make_op(p, OP_SITOFP, unit->real, 1, &sum);
+	for (int q = 0; q < unit->abreast; q++) {
+		operand[0] = x[q];
+		sum[q] = make_op(p, OP_DOT, row, 1 + (int)sums, operand);
+	}
+	struct value *word = unit->abreast > 1 ? make_op(p, OP_JOIN_LANES, type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), unit->abreast, sum) : sum[0];
+	return make_op(p, OP_SITOFP, unit->real, 1, &word);
 }
 
 /* Where the sum of a row and a token is. */
 static struct value *sum_place(const struct unit *unit, struct process *p, struct value *const *counter)
 {
 	struct value *of[2] = {counter[2], counter[UNIT_LOOPS - 1]};
-	const int64_t pitch[2] = {unit->tile_most, 1};
+	const int64_t pitch[2] = {unit->words_most, 1};
 	return make_address(p, 2, of, pitch, 0);
 }
 
@@ -42,7 +35,9 @@ static void add_products(const struct unit *unit, struct process *p, const struc
 	struct value *counter[UNIT_LOOPS];
 	int loops = unit_loops(unit, p, phase, counter);
 	struct value *group = counter[1], *row = sum_place(unit, p, counter), *first = make_equal(p, group, 0), *last = make_same(p, group, make_own_index(p, phase->contract.groups - 1));
-	struct value *x = make_load(p, s->groups, unit_group_place(unit, p, counter));
+	struct value **x = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), *place = unit_group_place(unit, p, counter);
+	for (int q = 0; q < unit->abreast; q++)
+		x[q] = make_load(p, s->groups[q], place);
 	struct value *factor[2] = {products(unit, p, unit_first_token(p, counter), x, s->weights), make_take(p, NULL, s->scale)};
 	struct value *term[2] = {make_select(p, first, make_number(p, 0, unit->real), make_load(p, s->sums, row)), make_op(p, OP_MULF, unit->real, 2, factor)};
 	struct value *sum = make_op(p, OP_ADDF, unit->real, 2, term);
@@ -53,8 +48,9 @@ static void add_products(const struct unit *unit, struct process *p, const struc
 
 static void add_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
+	const struct slice *s = context;
 	int tiles = unit_tiles(p, phase);
-	keep_groups(unit, p, phase, context);
+	unit_keep(unit, p, phase, s->in, s->groups, s->next);
 	add_products(unit, p, phase, context);
 	process_close(p, tiles);
 }
@@ -71,8 +67,8 @@ void lower_slice(const struct unit *unit, int number, struct value *next)
 	s.scale = process_argument(&p, unit->scale[number], "scale");
 	s.next = next ? process_argument(&p, next, "on") : NULL;
 	s.out = process_argument(&p, unit->sums[number], "y");
-	s.groups = make_array(&p, "groups", unit->groups_most * unit->tile_most, unit->group, 1);
-	s.sums = make_array(&p, "sums", unit->block_most * unit->tile_most, unit->real, 1);
+	s.groups = unit_arrays(unit, &p, "groups", unit->group);
+	s.sums = make_array(&p, "sums", unit->block_most * unit->words_most, unit->real, 1);
 	attr_set(p.module, s.sums->def, "stream.distance", attr_integer(p.module, unit->distance));
 	unit_each(unit, &p, add_phase, &s);
 	process_finish(&p);

@@ -43,8 +43,8 @@ struct process unit_process(const struct unit *unit, const char *name)
 
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS])
 {
-	const int64_t trip[UNIT_LOOPS] = {phase->blocks, phase->contract.groups, phase->block, phase->tile};
-	int loops = unit->tile_most > 1 ? UNIT_LOOPS : UNIT_LOOPS - 1;
+	const int64_t trip[UNIT_LOOPS] = {phase->blocks, phase->contract.groups, phase->block, phase->words};
+	int loops = unit->words_most > 1 ? UNIT_LOOPS : UNIT_LOOPS - 1;
 	counter[UNIT_LOOPS - 1] = NULL;
 	for (int i = 0; i < loops; i++) {
 		counter[i] = process_loop_of(p, make_own_index(p, trip[i]));
@@ -62,24 +62,52 @@ int unit_tiles(struct process *p, const struct phase *phase)
 	return phase->tiles > 1;
 }
 
-static struct value *group_place(const struct unit *unit, struct process *p, struct value *group, struct value *token)
+static struct value *group_place(const struct unit *unit, struct process *p, struct value *group, struct value *word, int64_t first)
 {
-	struct value *counter[2] = {group, token};
-	const int64_t pitch[2] = {unit->tile_most, 1};
-	return make_address(p, 2, counter, pitch, 0);
+	struct value *counter[2] = {group, word};
+	const int64_t pitch[2] = {unit->words_most, 1};
+	return make_address(p, 2, counter, pitch, first);
 }
 
-struct value *unit_groups(const struct unit *unit, struct process *p, const struct phase *phase, int *loops)
+struct token {
+	struct value *in, *kept, *next;
+	struct value *word;       /* counter, or NULL */
+	int64_t first;
+};
+
+static void keep_token(const struct unit *unit, struct process *p, const struct phase *phase, struct token token)
 {
-	struct value *token = phase->tile > 1 ? process_loop(p, phase->tile) : NULL, *group = process_loop(p, phase->contract.groups);
+	struct value *group = process_loop(p, phase->contract.groups);
 	process_pipeline(p, 1);
-	*loops = 1 + (token != NULL);
-	return group_place(unit, p, group, token);
+	struct value *place = group_place(unit, p, group, token.word, token.first), *word = make_take(p, NULL, token.in);
+	make_store(p, word, token.kept, place);
+	if (token.next)
+		make_push(p, NULL, word, token.next);
+	process_close(p, 1);
+}
+
+void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next)
+{
+	int64_t whole = phase->tile / unit->abreast, rest = phase->tile % unit->abreast;
+	struct value *word = whole > 1 ? process_loop(p, whole) : NULL;
+	for (int64_t q = 0; whole && q < unit->abreast; q++)
+		keep_token(unit, p, phase, (struct token){in, kept[q], next, word, 0});
+	process_close(p, whole > 1);
+	for (int64_t q = 0; q < rest; q++)
+		keep_token(unit, p, phase, (struct token){in, kept[q], next, NULL, whole});
+}
+
+struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word)
+{
+	struct value **array = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
+	for (int q = 0; q < unit->abreast; q++)
+		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most, word, 1);
+	return array;
 }
 
 struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter)
 {
-	return group_place(unit, p, counter[1], counter[UNIT_LOOPS - 1]);
+	return group_place(unit, p, counter[1], counter[UNIT_LOOPS - 1], 0);
 }
 
 struct value *unit_first_token(struct process *p, struct value *const *counter)
@@ -237,7 +265,7 @@ static void add_feed(const struct unit *unit)
 }
 
 struct scales {
-	struct value *words, **out, *kept;
+	struct value *words, **out, **kept;
 };
 
 /* An f16 or f32 for each slice of a process. */
@@ -253,18 +281,21 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	const struct scales *scales = context;
 	const struct type *half = word_of(unit, 16);
 	struct value *in = process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), *counter[UNIT_LOOPS];
-	int tiles = unit_tiles(p, phase), loops;
-	struct value *place = unit_groups(unit, p, phase, &loops);
-	make_store(p, make_take(p, NULL, in), scales->kept, place);
-	process_close(p, loops);
-	loops = unit_loops(unit, p, phase, counter);
-	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *own = make_load(p, scales->kept, unit_group_place(unit, p, counter));
-	if (unit->products > 1)
-		own = make_op(p, OP_BROADCAST, unit->real, 1, &own);
+	const struct type *real = word_of(unit, 32);
+	struct value **own = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), **product = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
+	int tiles = unit_tiles(p, phase);
+	unit_keep(unit, p, phase, in, scales->kept, NULL);
+	int loops = unit_loops(unit, p, phase, counter);
+	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *place = unit_group_place(unit, p, counter);
+	for (int q = 0; q < unit->abreast; q++) {
+		own[q] = make_load(p, scales->kept[q], place);
+		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];
+	}
 	for (int i = 0; i < processes_of(unit); i++) {
-		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part);
-		struct value *factor[2] = {own, make_op(p, OP_EXTF, unit->real, 1, &lanes)};
-		make_push(p, NULL, make_op(p, OP_MULF, unit->real, 2, factor), scales->out[i]);
+		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part), *wide = make_op(p, OP_EXTF, real, 1, &lanes);
+		for (int q = 0; q < unit->abreast; q++)
+			product[q] = make_op(p, OP_MULF, real, 2, (struct value *[2]){own[q], wide});
+		make_push(p, NULL, unit->abreast > 1 ? make_op(p, OP_JOIN_LANES, unit->real, unit->abreast, product) : product[0], scales->out[i]);
 	}
 	process_close(p, loops + tiles);
 }
@@ -275,7 +306,7 @@ static void add_scale(const struct unit *unit, struct value *words)
 	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
 	for (int i = 0; i < processes_of(unit); i++)
 		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
-	scales.kept = make_array(&p, "scales", unit->groups_most * unit->tile_most, type_float(p.module, 32), 1);
+	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
 	unit_each(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
@@ -284,44 +315,61 @@ struct collect {
 	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
 };
 
-static struct value *row_of(const struct unit *unit, struct process *p, struct value *word, int64_t slice)
+/* Where a word of the result stands among those of its row: the turn, the word of tokens, the token in it; NULL: the only one. */
+struct turn {
+	struct value *number, *word, *token;
+	int64_t tokens;           /* of a word */
+};
+
+/* A row of the token whose turn it is. */
+static struct value *row_of(const struct unit *unit, struct process *p, const struct turn *turn, struct value *word, int64_t slice)
 {
-	struct value *part[2] = {word, make_index(p, slice % unit->products)};
-	return unit->products > 1 ? make_op(p, OP_SPLIT_LANES, type_float(p->module, 32), 2, part) : word;
+	struct value *row = word;
+	for (int64_t q = 0; unit->products * unit->abreast > 1 && q < turn->tokens; q++) {
+		struct value *part[2] = {word, make_index(p, q * unit->products + slice % unit->products)}, *own = make_op(p, OP_SPLIT_LANES, type_float(p->module, 32), 2, part);
+		row = q ? make_select(p, make_equal(p, turn->token, q), own, row) : own;
+	}
+	return row;
+}
+
+/* The word of a process, taken for the first of its tokens. */
+static struct value *take_sums(struct process *p, const struct turn *turn, struct value *mine, struct value *sums)
+{
+	return make_take(p, make_and(p, mine, turn->token ? make_equal(p, turn->token, 0) : NULL), sums);
 }
 
 /* One row: the word of a process is taken in the turn of its first slice, and kept for those of the others. */
-static struct value *turn_row(const struct unit *unit, struct process *p, const struct collect *c, struct value *turn, struct value *token)
+static struct value *turn_row(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn)
 {
-	struct value *part[2] = {turn, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
-	struct value *word = make_load(p, c->kept, token), *row = NULL;
+	struct value *part[2] = {turn->number, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
+	struct value *place = turn->word ? turn->word : make_index(p, 0), *word = make_load(p, c->kept, place), *row = NULL;
 	for (int i = 0; i < processes_of(unit); i++) {
-		struct value *mine = make_equal(p, turn, i * unit->products);
-		word = make_select(p, mine, make_take(p, mine, c->sums[i]), word);
+		struct value *mine = make_equal(p, turn->number, i * unit->products);
+		word = make_select(p, mine, take_sums(p, turn, mine, c->sums[i]), word);
 	}
-	make_store(p, word, c->kept, token);
+	make_store(p, word, c->kept, place);
 	for (int s = 0; s < unit->products; s++)
-		row = s ? make_select(p, make_equal(p, slice, s), row_of(unit, p, word, s), row) : row_of(unit, p, word, s);
+		row = s ? make_select(p, make_equal(p, slice, s), row_of(unit, p, turn, word, s), row) : row_of(unit, p, turn, word, s);
 	return row;
 }
 
 /* One word of the result: `lanes` slices in turn.  Each slice gives its row in one of the turns. */
-static struct value *turn_word(const struct unit *unit, struct process *p, const struct collect *c, struct value *turn, int64_t lanes)
+static struct value *turn_word(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn, int64_t lanes)
 {
 	int64_t turns = unit->slices / lanes;
 	const struct type *real = type_float(p->module, 32), *word = type_shaped(p->module, TYPE_VECTOR, 1, &lanes, real);
 	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes), *taken = NULL;
 	for (int64_t s = 0; s < unit->slices; s++) {
-		struct value *mine = turns > 1 ? make_equal(p, turn, s / lanes) : NULL;
+		struct value *mine = turns > 1 ? make_equal(p, turn->number, s / lanes) : NULL;
 		if (s % unit->products == 0)
-			taken = make_take(p, mine, c->sums[s / unit->products]);
-		struct value *own = row_of(unit, p, taken, s);
+			taken = take_sums(p, turn, mine, c->sums[s / unit->products]);
+		struct value *own = row_of(unit, p, turn, taken, s);
 		row[s % lanes] = s < lanes ? own : make_select(p, mine, own, row[s % lanes]);
 	}
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
 
-/* Each slice gives a row for all tokens of a tile; rows beyond the outputs are dropped. */
+/* Each slice gives a row for all tokens of a tile; rows beyond the outputs, and tokens beyond the tile, are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct collect *c = context;
@@ -330,13 +378,20 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices, lanes};
-	struct value *token = phase->tile > 1 ? process_loop(p, phase->tile) : make_index(p, 0);
+	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
+	turn.word = phase->words > 1 ? process_loop(p, phase->words) : NULL;
+	turn.token = turn.tokens > 1 ? process_loop(p, turn.tokens) : NULL;
 	process_pipeline(p, 1);
-	struct value *word = lanes < unit->products ? turn_row(unit, p, c, counter[1], token) : turn_word(unit, p, c, counter[1], lanes);
+	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
+	if (phase->words * turn.tokens > phase->tile) {
+		struct value *token[2] = {turn.word, turn.token};
+		const int64_t each[2] = {turn.tokens, 1};
+		inside = make_and(p, inside, make_compare(p, 2, make_address(p, 2, token, each, 0), phase->tile));
+	}
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
-	process_close(p, 2 + (phase->tile > 1) + tiles);
+	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL) + tiles);
 }
 
 static bool has_narrow_words(const struct unit *unit)
@@ -353,7 +408,7 @@ static void add_collect(const struct unit *unit)
 	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
 	for (int i = 0; i < processes_of(unit); i++)
 		c.sums[i] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "slice%d", i * unit->products));
-	c.kept = has_narrow_words(unit) ? make_array(&p, "kept", unit->tile_most, unit->real, 1) : NULL;
+	c.kept = has_narrow_words(unit) ? make_array(&p, "kept", unit->words_most, unit->real, 1) : NULL;
 	unit_each(unit, &p, collect_phase, &c);
 	process_finish(&p);
 }
@@ -391,21 +446,23 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 }
 
 /* As many slices as the other ports leave room for, beside the one for scales; and what each does of a phase. */
-static void plan_slices(struct unit *unit)
+static void plan_slices(struct unit *unit, const struct block *body)
 {
 	struct design *design = unit->design;
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
 	unit->products = unit_products(design->context, bits);
-	unit->slices = slices_within(design->context, design->module, bits, design->context->platform->ports - design_adapters(design) - 1);
+	unit->abreast = unit_abreast(design->context, body);
+	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - design_adapters(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->tile = contract_tile(phase->contract.tokens);
 		phase->tiles = phase->contract.tokens / phase->tile;
+		phase->words = (phase->tile + unit->abreast - 1) / unit->abreast;
 		choose_block(unit, phase);
-		unit->tile_most = phase->tile > unit->tile_most ? phase->tile : unit->tile_most;
+		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
-		unit->distance = i && unit->distance < phase->block * phase->tile ? unit->distance : phase->block * phase->tile;
+		unit->distance = i && unit->distance < phase->block * phase->words ? unit->distance : phase->block * phase->words;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
 }
@@ -426,15 +483,16 @@ void lower_unit(struct design *design, const struct block *body)
 	if (!unit.phases.count)
 		return;
 	bundle_ports(design);
-	plan_slices(&unit);
+	plan_slices(&unit, body);
 	const struct contract *first = &unit.phases.data[0].contract;
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	const int64_t lanes = SCALE_LANES;
 	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD);
-	unit.real = word_of(&unit, 32);
+	const int64_t numbers = unit.products * unit.abreast;
+	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
-	unit.sums = fifos(&unit, "s_sums", unit.real, unit.tile_most > 1 ? unit.tile_most * unit.block_most : AHEAD);
+	unit.sums = fifos(&unit, "s_sums", unit.real, unit.words_most > 1 ? unit.words_most * unit.block_most : AHEAD);
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)
 		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);

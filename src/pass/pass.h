@@ -47,9 +47,11 @@ bool has_unit(const struct pass_context *context);
 /* Products of weights of so many bits that a multiplier of the unit makes: as many slices share it. */
 int unit_products(const struct pass_context *context, int bits);
 /* Of one slice: a word of products of weights of so many bits, and what scales and adds them. */
-int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits);
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast);
 /* As many slices as there are ports, as the point allows, and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
-int slices_within(const struct pass_context *context, struct module *module, int bits, int ports);
+int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports);
+/* Tokens that a slice takes a cycle: 1 where no contraction has several. */
+int unit_abreast(const struct pass_context *context, const struct block *body);
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);

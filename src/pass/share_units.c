@@ -130,19 +130,32 @@ int unit_products(const struct pass_context *context, int bits)
 	return dot_within(context, bits).words;
 }
 
-int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits)
+static bool has_tokens(const struct block *block)
+{
+	bool several = false;
+	for (const struct op *op = block->first; op && !several; op = op->next)
+		several = op->code == OP_FOR ? has_tokens(op->region[0]) : op->code == OP_CONTRACT && attr_integer_or(op, "tokens", 1) > 1;
+	return several;
+}
+
+int unit_abreast(const struct pass_context *context, const struct block *body)
+{
+	return has_tokens(body) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
+}
+
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
 {
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = dot_within(context, bits);
 	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
-	return (dot_cost(platform, &dot).dsp + dot.words - 1) / dot.words + scaled;
+	return abreast * ((dot_cost(platform, &dot).dsp + dot.words - 1) / dot.words + scaled);
 }
 
-int slices_within(const struct pass_context *context, struct module *module, int bits, int ports)
+int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports)
 {
 	const struct platform *platform = context->platform;
-	int64_t each = slice_dsp(context, module, bits), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
+	int64_t each = slice_dsp(context, module, bits, abreast), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
 	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
 	most = most < home + beyond ? most : home + beyond;
 	most = (most < ports ? most : ports) / UNIT_LANES * UNIT_LANES;

@@ -5,7 +5,7 @@
  *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
  *
  * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
- * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for one after the other.
+ * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for all, `abreast` of them a cycle.
  * A process has as many neighbouring slices as a multiplier makes products. */
 #ifndef STC_UNIT_H
 #define STC_UNIT_H
@@ -19,15 +19,17 @@ struct phase {
 	struct contract contract;
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
 	int64_t tiles, tile;      /* of tokens; tokens of a tile */
+	int64_t words;            /* cycles that they take, abreast */
 	int64_t blocks, block;    /* of a slice; rows of a block */
 };
 
 struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
+	int abreast;              /* tokens that a slice takes a cycle */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
-	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process */
-	int64_t groups_most, block_most, tile_most;
+	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
+	int64_t groups_most, block_most, words_most;
 	int64_t distance;         /* cycles between two additions to one sum, at least */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
@@ -42,9 +44,10 @@ struct process unit_process(const struct unit *unit, const char *name);
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS]);
 /* Opens the loop over the tiles where there are several; returns how many it opened. */
 int unit_tiles(struct process *p, const struct phase *phase);
-/* Opens loops over the groups of a tile as they come, a token's after another's, the innermost pipelined; the place of a group in an array.  Close `loops`. */
-struct value *unit_groups(const struct unit *unit, struct process *p, const struct phase *phase, int *loops);
-/* That place, from the loops of a phase. */
+/* What comes for the groups of a tile, a token's after another's, is kept in one array for each token abreast, and sent on.  next: NULL where nothing is behind. */
+void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next);
+struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word);
+/* Its place there, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter);
 /* NULL where there are no tokens: the first one, for which words are taken that all use. */
 struct value *unit_first_token(struct process *p, struct value *const *counter);

@@ -90,8 +90,8 @@ const struct fixed_width *widths_of_phase(const struct streams *streams, const s
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
-/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase`.  slices: of the unit. */
-const struct value *widths_through_unit(const struct value *value, int slices, struct width_phase *phase);
+/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase`.  slices: of the unit; abreast: tokens that each takes a cycle. */
+const struct value *widths_through_unit(const struct value *value, int slices, int abreast, struct width_phase *phase);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */
