@@ -2,6 +2,7 @@
 #include "base/map.h"
 #include "driver/point.h"
 
+#define FIRSTS 4              /* attempts at the first phase with fewer ports */
 #define CREDITS 3             /* attempts at the second phase with the ports that it shares with the first known better and better */
 
 static struct resources without(struct resources all, struct resources used)
@@ -163,11 +164,34 @@ static bool check_names(struct session *session, const struct design_phases *des
 	return diag_note(&session->diag, "a phase is called as its file: accepted are files of different names");
 }
 
-static bool build_both(struct session *session, struct design_phases *design)
+/* begun: both phases as far as begin_phase takes them. */
+static bool build_begun(struct session *session, struct choices choices, struct module *const begun[PHASES_MOST], struct design_phases *design)
 {
 	const struct platform *platform = session->platform;
-	struct choices choices = session->choices;
 	struct resources limit = session->limit;
+	double target_ms = session->target_ms;
+	session->choices = choices;
+	session->module = begun[0];
+	session->follows = false;
+	if (!finish_phase(session, half_of(session, platform), &design->phase[0]))
+		return false;
+	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
+	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */
+	session->target_ms = 0;
+	session->follows = true;
+	session->module = begun[1];
+	bool built = build_second(session, platform, &choices, without(limit, first.total), &first, design);
+	session->platform = platform;
+	session->limit = limit;
+	session->target_ms = target_ms;
+	return built;
+}
+
+/* The second phase reads weights through the first's ports, so where it lacks ports for what is its own, the first has to leave them. */
+static bool build_both(struct session *session, struct design_phases *design)
+{
+	struct choices choices = session->choices;
+	struct module *begun[PHASES_MOST];
 	int64_t *dsp = &choices.value[CHOICE_DSP];
 	*dsp = *dsp > 1 ? *dsp / 2 : *dsp;
 	if (!choices.value[CHOICE_CONTRACTIONS])      /* weights lie in one order for both phases, which a unit's is not */
@@ -176,15 +200,19 @@ static bool build_both(struct session *session, struct design_phases *design)
 	if (!read_phase(session, session->options.file, &design->phase[0]) || !read_phase(session, session->options.with, &design->phase[1]) || !check_names(session, design))
 		return false;
 	make_room(session, design->phase[1].module);
-	if (!begin_phase(session, &design->phase[0]) || !finish_phase(session, half_of(session, platform), &design->phase[0]))
-		return false;
-	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
-	limit = without(limit, first.total);
-	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */
-	session->target_ms = 0;
-	session->follows = true;
-	session->platform = platform;
-	return begin_phase(session, &design->phase[1]) && build_second(session, platform, &choices, limit, &first, design);
+	for (int p = 0; p < PHASES_MOST; p++) {
+		if (!begin_phase(session, &design->phase[p]))
+			return false;
+		begun[p] = module_clone(session->module, session->arena);
+	}
+	for (int i = 0;; i++) {
+		bool built = build_begun(session, choices, begun, design);
+		int lacks = session->context.excess_ports;
+		if (built || session->stop || lacks <= 0 || i == FIRSTS)
+			return built;
+		choices.value[CHOICE_SHARED_PORTS] = choice_count(&choices, CHOICE_SHARED_PORTS) + lacks;
+		session->diag.count = 0;
+	}
 }
 
 bool phases_compile(struct session *session, struct design_phases *design)

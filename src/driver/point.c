@@ -126,13 +126,19 @@ static void begin_within_limits(struct build *b)
 		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
 }
 
+/* A second phase that reads weights as the first does lacks ports until the first is built with fewer (phases.c). */
+static bool waits_for_first(const struct build *b, int number)
+{
+	return b->session->follows && number > 0;
+}
+
 static bool build_fitting(struct build *b)
 {
 	for (int number = 0; number < ATTEMPTS; number++) {
 		enum outcome outcome = attempt(b);
 		if (outcome == OUTCOME_BUILT)
 			return true;
-		if (outcome == OUTCOME_REFUSED)
+		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
 		if (number < ATTEMPTS - 1)
 			narrow(b, outcome, number);

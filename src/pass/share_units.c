@@ -130,17 +130,17 @@ int unit_products(const struct pass_context *context, int bits)
 	return dot_within(context, bits).words;
 }
 
-static bool has_tokens(const struct block *block)
+bool unit_has_tokens(const struct block *block)
 {
 	bool several = false;
 	for (const struct op *op = block->first; op && !several; op = op->next)
-		several = op->code == OP_FOR ? has_tokens(op->region[0]) : op->code == OP_CONTRACT && attr_integer_or(op, "tokens", 1) > 1;
+		several = op->code == OP_FOR ? unit_has_tokens(op->region[0]) : op->code == OP_CONTRACT && attr_integer_or(op, "tokens", 1) > 1;
 	return several;
 }
 
 int unit_abreast(const struct pass_context *context, const struct block *body)
 {
-	return has_tokens(body) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
+	return unit_has_tokens(body) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
 }
 
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)

@@ -1,6 +1,7 @@
 /* What is read of a state is worked on in parts, side by side: the heads of attention do not look at each other, and one kernel that takes a row of one head a cycle is what a long
  * context waits for.  A state's outermost extent, and with it that of every kernel that walks it in the same way, is cut into equal parts, each with kernels of its own; where they end
  * their results are put one after the other.  One loader serves all parts of a state (lower_loads.c), and a row is appended as before.
+ * Several tokens read a row together, and there contractions take the time and the board: then a wish alone cuts.
  * Needs: fused kernels, contractions in a unit (else the board is full of those).  Guarantees: nothing but that; other kernels are as they were.  Exact. */
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
@@ -232,7 +233,8 @@ static bool has_contraction(const struct block *block)
 bool split_states(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
-	struct cutter cutter = {.module = module, .most = choice_count(&context->choices, CHOICE_STATE_PARTS)};
+	bool wished = context->choices.value[CHOICE_STATE_PARTS] || !unit_has_tokens(main->region[0]);
+	struct cutter cutter = {.module = module, .most = wished ? choice_count(&context->choices, CHOICE_STATE_PARTS) : 1};
 	if (cutter.most < 2 || !has_contraction(main->region[0]))
 		return true;
 	ir_clear_data(main->region[0]);
