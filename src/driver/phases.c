@@ -2,7 +2,7 @@
 #include "base/map.h"
 #include "driver/point.h"
 
-#define FIRSTS 4              /* attempts at the first phase with fewer ports */
+#define FIRSTS 6              /* attempts at the first phase with fewer ports */
 #define CREDITS 3             /* attempts at the second phase with the ports that it shares with the first known better and better */
 
 static struct resources without(struct resources all, struct resources used)
@@ -173,14 +173,15 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 	session->choices = choices;
 	session->module = begun[0];
 	session->follows = false;
-	if (!finish_phase(session, half_of(session, platform), &design->phase[0]))
-		return false;
-	struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
-	choices.fixed = 0;            /* --fix and --target-ms are about the first phase */
-	session->target_ms = 0;
-	session->follows = true;
-	session->module = begun[1];
-	bool built = build_second(session, platform, &choices, without(limit, first.total), &first, design);
+	bool built = finish_phase(session, half_of(session, platform), &design->phase[0]);
+	if (built) {
+		struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
+		choices.fixed = 0;    /* --fix and --target-ms are about the first phase */
+		session->target_ms = 0;
+		session->follows = true;
+		session->module = begun[1];
+		built = build_second(session, platform, &choices, without(limit, first.total), &first, design);
+	}
 	session->platform = platform;
 	session->limit = limit;
 	session->target_ms = target_ms;
@@ -203,7 +204,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 	for (int p = 0; p < PHASES_MOST; p++) {
 		if (!begin_phase(session, &design->phase[p]))
 			return false;
-		begun[p] = module_clone(session->module, session->arena);
+		begun[p] = session->module;
 	}
 	for (int i = 0;; i++) {
 		bool built = build_begun(session, choices, begun, design);
