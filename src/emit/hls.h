@@ -79,8 +79,13 @@ void hls_process(struct emitter *e, struct op *process);
 void hls_datapath_begin(struct emitter *e, struct op *process);
 void hls_datapath(struct emitter *e, struct op *nest);                                 /* a call of it; its function before the first one */
 void hls_loop(struct emitter *e, struct op *loop);
+#define NEST_MOST 16
+int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);                             /* loops of a nest that is one pipeline, outermost first, and how many; 1: it is none */
+bool hls_is_nest(struct op *nest);                                                     /* and with constant trips alone the vendor's compiler would not see that */
+void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, void (*pragmas)(struct emitter *e));     /* pragmas: NULL, or more of them */
 const char *hls_parameter(struct emitter *e, int argument, const char *name);          /* of the process at hand: a channel or a port, as a function takes it */
 void hls_block(struct emitter *e, struct block *block);
+void hls_op(struct emitter *e, struct op *op);
 struct spelling *hls_spelling(struct emitter *e, const struct value *value);
 void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);
 const char *hls_word(struct emitter *e, const struct value *value);                      /* all lanes of it */

@@ -1,9 +1,6 @@
 /* Loops that stand for one datapath are one function, called once for each of them: the vendor's compiler builds it once.
- * Their trips are parameters, and of loops without constant trips the compiler makes no single one (UG1399): the pipeline would drain after each turn of the innermost.  So the function has one
- * loop over all of them, which counts their counters itself. */
+ * Their trips are parameters, so it has one loop over all of them (hls_nest.c). */
 #include "emit/hls.h"
-
-#define NEST_MOST 8
 
 static void add_once(struct emitter *e, struct values *values, struct value *value)
 {
@@ -63,34 +60,6 @@ static void collect_marked(struct op *op, void *context)
 		VEC_PUSH(e->arena, &e->datapath.nests, op);
 }
 
-/* The loops of a nest, outermost first, if no other work stands between them; else the outermost alone. */
-static int perfect_nest(struct op *nest, struct op *loop[NEST_MOST])
-{
-	int loops = 0;
-	for (struct op *op = nest; op && op->code == OP_FOR && loops < NEST_MOST; op = op->region[0]->first)
-		loop[loops++] = op;
-	for (int l = 0; l + 1 < loops; l++)
-		if (loop[l + 1]->next && loop[l + 1]->next->code != OP_YIELD)
-			return 1;
-	return loops;
-}
-
-/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is NULL then. */
-static void count_on(struct emitter *e, const char *const *counter, const char *const *trips, int loop)
-{
-	if (!loop) {
-		if (counter[0])
-			hls_line(e, "%s++;", counter[0]);
-		return;
-	}
-	hls_line(e, "if (++%s == %s) {", counter[loop], trips[loop]);
-	e->indent++;
-	hls_line(e, "%s = 0;", counter[loop]);
-	count_on(e, counter, trips, loop - 1);
-	e->indent--;
-	hls_line(e, "}");
-}
-
 static void add_distances(struct emitter *e)
 {
 	for (size_t i = 0; i < e->datapath.used.list.count; i++) {
@@ -99,34 +68,6 @@ static void add_distances(struct emitter *e)
 		if (distance)
 			text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", hls_spelling(e, value)->text, (long long)distance);
 	}
-}
-
-static void one_loop(struct emitter *e, struct op *const *loop, int loops)
-{
-	const char *counter[NEST_MOST], *trips[NEST_MOST], *all = names_add(&e->names, "", "i");
-	struct text counters = text_new(e->arena), product = text_new(e->arena);
-	for (int l = 0; l < loops; l++) {
-		struct value *value = loop[l]->region[0]->argument[0];
-		trips[l] = hls_spelling(e, loop[l]->operand[1])->text;
-		text_add(&product, "%s%s", l ? " * " : "", trips[l]);
-		counter[l] = l || value->uses ? names_add(&e->names, "", text_format(e->arena, "i%d", l)) : NULL;
-		if (!counter[l])
-			continue;
-		hls_bind(e, value, (struct spelling){.text = counter[l], .atomic = true});
-		text_add(&counters, "%s%s = 0", counters.size ? ", " : "", counter[l]);
-	}
-	hls_line(e, "int %s;", counters.data);
-	hls_line(e, "for (int %s = 0; %s < %s; %s++) {", all, all, product.data, all);
-	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], "stream.pipeline", 1),
-		 text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
-	add_distances(e);
-	e->indent++;
-	e->depth = loops;
-	hls_block(e, loop[loops - 1]->region[0]);
-	hls_flush(e);
-	count_on(e, counter, trips, loops - 1);
-	e->indent--;
-	hls_line(e, "}");
 }
 
 /* The loops as a function of their channels, arrays and numbers. */
@@ -155,9 +96,9 @@ static void emit_function(struct emitter *e, struct op *nest)
 	e->indent = 1;
 	e->depth = 0;
 	struct op *loop[NEST_MOST];
-	int loops = perfect_nest(nest, loop);
+	int loops = hls_nest(nest, loop);
 	if (loops > 1)
-		one_loop(e, loop, loops);
+		hls_one_loop(e, loop, loops, add_distances);
 	else
 		hls_loop(e, nest);
 	path->name = text_format(e->arena, "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, "sym_name", "")));

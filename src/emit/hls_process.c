@@ -434,10 +434,19 @@ void hls_loop(struct emitter *e, struct op *op)
 	hls_line(e, "}");
 }
 
+static void emit_nest(struct emitter *e, struct op *op)
+{
+	struct op *loop[NEST_MOST];
+	int loops = hls_nest(op, loop);
+	hls_one_loop(e, loop, loops, NULL);
+}
+
 static void emit_for(struct emitter *e, struct op *op)
 {
 	if (attr_get(op, NEST_MARK) && e->datapath.nests.count > 1)
 		hls_datapath(e, op);
+	else if (hls_is_nest(op))
+		emit_nest(e, op);
 	else
 		hls_loop(e, op);
 }
@@ -450,7 +459,7 @@ static emit_function *const functions[OP_COUNT] = {
 	[OP_DOT] = hls_dot,
 };
 
-static void emit_op(struct emitter *e, struct op *op)
+void hls_op(struct emitter *e, struct op *op)
 {
 	if (op->code == OP_YIELD || op->code == OP_RETURN)
 		return;
@@ -476,7 +485,7 @@ static void emit_op(struct emitter *e, struct op *op)
 void hls_block(struct emitter *e, struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next)
-		emit_op(e, op);
+		hls_op(e, op);
 	lanes_close(e);
 	hls_flush(e);
 }

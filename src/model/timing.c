@@ -137,16 +137,16 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
 }
 
-const struct op *timing_only_loop(const struct block *block)
+struct op *timing_only_loop(const struct block *block)
 {
-	const struct op *loop = NULL;
-	for (const struct op *op = block->first; op; op = op->next) {
+	struct op *loop = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
 		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
 		if (!idle && (loop || op->code != OP_FOR))
 			return NULL;
 		loop = op->code == OP_FOR ? op : loop;
 	}
-	return loop && attr_get(loop, "stream.run_time") ? NULL : loop;
+	return loop;
 }
 
 static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats);

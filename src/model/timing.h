@@ -27,9 +27,8 @@ struct design_time {
 struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost);
 /* Cycles along the longest chain of processes; fills process->source. */
 int64_t longest_chain(struct arena *arena, const struct platform *platform, const struct design_cost *cost, struct process_time *process);
-/* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work, or if the
- * inner trip count is known at run time only. */
-const struct op *timing_only_loop(const struct block *block);
+/* The loop that is all a block does, constants and addresses aside: the two flatten into one pipeline.  NULL if there is other work. */
+struct op *timing_only_loop(const struct block *block);
 /* The input that says how much of a dim there is: of an entry of stream.dims.  NULL: all of it. */
 const char *timing_dim_symbol(const struct attr *dim);
 struct extent_value {         /* the value of a launch scalar that bounds loops */

@@ -258,7 +258,7 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	int64_t distance = l->kernel->partial;
 	struct value *array = make_array(&l->p, "acc", words, sum_type(l), l->kernel->partial);
 	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
-		distance *= l->kernel->loop[i].extent;
+		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
 	if (l->kernel->partial > 1)
 		attr_set(l->p.module, array->def, "stream.distance", attr_integer(l->p.module, distance));
 	return array;

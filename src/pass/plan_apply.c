@@ -38,7 +38,7 @@ static int64_t update_distance(const struct kernel *kernel, const struct plan *p
 			*carried = true;
 			return distance;
 		}
-		distance *= plan->part[i].trip;
+		distance *= kernel->loop[plan->part[i].source].run_time ? 1 : plan->part[i].trip;
 	}
 	return distance;
 }

@@ -1,0 +1,99 @@
+/* One loop for a nest of several: of loops without constant trips the vendor's compiler makes no single one (UG1399), and the pipeline would drain after each turn of the innermost.
+ * So the loop goes over all points and counts the counters itself. */
+#include "emit/hls.h"
+#include "model/timing.h"
+
+int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
+{
+	int loops = 0;
+	for (struct op *op = nest; op; op = attr_get(op, "stream.pipeline") ? NULL : timing_only_loop(op->region[0])) {
+		if (loops == NEST_MOST)
+			return 1;
+		loop[loops++] = op;
+	}
+	return attr_get(loop[loops - 1], "stream.pipeline") ? loops : 1;
+}
+
+bool hls_is_nest(struct op *nest)
+{
+	struct op *loop[NEST_MOST];
+	int loops = hls_nest(nest, loop);
+	bool run_time = false;
+	for (int l = 1; l < loops; l++)
+		run_time = run_time || attr_get(loop[l], "stream.run_time");
+	return run_time;
+}
+
+/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is NULL then. */
+static void count_on(struct emitter *e, const char *const *counter, const char *const *trips, int loop)
+{
+	if (!loop) {
+		if (counter[0])
+			hls_line(e, "%s++;", counter[0]);
+		return;
+	}
+	hls_line(e, "if (++%s == %s) {", counter[loop], trips[loop]);
+	e->indent++;
+	hls_line(e, "%s = 0;", counter[loop]);
+	count_on(e, counter, trips, loop - 1);
+	e->indent--;
+	hls_line(e, "}");
+}
+
+/* Its trips as a name or a number. */
+static const char *trips_of(struct emitter *e, const struct op *loop)
+{
+	const struct spelling *trips = hls_spelling(e, loop->operand[1]);
+	if (!attr_get(loop, "stream.run_time"))
+		return trips->text;
+	const char *name = names_add(&e->names, "", "trips");
+	hls_line(e, "const int %s = %s;", name, trips->text);
+	return name;
+}
+
+/* What the bodies around the innermost one hold beside the next loop follows from counters alone. */
+static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
+{
+	for (int l = 0; l + 1 < loops; l++)
+		for (struct op *op = loop[l]->region[0]->first; op; op = op->next)
+			if (op != loop[l + 1])
+				hls_op(e, op);
+	hls_block(e, loop[loops - 1]->region[0]);
+	hls_flush(e);
+}
+
+void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, void (*pragmas)(struct emitter *e))
+{
+	const char *counter[NEST_MOST], *trips[NEST_MOST], *all = names_add(&e->names, "", "i");
+	struct text counters = text_new(e->arena), product = text_new(e->arena);
+	double most = 1;
+	bool run_time = false;
+	for (int l = 0; l < loops; l++) {
+		struct value *value = loop[l]->region[0]->argument[0];
+		trips[l] = trips_of(e, loop[l]);
+		run_time = run_time || attr_get(loop[l], "stream.run_time");
+		most *= (double)timing_trips(loop[l], 0, NULL);
+		text_add(&product, "%s%s", l ? " * " : "", trips[l]);
+		counter[l] = l || value->uses ? names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l)) : NULL;
+		if (!counter[l])
+			continue;
+		hls_bind(e, value, (struct spelling){.text = counter[l], .atomic = true});
+		text_add(&counters, "%s%s = 0", counters.size ? ", " : "", counter[l]);
+	}
+	const char *type = most > INT32_MAX ? "int64_t" : "int";
+	hls_line(e, "int %s;", counters.data);
+	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", type, all, all, most > INT32_MAX ? "int64_t(1) * " : "", product.data, all);
+	if (run_time)
+		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
+	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], "stream.pipeline", 1),
+		 text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
+	if (pragmas)
+		pragmas(e);
+	e->indent++;
+	e->depth += loops;
+	add_bodies(e, loop, loops);
+	count_on(e, counter, trips, loops - 1);
+	e->depth -= loops;
+	e->indent--;
+	hls_line(e, "}");
+}
