@@ -45,6 +45,7 @@ def test_a_mask_is_worked_out():
     lambda x: torch.cumsum(x > 0, 1).float(),
     lambda x: torch.log1p(x.abs() * 1e-4),
     lambda x: nn.functional.softplus(x * 3),
+    lambda x: nn.functional.gelu(x * 3, approximate="tanh"),
     lambda x: x[:, [-2, -1]] + x[:, [0, 2]],
     lambda x: x[[3, 0, 0]],
     lambda x: x * torch.full((4, 5), 2.0) + torch.zeros(5),
