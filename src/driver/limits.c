@@ -82,6 +82,20 @@ bool limits_clock(struct session *session)
 	return true;
 }
 
+bool limits_slow_down(struct session *session, const struct design_cost *cost)
+{
+	const struct platform *board = session->platform;
+	double fullest = 0;
+	for (int d = 0; d < board->dies; d++) {
+		double share = resources_share(cost->die[d], board->die[d]);
+		fullest = share > fullest ? share : fullest;
+	}
+	if (session->options.choices.value[CHOICE_CLOCK] || 100 * fullest <= board->crowded_percent)
+		return false;
+	session->options.choices.value[CHOICE_CLOCK] = (int64_t)(board->clock_mhz / board->crowded_period);
+	return limits_clock(session);
+}
+
 static bool contradict(struct session *session)
 {
 	int64_t dsp = session->choices.value[CHOICE_DSP];

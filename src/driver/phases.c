@@ -1,5 +1,6 @@
 #include "driver/phases.h"
 #include "base/map.h"
+#include "driver/limits.h"
 #include "driver/point.h"
 
 #define FIRSTS 6              /* attempts at the first phase with fewer ports */
@@ -188,6 +189,13 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 	return built;
 }
 
+static bool slow_down(struct session *session, const struct design_phases *design)
+{
+	struct design_cost first = design_cost(session->arena, session->platform, design->phase[0].module), second = design_cost(session->arena, session->platform, design->phase[1].module);
+	struct design_cost both = together(session->platform, &design->joined, first, &second);
+	return limits_slow_down(session, &both);
+}
+
 /* The second phase reads weights through the first's ports, so where it lacks ports for what is its own, the first has to leave them. */
 static bool build_both(struct session *session, struct design_phases *design)
 {
@@ -207,7 +215,7 @@ static bool build_both(struct session *session, struct design_phases *design)
 		begun[p] = session->module;
 	}
 	for (int i = 0;; i++) {
-		bool built = build_begun(session, choices, begun, design);
+		bool built = build_begun(session, choices, begun, design) && (!slow_down(session, design) || build_begun(session, choices, begun, design));
 		int lacks = session->context.excess_ports;
 		if (built || session->stop || lacks <= 0 || i == FIRSTS)
 			return built;

@@ -20,7 +20,8 @@ struct build {
 	int first, last;
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
 	struct resources used;    /* by the last design that got as far */
-	double ms;                /* modelled, of OUTCOME_BUILT */
+	struct design_cost cost;  /* of OUTCOME_BUILT, whole */
+	double ms;                /* and modelled */
 };
 
 /* --- one attempt */
@@ -60,6 +61,7 @@ static enum outcome attempt(struct build *b)
 	if (!whole(b))
 		return OUTCOME_BUILT;
 	struct report report = report_make(session, "");
+	b->cost = report.cost;
 	b->used = report.cost.total;
 	b->ms = report.model_ms;
 	b->over = limits_exceeded(session, b->used);
@@ -144,6 +146,20 @@ static bool build_fitting(struct build *b)
 			narrow(b, outcome, number);
 	}
 	return refuse_limit(b);
+}
+
+/* At the clock that the rule gives; of one of two phases nobody knows yet how full its dies will be. */
+static bool build_timed(struct build *b)
+{
+	struct session *session = b->session;
+	struct choices wanted = session->choices;
+	if (!build_fitting(b))
+		return false;
+	if (!whole(b) || session->widths || !limits_slow_down(session, &b->cost))
+		return true;
+	session->choices = wanted;
+	session->choices.value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
+	return build_fitting(b);
 }
 
 /* --- searches compared */
@@ -241,7 +257,7 @@ bool point_build(struct session *session, int first, int last)
 	struct build b = {.session = session, .tensor = session->module, .first = first, .last = last};
 	begin_within_limits(&b);
 	compare_searches(&b);
-	return build_fitting(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
+	return build_timed(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
 }
 
 /* --- options */

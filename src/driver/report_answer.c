@@ -146,22 +146,16 @@ static void advise_path(struct arena *arena, const struct report *report, struct
 		add(answer, text_format(arena, "most of the critical path: %s; the launch gets shorter where one of these does", text.data));
 }
 
-static double fullest(struct resources used, struct resources has)
-{
-	double lut = has.lut ? (double)used.lut / (double)has.lut : 0, dsp = has.dsp ? (double)used.dsp / (double)has.dsp : 0;
-	return lut > dsp ? lut : dsp;
-}
-
 static void advise_dies(struct arena *arena, const struct report *report, struct report_answer *answer)
 {
 	const struct platform *platform = report->platform;
 	int full = 0, empty = 0;
 	for (int i = 1; i < platform->dies; i++) {
-		double share = fullest(report->cost.die[i], platform->die[i]);
-		full = share > fullest(report->cost.die[full], platform->die[full]) ? i : full;
-		empty = share < fullest(report->cost.die[empty], platform->die[empty]) ? i : empty;
+		double share = resources_share(report->cost.die[i], platform->die[i]);
+		full = share > resources_share(report->cost.die[full], platform->die[full]) ? i : full;
+		empty = share < resources_share(report->cost.die[empty], platform->die[empty]) ? i : empty;
 	}
-	double most = 100 * fullest(report->cost.die[full], platform->die[full]), least = 100 * fullest(report->cost.die[empty], platform->die[empty]);
+	double most = 100 * resources_share(report->cost.die[full], platform->die[full]), least = 100 * resources_share(report->cost.die[empty], platform->die[empty]);
 	if (most > 70 && least < most / 2)
 		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: wires will be tight there; a smaller --dsp relieves it", full, most, empty, least));
 }

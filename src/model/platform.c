@@ -38,6 +38,8 @@ struct figure {
 #define FIGURE(group, key, kind, low, high, member) {group, key, kind, low, high, offsetof(struct platform, member)}
 static const struct figure figures[] = {
 	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
+	FIGURE("crowded", "percent", FIGURE_REAL, 1, 100, crowded_percent),
+	FIGURE("crowded", "period", FIGURE_REAL, 1, 10, crowded_period),
 	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
 	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
 	FIGURE(NULL, "watts", FIGURE_REAL, 0.1, 1e4, watts),
@@ -386,6 +388,20 @@ struct resources resources_add(struct resources left, struct resources right)
 int64_t resources_bytes(struct resources resources)
 {
 	return resources.bram18 * BRAM18_BYTES + resources.uram * URAM_BYTES;
+}
+
+static double share(int64_t used, int64_t has)
+{
+	return has ? (double)used / (double)has : 0;
+}
+
+double resources_share(struct resources used, struct resources has)
+{
+	const double of[] = {share(used.lut, has.lut), share(used.ff, has.ff), share(used.dsp, has.dsp), share(used.bram18, has.bram18), share(used.uram, has.uram)};
+	double most = 0;
+	for (size_t i = 0; i < COUNT(of); i++)
+		most = of[i] > most ? of[i] : most;
+	return most;
 }
 
 struct resources platform_total(const struct platform *platform)

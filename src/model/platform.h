@@ -18,6 +18,8 @@ struct operator_cost {
 struct platform {
 	const char *name, *part, *xpfm;
 	double clock_mhz;
+	double crowded_percent;   /* a die that is fuller routes badly: the clock's period is then crowded_period times as long */
+	double crowded_period;
 	int dies;
 	struct resources die[PLATFORM_DIES];      /* after the shell */
 	int memory_die;           /* the die that the memory ports reach */
@@ -46,6 +48,7 @@ struct operator_cost platform_operator(const struct platform *platform, enum op_
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
 int64_t resources_bytes(struct resources resources);      /* that its block RAMs and URAMs hold */
+double resources_share(struct resources used, struct resources has);       /* the largest of used / has over the five */
 struct resources platform_total(const struct platform *platform);          /* over all dies */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
 #endif

@@ -1,12 +1,12 @@
 /* Puts every process on a die, so that as few bits as possible cross between dies.
  * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
  * ports on the memory die; no die and no boundary over what the platform has.  Exact.
- * Dies are filled to three quarters if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
+ * Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
 #include "pass/pass.h"
 #include "pass/place.h"
 #include <string.h>
 
-static const int fill_percent[] = {75, 80, 90, 100};
+static const int fuller_percent[] = {80, 90, 100};
 
 struct placing {
 	struct module *module;
@@ -206,9 +206,9 @@ bool place_dies(struct pass_context *context, struct module *module)
 	struct placing p = {.module = module, .platform = platform, .cost = design_cost(module->arena, platform, module)};
 	p.problem = (struct place_problem){.arena = module->arena, .dies = platform->dies, .home = platform->memory_die, .wires = platform->crossing_wires};
 	make_problem(&p);
-	bool placed = false;
-	for (size_t i = 0; !placed && i < sizeof fill_percent / sizeof *fill_percent; i++)
-		placed = place_at(&p, fill_percent[i]);
+	bool placed = place_at(&p, (int)platform->crowded_percent);
+	for (size_t i = 0; !placed && i < sizeof fuller_percent / sizeof *fuller_percent; i++)
+		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)
 		return explain(&p);
 	for (int i = 0; i < p.cost.processes; i++)

@@ -131,6 +131,17 @@ def test_a_slower_clock_is_simulated_as_one(tmp_path):
     assert again["latency_ms"] == pytest.approx(found["latency_ms"], rel=1e-4)
 
 
+def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
+    board = tmp_path / "crowded.json"
+    board.write_text(json.dumps({"name": "crowded", "like": "u55c", "crowded": {"percent": {"value": 1, "source": "test"}, "period": {"value": 1.5, "source": "test"}}}))
+    stc("compile", MLP, "--platform", board, "-o", tmp_path / "slow")
+    stc("compile", MLP, "--platform", board, "--clock", 300, "-o", tmp_path / "told")
+    assert [report(tmp_path / name)["clock_mhz"] for name in ("slow", "told")] == [200, 300]
+    assert "FREQUENCY ?= 200" in (tmp_path / "slow" / "hls" / "Makefile").read_text()
+    stc("explore", MLP, "--platform", board, "-o", tmp_path / "state.json", "--trials", 2)
+    assert {trial["built"]["clock"] for trial in json.loads((tmp_path / "state.json").read_text())["trials"]} == {200}
+
+
 def test_energy_is_between_rest_and_limit(tmp_path):
     stc("compile", MLP, "--platform", "u55c", "-o", tmp_path / "design")
     found = report(tmp_path / "design")
