@@ -7,7 +7,7 @@
  *
  * post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
  * At tensor level loops are in source order, which says nothing, unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
- * (all its points at once); if rows > 1 it is a reduction and the loop before it runs at once too: rows sums side by side; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
+ * (all its points at once); if rows > 1 the loop before it runs at once too, and one of the two is a reduction: rows sums side by side, or, of integers, in each lane a tree over rows terms; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
  * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) …
  * If partial > 1, so many sums are formed in turn: a term goes to the one that the counter of the innermost reduction loop (lanes aside) says, modulo partial; each begins with init, and at
  * the end the same tree over them is the accumulator. */
@@ -65,7 +65,7 @@ struct kernel {
 	/* schedule (stream level) */
 	bool scheduled;
 	int64_t lanes;            /* 1, or the extent of the last loop */
-	int64_t rows;             /* 1, or the extent of the parallel loop before it, if that one is a reduction */
+	int64_t rows;             /* 1, or the extent of the loop before it, of which just one is a reduction */
 	int64_t partial;          /* 1, or a power of two: sums that are formed in turn */
 	int interval;             /* initiation interval, cycles */
 	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */

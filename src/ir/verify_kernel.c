@@ -52,8 +52,10 @@ static void check_schedule(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "%" PRId64 " lanes without a last loop of this extent", kernel->lanes);
 	else if (kernel->lanes > 1 && last->reduction && !kernel->combine)
 		verify_fail(verifier, op, "the lane loop is a reduction, but the update does not combine terms");
-	else if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || !last->reduction || kernel->loops < 2 || last[-1].reduction || last[-1].extent != kernel->rows)))
-		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes", kernel->rows);
+	else if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || kernel->loops < 2 || last[-1].reduction == last->reduction || last[-1].extent != kernel->rows)))
+		verify_fail(verifier, op, "%" PRId64 " rows without a parallel loop of this extent before reduced lanes, or a reduction before parallel ones", kernel->rows);
+	else if (kernel->rows > 1 && last[-1].reduction && (!kernel->combine || type_is_real(kernel->type)))
+		verify_fail(verifier, op, "%" PRId64 " terms at once that are no integers to be combined", kernel->rows);
 }
 
 static void check_partial(struct verifier *verifier, const struct op *op)

@@ -68,6 +68,8 @@ static int factor_bits(const struct op *op)
 	int bits = 0;
 	for (int i = 0; i < 2; i++) {
 		const struct op *extension = op->operand[i]->def;
+		if (extension && extension->code == OP_BROADCAST)
+			extension = extension->operand[0]->def;
 		const struct value *factor = extension && extension->code == OP_EXTSI ? extension->operand[0] : op->operand[i];
 		int width = type_scalar(factor->type)->width;
 		bits = width > bits ? width : bits;

@@ -8,8 +8,10 @@ struct lowering {
 	const struct kernel *kernel;
 	int nest;                 /* loops without the lane loop, and without the row loop */
 	int64_t width;            /* lanes of the words at hand: the kernel's, or its rows */
+	int64_t row;              /* of the rows that run at once, the one at hand */
 	struct value **counter;   /* [nest]; NULL where the trip is 1 */
 	struct value **operand;   /* words taken */
+	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	const struct op *buffer;  /* NULL, or a buffer whose readers are served from the sums */
 };
@@ -106,7 +108,7 @@ static void take_operands(struct lowering *l, enum taken taken)
 		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
 		struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
-		struct value *word = make_take(&l->p, due(l, j), fifo);
+		struct value *word = make_take(&l->p, make_and(&l->p, l->terms, due(l, j)), fifo);
 		struct value *active = inside(l, &l->kernel->operand[j]);
 		l->operand[j] = active ? make_select(&l->p, active, word, make_number(&l->p, 0, word->type)) : word;
 	}
@@ -139,8 +141,10 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 		return type_is_real(node->type) ? make_number(p, node->real, node->type) : node->type->kind == TYPE_INDEX ? make_index(p, node->integer) :
 		       node->type->width == 1 ? make_bool(p, node->integer) : make_number(p, (double)node->integer, node->type);
 	if (node->code == OP_INDEX) {
-		if (node->integer == l->nest)
+		if (node->integer == l->kernel->loops - 1 && l->kernel->lanes > 1)
 			return lane_numbers(l);
+		if (node->integer == l->nest)
+			return make_index(p, l->row);
 		return l->counter[node->integer] ? l->counter[node->integer] : make_index(p, 0);
 	}
 	if (node->code == OP_ACTIVE)
@@ -179,18 +183,27 @@ static struct value *row_tree(struct lowering *l, int term)
 	return tree;
 }
 
-/* Row by row: each takes its part of the words that hold several rows. */
+/* One row's part of the words that hold several rows; of numbers that are no lanes it is one of them. */
+static void take_row(struct lowering *l, struct value *const *whole, int64_t row)
+{
+	const struct kernel *kernel = l->kernel;
+	l->row = row;
+	for (int j = 0; j < l->op->operands; j++) {
+		struct value *part[2] = {whole[j], make_index(&l->p, row)};
+		const int64_t *stride = kernel->operand[j].stride;
+		bool rows = stride[kernel->loops - 2] && !kernel_is_post_operand(kernel, j);
+		l->operand[j] = rows ? make_op(&l->p, OP_SPLIT_LANES, word_type(l, type_scalar(whole[j]->type), stride[kernel->loops - 1] != 0), 2, part) : whole[j];
+	}
+}
+
+/* Row by row: each has a tree of its own. */
 static struct value *row_trees(struct lowering *l, int term)
 {
 	const struct kernel *kernel = l->kernel;
 	struct value **whole = l->operand, **tree = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
 	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
 	for (int64_t r = 0; r < kernel->rows; r++) {
-		for (int j = 0; j < l->op->operands; j++) {
-			struct value *part[2] = {whole[j], make_index(&l->p, r)};
-			bool rows = kernel->operand[j].stride[kernel->loops - 2] && !kernel_is_post_operand(kernel, j);
-			l->operand[j] = rows ? make_op(&l->p, OP_SPLIT_LANES, word_type(l, type_scalar(whole[j]->type), true), 2, part) : whole[j];
-		}
+		take_row(l, whole, r);
 		tree[r] = row_tree(l, term);
 	}
 	l->operand = whole;
@@ -198,14 +211,37 @@ static struct value *row_trees(struct lowering *l, int term)
 	return make_op(&l->p, OP_JOIN_LANES, word_type(l, kernel->type, true), (int)kernel->rows, tree);
 }
 
+static struct value *tree_of(struct lowering *l, struct value **term, int64_t terms)
+{
+	for (; terms > 1; terms /= 2)
+		for (int64_t i = 0; i < terms / 2; i++)
+			term[i] = make_op(&l->p, l->kernel->combine, term[2 * i]->type, 2, term + 2 * i);
+	return term[0];
+}
+
+/* The terms of all rows, put together lane by lane. */
+static struct value *row_terms(struct lowering *l, int term)
+{
+	const struct kernel *kernel = l->kernel;
+	struct value **whole = l->operand, **sum = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
+	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
+	for (int64_t r = 0; r < kernel->rows; r++) {
+		take_row(l, whole, r);
+		sum[r] = widen(l, lower_body(l, &kernel->update, term), word_type(l, kernel->type, true));
+	}
+	l->operand = whole;
+	return tree_of(l, sum, kernel->rows);
+}
+
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 static struct value *updated(struct lowering *l)
 {
 	const struct kernel *kernel = l->kernel;
 	int term = -1;
-	if (kernel->lanes > 1 && !lane_is_parallel(kernel) && kernel_has_reduction(kernel)) {
+	bool parallel = lane_is_parallel(kernel);
+	if (kernel_has_reduction(kernel) && (parallel ? kernel->rows > 1 : kernel->lanes > 1)) {
 		kernel_combine(kernel, &term);
-		struct value *tree = kernel->rows > 1 ? row_trees(l, term) : row_tree(l, term);
+		struct value *tree = parallel ? row_terms(l, term) : kernel->rows > 1 ? row_trees(l, term) : row_tree(l, term);
 		struct value *operand[2] = {l->accumulator, tree};
 		return make_op(&l->p, kernel->combine, tree->type, 2, operand);
 	}
@@ -249,7 +285,7 @@ static struct value *part_of(struct lowering *l)
 
 static const struct type *sum_type(struct lowering *l)
 {
-	int64_t rows = l->kernel->rows;
+	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->rows;
 	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type) : word_type(l, l->kernel->type, lane_is_parallel(l->kernel));
 }
 
@@ -297,10 +333,7 @@ static struct value *all_parts(struct lowering *l, struct value *array)
 		else if (i >= inner->extent)
 			sum[i] = start;
 	}
-	for (; parts > 1; parts /= 2)
-		for (int64_t i = 0; i < parts / 2; i++)
-			sum[i] = make_op(p, l->kernel->combine, start->type, 2, sum + 2 * i);
-	return sum[0];
+	return tree_of(l, sum, parts);
 }
 
 static struct value *finished(struct lowering *l)
@@ -360,6 +393,68 @@ static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_
 	return opened;
 }
 
+/* Partial sums of one loop outside: its next point's first terms come while the parts of the last one are put together, so that the pipeline never drains. */
+static bool in_turns(const struct kernel *kernel, int nest)
+{
+	int inner = kernel_inner_reduction(kernel);
+	const struct loop *outer = &kernel->loop[0], *last = &kernel->loop[inner];
+	if (outer->reduction || outer->run_time || outer->extent < 2 || last->run_time || last->extent < kernel->partial || body_uses_counters(&kernel->post))
+		return false;
+	for (int i = 1; i < nest; i++)
+		if (!kernel->loop[i].reduction || (kernel->loop[i].run_time && kernel->loop[i].run_time->plus < 1))
+			return false;
+	return true;
+}
+
+/* Two sets of sums, one for every second point. */
+static struct value *turn_address(struct lowering *l, int64_t later, struct value *part, int64_t number)
+{
+	struct process *p = &l->p;
+	const int64_t one = 1, stride[2] = {l->kernel->partial, 1};
+	struct value *odd[2] = {make_address(p, 1, l->counter, &one, later), make_index(p, 1)}, *of[2] = {make_op(p, OP_ANDI, type_index(p->module), 2, odd), part};
+	return make_address(p, 2, of, stride, number);
+}
+
+/* The result of the point before, when its last term has been added. */
+static void push_turn(struct lowering *l, struct value *array)
+{
+	struct process *p = &l->p;
+	const struct kernel *kernel = l->kernel;
+	int inner = kernel_inner_reduction(kernel);
+	struct value *when = make_compare(p, 5, l->counter[0], 1), **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial);
+	for (int i = 1; i < l->nest; i++)
+		when = l->counter[i] ? make_and(p, when, make_equal(p, l->counter[i], i == inner ? kernel->partial - 1 : 0)) : when;
+	for (int j = 0; j < l->op->operands; j++) {
+		const struct access *access = &kernel->operand[j];
+		if (!kernel_is_post_operand(kernel, j))
+			continue;
+		struct value *fifo = process_argument(p, stream_fifo(p->design, l->op->operand[j]), text_format(p->module->arena, "x%d", j));
+		l->operand[j] = make_take(p, access->stride[0] ? when : make_and(p, when, make_equal(p, l->counter[0], 1)), fifo);
+	}
+	for (int64_t i = 0; i < kernel->partial; i++)
+		sum[i] = make_load(p, array, turn_address(l, 1, NULL, i));
+	l->accumulator = tree_of(l, sum, kernel->partial);
+	push_result(l, when, finished(l));
+}
+
+/* One nest that has one point more, without terms, in which the last result comes. */
+static int lower_turns(struct lowering *l, int64_t *trip, const struct run_time_trip *const *run_time)
+{
+	struct process *p = &l->p;
+	const struct type *word = sum_type(l);
+	struct value *array = make_array(p, "acc", 2 * l->kernel->partial, word, l->kernel->partial), *start = make_number(p, l->kernel->init, word);
+	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, l->kernel->partial));
+	trip[0]++;
+	int opened = process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
+	l->terms = make_compare(p, 2, l->counter[0], trip[0] - 1);
+	take_operands(l, TAKE_TERMS);
+	struct value *address = turn_address(l, 0, part_of(l), 0);
+	l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
+	make_store(p, widen(l, updated(l), word), array, address);
+	push_turn(l, array);
+	return opened;
+}
+
 /* All results are held until the last term: they are finished in their places, and the readers of the buffer get them from there. */
 static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
@@ -397,7 +492,8 @@ void lower_kernel(struct design *design, const struct op *op)
 		run_time[i] = l.kernel->loop[i].run_time;
 	}
 	process_layers(&l.p);
-	int opened = l.buffer ? lower_served(&l, trip, run_time) : l.kernel->partial > 1 ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	bool parts = l.kernel->partial > 1, turns = parts && in_turns(l.kernel, l.nest);
+	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
 }

@@ -1,6 +1,7 @@
 /* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
  * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives rows: several sums side by side, of words that lie
- * one after the other.  Otherwise the latter gives the lanes.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
+ * one after the other.  Otherwise the latter gives the lanes; where it is the last loop, the one before it is a reduction of integers and words hold several of its points one after the
+ * other, that one gives rows: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
  * just as they come. */
 #include "pass/kernel_edit.h"
 #include "pass/schedule.h"
@@ -31,11 +32,25 @@ static bool rows_fit(const struct op *op, int row, int lane)
 	const struct kernel *kernel = op->kernel;
 	if (row < 0 || kernel->loop[row].reduction || kernel->loop[row].run_time || kernel->result.stride[row] != 1 || kernel_is_guarded(op, row))
 		return false;
-	if (body_has(&kernel->update, OP_INDEX) || body_has(&kernel->post, OP_INDEX))
+	if (body_has(&kernel->post, OP_INDEX))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
 		if (stride[row] && (!stride[lane] || stride[row] != kernel->loop[lane].extent))
+			return false;
+	}
+	return true;
+}
+
+/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes one after the other. */
+static bool terms_fit(const struct op *op, int row, int lane)
+{
+	const struct kernel *kernel = op->kernel;
+	if (row < 0 || lane != kernel->loops - 1 || !kernel->loop[row].reduction || kernel->loop[row].run_time || kernel_is_guarded(op, row) || kernel->combine == OP_NONE || type_is_real(kernel->type))
+		return false;
+	for (int j = 0; j < op->operands; j++) {
+		const int64_t *stride = kernel->operand[j].stride;
+		if (stride[row] && stride[row] != (stride[lane] ? kernel->loop[lane].extent : 1))
 			return false;
 	}
 	return true;
@@ -56,13 +71,14 @@ struct plan plan_listed(struct module *module, const struct op *op, int64_t most
 	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
 	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
+	row = tree ? row : lane - 1;
 	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (tree && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && rows_fit(op, row, lane))
+	if (plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
 		plan.rows = power_of_two_in(kernel->loop[row].extent, most_lanes / plan.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
-		int64_t step = l == lane ? plan.lanes : l == row && tree ? plan.rows : 1;
+		int64_t step = l == lane ? plan.lanes : l == row ? plan.rows : 1;
 		if (kernel->loop[l].extent > step || step == 1)
 			plan.part[plan.parts++] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent / step, .step = step};
 	}

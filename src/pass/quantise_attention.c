@@ -3,7 +3,7 @@
 #include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127.0
-#define KEYS_ABREAST 16       /* keys that may be lanes, where the rows of a launch fill them */
+#define KEYS_ABREAST 16       /* keys that a kernel may take at once */
 #define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 /* ---- rows */
@@ -69,21 +69,32 @@ static void add_part(struct parts *parts, int source, int64_t trip, int64_t step
 	parts->part[parts->count++] = (struct part){.source = source, .trip = trip, .step = step, .reduction = reduction};
 }
 
+/* The one row of a launch is told by its number, so that words of keys may hold it and past ones; where a launch has several, a guard tells them. */
+static bool is_single(const struct keys *keys)
+{
+	return keys->fresh == 1;
+}
+
 /* Keys of a run that are all of this launch, or all of the past. */
 static int64_t keys_abreast(const struct keys *keys)
 {
-	int64_t abreast = power_of_two_in(keys->fresh, KEYS_ABREAST);
+	int64_t abreast = power_of_two_in(is_single(keys) ? KEYS_ABREAST : keys->fresh, KEYS_ABREAST);
 	return power_of_two_in(keys->block, abreast);
+}
+
+static void add_blocks(struct quantiser *q, const struct keys *keys, struct parts *parts, int source, bool reduction)
+{
+	if (keys->blocks == 1)
+		return;
+	add_part(parts, source, keys->blocks, keys->block, reduction);
+	parts->part[parts->count - 1].run_time = keys_trip(q, keys);
 }
 
 static void add_keys(struct quantiser *q, const struct attention *a, struct parts *parts, int source, bool reduction, bool inner)
 {
 	const struct keys *keys = &a->keys;
-	int64_t abreast = keys_abreast(keys);
-	if (keys->blocks > 1) {
-		add_part(parts, source, keys->blocks, keys->block, reduction);
-		parts->part[parts->count - 1].run_time = keys_trip(q, keys);
-	}
+	int64_t abreast = is_single(keys) ? 1 : keys_abreast(keys);
+	add_blocks(q, keys, parts, source, reduction);
 	if (inner && keys->block > abreast)
 		add_part(parts, source, keys->block / abreast, abreast, false);
 	if (inner && (abreast > 1 || keys->block == abreast))
@@ -177,13 +188,33 @@ static void walk_fresh(struct quantiser *q, const struct attention *a, const str
 			stride = part->source != p->key && stride * p->op->kernel->loop[part->source].extent <= cache->inner ? 0 : stride / cache->inner;
 		to->stride[i] = stride * part->step;
 	}
-	add_guard(q, parts, (struct guard_range){p->key, 0, count}, to);
+	if (!is_single(&a->keys))
+		add_guard(q, parts, (struct guard_range){p->key, 0, count}, to);
+}
+
+/* The number of the key at hand. */
+static int key_number(struct quantiser *q, struct body *body, const struct parts *parts, int key)
+{
+	int64_t *factor = ARENA_ARRAY(q->module->arena, int64_t, parts->count);
+	for (int i = 0; i < parts->count; i++)
+		factor[i] = parts->part[i].source == key ? parts->part[i].step : 0;
+	return body_affine(q->module, body, parts->count, factor, 0);
+}
+
+/* Is the row at hand one of this launch?  fresh: the operand that has it then. */
+static int is_fresh(struct quantiser *q, const struct attention *a, struct body *body, const struct parts *parts, int key, int fresh)
+{
+	struct module *module = q->module;
+	if (!is_single(&a->keys))
+		return body_active(module, body, fresh);
+	struct node first = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {key_number(q, body, parts, key), body_integer(module, body, type_index(module), 0)}};
+	return body_add(module, body, first);
 }
 
 /* The row of this launch where it is one of these, else that of the past. */
-static int choose_row(struct module *module, struct body *body, const struct type *type, int past, int fresh)
+static int choose_row(struct module *module, struct body *body, const struct type *type, int past, int fresh, int choice)
 {
-	return body_op(module, body, OP_SELECT, type, body_active(module, body, fresh), body_operand(module, body, type, fresh), body_operand(module, body, type, past));
+	return body_op(module, body, OP_SELECT, type, choice, body_operand(module, body, type, fresh), body_operand(module, body, type, past));
 }
 
 /* Operands past and past + 1: the rows, or their scales. */
@@ -193,19 +224,19 @@ static void walk_rows(struct quantiser *q, const struct attention *a, const stru
 	walk_fresh(q, a, cache, p, parts, scales, &kernel->operand[past + 1], a->keys.fresh);
 }
 
-/* acc + x * row, in integers: operands x, past, and fresh where some rows are of this launch. */
-static void sum_body(struct module *module, struct body *body, bool fresh)
+/* acc + x * row, in integers: operands x, past, and fresh where some rows are of this launch.  choice: whether it is one of them; -1: none is. */
+static void sum_body(struct module *module, struct body *body, int choice)
 {
 	const struct type *byte = type_integer(module, 8), *sum = type_integer(module, 32);
 	int x = body_op(module, body, OP_EXTSI, sum, body_operand(module, body, byte, 0), 0, 0);
-	int row = body_op(module, body, OP_EXTSI, sum, fresh ? choose_row(module, body, byte, 1, 2) : body_operand(module, body, byte, 1), 0, 0);
+	int row = body_op(module, body, OP_EXTSI, sum, choice >= 0 ? choose_row(module, body, byte, 1, 2, choice) : body_operand(module, body, byte, 1), 0, 0);
 	int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = sum});
 	body->result = body_op(module, body, OP_ADDI, sum, accumulator, body_op(module, body, OP_MULI, sum, x, row, 0), 0);
 }
 
-static int scale_of_row(struct module *module, struct body *body, int past)
+static int scale_of_row(struct module *module, struct body *body, int past, int choice)
 {
-	return body_op(module, body, OP_EXTF, type_float(module, 32), choose_row(module, body, type_float(module, 16), past, past + 1), 0, 0);
+	return body_op(module, body, OP_EXTF, type_float(module, 32), choose_row(module, body, type_float(module, 16), past, past + 1, choice), 0, 0);
 }
 
 /* Adds what the post body of the product reads, from operand `first` on; returns how many there are then. */
@@ -286,16 +317,13 @@ static int only_keys(struct quantiser *q, const struct attention *a, struct body
 	const struct type *index = type_index(module), *real = type_float(module, 32);
 	if (!keys->trip && keys->block * keys->blocks == keys->extent)
 		return score;
-	int64_t *factor = ARENA_ARRAY(module->arena, int64_t, parts->count);
-	for (int i = 0; i < parts->count; i++)
-		factor[i] = parts->part[i].source == a->scores.key ? parts->part[i].step : 0;
 	int limit = body_integer(module, body, index, keys->extent);
 	if (keys->trip) {
 		int given = body_op(module, body, OP_INDEX_CAST, index, body_operand(module, body, type_scalar(keys->count->type), count), 0, 0);
 		int past = body_op(module, body, OP_MAXSI, index, given, body_integer(module, body, index, 0), 0);
 		limit = body_op(module, body, OP_MINSI, index, body_op(module, body, OP_ADDI, index, past, body_integer(module, body, index, keys->fresh), 0), limit, 0);
 	}
-	struct node below = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {body_affine(module, body, parts->count, factor, 0), limit}, .integer = 2};
+	struct node below = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {key_number(q, body, parts, a->scores.key), limit}, .integer = 2};
 	int low = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = real, .real = -1.0 / 0.0});
 	return body_op(module, body, OP_SELECT, real, body_add(module, body, below), score, low);
 }
@@ -311,23 +339,61 @@ static void add_parallel(struct quantiser *q, const struct attention *a, const s
 	}
 }
 
+/* The loops in which the sums of scores are formed.  Of one token, a run of keys is taken at once, and serves all query heads that share it before the next one comes. */
+static struct parts score_loops(struct quantiser *q, const struct attention *a, int64_t groups)
+{
+	const struct product *p = &a->scores;
+	const struct kernel *kernel = p->op->kernel;
+	const int64_t *past = kernel->operand[p->past].stride, abreast = groups > 1 ? 1 : keys_abreast(&a->keys);
+	struct parts parts = no_parts(q, p->op);
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && l != p->reduction && past[l])
+			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	add_blocks(q, &a->keys, &parts, p->key, false);
+	add_part(&parts, p->key, a->keys.block / abreast, abreast, false);
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && l != p->reduction && !past[l])
+			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	if (groups > 1)
+		add_part(&parts, p->reduction, groups, a->k.inner / groups, false);
+	else
+		add_part(&parts, p->key, abreast, 1, false);
+	return parts;
+}
+
+/* The result lies row-major over the parts `as`, whatever the order of the loops. */
+static void lie_as(struct quantiser *q, const struct parts *as, const struct parts *parts, struct op *op)
+{
+	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, as->count + 1);
+	lie(as, stride);
+	for (int i = 0; i < parts->count; i++) {
+		op->kernel->result.stride[i] = 0;
+		for (int e = 0; e < as->count; e++)              /* the innermost part of the same loop, whose steps lie one after the other */
+			if (as->part[e].source == parts->part[i].source && !parts->part[i].reduction)
+				op->kernel->result.stride[i] = stride[e] * (parts->part[i].step / as->part[e].step);
+	}
+	op->result[0]->type = parts_type(q->module, as, type_scalar(op->result[0]->type));
+}
+
 static struct value *score_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *query, int64_t groups)
 {
 	struct module *module = q->module;
 	const struct product *p = &a->scores;
-	struct parts parts = no_parts(q, p->op);
+	struct parts as = no_parts(q, p->op);
 	int64_t size = a->k.inner / groups;
-	add_parallel(q, a, p, &parts);
+	add_parallel(q, a, p, &as);
 	if (groups > 1)
-		add_part(&parts, p->reduction, groups, size, false);
+		add_part(&as, p->reduction, groups, size, false);
+	struct parts parts = is_single(&a->keys) ? score_loops(q, a, groups) : as;
 	add_part(&parts, p->reduction, size, 1, true);
 	struct value *operand[3] = {query->q, a->k.past, a->k.q};
 	struct op *op = parts_kernel(q, p->op, "sums", &parts, 3, operand, type_integer(module, 32));
+	lie_as(q, &as, &parts, op);
 	int64_t *own = token_strides(q, c, a->k.inner);
 	own[p->reduction] = 1;
 	walk(&parts, own, op->kernel->operand[0].stride);
 	walk_rows(q, a, &a->k, p, &parts, false, op->kernel, 1);
-	sum_body(module, &op->kernel->update, true);
+	sum_body(module, &op->kernel->update, is_fresh(q, a, &op->kernel->update, &parts, p->key, 2));
 	op->kernel->ordered = keys_abreast(&a->keys) > 1;      /* so several rows of a state are taken at once */
 	return op->result[0];
 }
@@ -392,7 +458,8 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	score_result(q, a, &parts, op);
 	struct body *body = &kernel->update, *last = groups > 1 ? &kernel->post : body;
 	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int scale = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), scale_of_row(module, body, 2), 0);
+	int row = scale_of_row(module, body, 2, is_fresh(q, a, body, &of_sums, p->key, 3));
+	int scale = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), row, 0);
 	int score = body_op(module, body, OP_MULF, real, sum, scale, 0);
 	if (groups > 1) {
 		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
@@ -430,7 +497,8 @@ static struct value *weighted(struct quantiser *q, const struct attention *a, co
 	op->kernel->operand[0].offset = x->offset;
 	walk_rows(q, a, &a->v, p, parts, true, op->kernel, 1);
 	struct body *body = &op->kernel->update;
-	body->result = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 0), scale_of_row(module, body, 1), 0);
+	int scale = scale_of_row(module, body, 1, is_fresh(q, a, body, parts, p->key, 2));
+	body->result = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 0), scale, 0);
 	return op->result[0];
 }
 
@@ -471,16 +539,43 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
+/* The loops in which the sums of values are formed, of one token: a run of keys at once, for all heads that share it. */
+static struct parts value_loops(struct quantiser *q, const struct attention *a)
+{
+	const struct product *p = &a->values;
+	const struct kernel *kernel = p->op->kernel;
+	const int64_t *past = kernel->operand[p->past].stride, *x = kernel->operand[p->x].stride, abreast = keys_abreast(&a->keys);
+	struct parts parts = no_parts(q, p->op);
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && x[l] && past[l])
+			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	add_blocks(q, &a->keys, &parts, p->key, false);
+	add_part(&parts, p->key, a->keys.block / abreast, abreast, true);
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && x[l] && !past[l])
+			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	add_part(&parts, p->key, abreast, 1, true);
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && !x[l])
+			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	return parts;
+}
+
 /* Part `number` of every block of keys, of so many. */
 static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p, int64_t number, int64_t of)
 {
-	struct parts parts = value_parts(q, a, c, false);
+	struct parts as = value_parts(q, a, c, false), parts = as;
 	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
-	int key = parts.count, rows = fresh > 0 ? 2 : 1;
-	add_part(&parts, a->values.key, keys, 1, true);
+	int rows = fresh > 0 ? 2 : 1;
+	bool listed = is_single(&a->keys) && keys_abreast(&a->keys) > 1;
+	if (listed)
+		parts = value_loops(q, a);
+	else
+		add_part(&parts, a->values.key, keys, 1, true);
 	struct value *operand[3] = {p->q, a->v.past, a->v.q};
 	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
 	struct access *access = op->kernel->operand;
+	lie_as(q, &as, &parts, op);
 	int64_t *own = token_strides(q, c, a->keys.block * a->keys.blocks);
 	own[a->values.key] = 1;
 	walk(&parts, own, access[0].stride);
@@ -488,8 +583,9 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	if (rows == 2)
 		walk_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
 	for (int j = 0; j <= rows; j++)
-		access[j].offset += first * access[j].stride[key];
-	sum_body(q->module, &op->kernel->update, rows == 2);
+		access[j].offset += first * access[j].stride[as.count];
+	sum_body(q->module, &op->kernel->update, rows == 2 ? is_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2) : -1);
+	op->kernel->ordered = listed;
 	return op->result[0];
 }
 
