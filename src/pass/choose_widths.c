@@ -14,6 +14,8 @@
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
+#define UNIT_LUT_SHARE 43     /* hundredths of the LUTs that a unit's slices and the operators beside it may have: a die may be three quarters full, and processes and what connects them take a quarter */
+#define SLICE_LUT 7700        /* of a slice and its loader */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
@@ -26,7 +28,7 @@ struct widths {
 	struct candidate *candidate;
 	struct width *width;
 	int ports;                /* that may be given to bulk operands beyond their first */
-	int64_t dsp;              /* budget */
+	int64_t dsp, lut;         /* budgets */
 	int slices, abreast;      /* of the unit that contractions share, and tokens that each takes a cycle; 0: there is none */
 };
 
@@ -285,7 +287,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
 			space->extents = w->kernel[k]->kernel->loop[l].run_time ? WIDTH_EXTENTS : space->extents;
-	space->budget = (struct width_budget){.dsp = w->dsp, .lut = choice_on(choices, space->platform, CHOICE_LUT), .ports = w->ports};
+	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
 	return space;
@@ -383,7 +385,7 @@ static int unit_bits(const struct block *block)
 	return bits;
 }
 
-/* Ports and DSPs of its slices are not the kernels'.  Other readers keep two ports each: most of the time, the unit is what waits for memory. */
+/* Ports, DSPs and LUTs of its slices are not the kernels'.  Other readers keep two ports each: most of the time, the unit is what waits for memory. */
 static void leave_to_unit(struct widths *w, const struct block *block)
 {
 	const struct pass_context *context = w->streams->context;
@@ -397,6 +399,8 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
+	left = platform_total(context->platform).lut * UNIT_LUT_SHARE / 100 - w->slices * SLICE_LUT;
+	w->lut = w->lut < left ? w->lut : left;
 }
 
 struct width *choose_widths(struct streams *streams, const struct block *block)
@@ -410,6 +414,7 @@ struct width *choose_widths(struct streams *streams, const struct block *block)
 	w.candidate = ARENA_ARRAY(arena, struct candidate, w.count + 1);
 	w.width = ARENA_ARRAY(arena, struct width, w.count + 1);
 	w.dsp = choice_on(choices, platform, CHOICE_DSP);
+	w.lut = choice_on(choices, platform, CHOICE_LUT);
 	collect(block, w.kernel, 0);
 	find_candidates(&w);
 	leave_to_unit(&w, block);

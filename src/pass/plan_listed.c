@@ -1,7 +1,7 @@
 /* The schedule of a kernel whose maker has listed its loops in the order in which they should run (kernel.h, `ordered`): only widths are chosen.
  * If the last loop is a reduction it is the lane loop, and the loop along which the result is contiguous gives rows: several sums side by side, of words that lie
- * one after the other.  Otherwise the latter gives the lanes; where it is the last loop, the one before it is a reduction of integers and words hold several of its points one after the
- * other, that one gives rows: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
+ * one after the other.  Otherwise the latter gives the lanes; where words hold several points of the innermost reduction of integers one
+ * after the other, that one gives rows: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
  * just as they come. */
 #include "pass/kernel_edit.h"
 #include "pass/schedule.h"
@@ -46,7 +46,7 @@ static bool rows_fit(const struct op *op, int row, int lane)
 static bool terms_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
-	if (row < 0 || lane != kernel->loops - 1 || !kernel->loop[row].reduction || kernel->loop[row].run_time || kernel_is_guarded(op, row) || kernel->combine == OP_NONE || type_is_real(kernel->type))
+	if (row < 0 || kernel->loop[row].run_time || kernel_is_guarded(op, row) || kernel->combine == OP_NONE || type_is_real(kernel->type))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
@@ -71,7 +71,7 @@ struct plan plan_listed(struct module *module, const struct op *op, int64_t most
 	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
 	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
-	row = tree ? row : lane - 1;
+	row = tree ? row : kernel_inner_reduction(kernel);
 	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);

@@ -3,7 +3,7 @@
 #include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127.0
-#define KEYS_ABREAST 16       /* keys that a kernel may take at once */
+#define KEYS_ABREAST 16       /* keys that may be lanes, where the rows of a launch fill them */
 #define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 /* ---- rows */
@@ -78,7 +78,7 @@ static bool is_single(const struct keys *keys)
 /* Keys of a run that are all of this launch, or all of the past. */
 static int64_t keys_abreast(const struct keys *keys)
 {
-	int64_t abreast = power_of_two_in(is_single(keys) ? KEYS_ABREAST : keys->fresh, KEYS_ABREAST);
+	int64_t abreast = power_of_two_in(keys->fresh, KEYS_ABREAST);
 	return power_of_two_in(keys->block, abreast);
 }
 
@@ -93,7 +93,7 @@ static void add_blocks(struct quantiser *q, const struct keys *keys, struct part
 static void add_keys(struct quantiser *q, const struct attention *a, struct parts *parts, int source, bool reduction, bool inner)
 {
 	const struct keys *keys = &a->keys;
-	int64_t abreast = is_single(keys) ? 1 : keys_abreast(keys);
+	int64_t abreast = keys_abreast(keys);
 	add_blocks(q, keys, parts, source, reduction);
 	if (inner && keys->block > abreast)
 		add_part(parts, source, keys->block / abreast, abreast, false);
@@ -339,25 +339,22 @@ static void add_parallel(struct quantiser *q, const struct attention *a, const s
 	}
 }
 
-/* The loops in which the sums of scores are formed.  Of one token, a run of keys is taken at once, and serves all query heads that share it before the next one comes. */
+/* The loops in which the sums of scores are formed, of one token: a key, or several at once, serves all query heads that share it before the next one comes. */
 static struct parts score_loops(struct quantiser *q, const struct attention *a, int64_t groups)
 {
 	const struct product *p = &a->scores;
 	const struct kernel *kernel = p->op->kernel;
-	const int64_t *past = kernel->operand[p->past].stride, abreast = groups > 1 ? 1 : keys_abreast(&a->keys);
+	const int64_t *past = kernel->operand[p->past].stride;
 	struct parts parts = no_parts(q, p->op);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && l != p->reduction && past[l])
 			add_part(&parts, l, kernel->loop[l].extent, 1, false);
-	add_blocks(q, &a->keys, &parts, p->key, false);
-	add_part(&parts, p->key, a->keys.block / abreast, abreast, false);
+	add_keys(q, a, &parts, p->key, false, true);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && l != p->reduction && !past[l])
 			add_part(&parts, l, kernel->loop[l].extent, 1, false);
 	if (groups > 1)
 		add_part(&parts, p->reduction, groups, a->k.inner / groups, false);
-	else
-		add_part(&parts, p->key, abreast, 1, false);
 	return parts;
 }
 
@@ -394,7 +391,7 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	walk(&parts, own, op->kernel->operand[0].stride);
 	walk_rows(q, a, &a->k, p, &parts, false, op->kernel, 1);
 	sum_body(module, &op->kernel->update, is_fresh(q, a, &op->kernel->update, &parts, p->key, 2));
-	op->kernel->ordered = keys_abreast(&a->keys) > 1;      /* so several rows of a state are taken at once */
+	op->kernel->ordered = is_single(&a->keys) || keys_abreast(&a->keys) > 1;       /* so several rows of a state are taken at once */
 	return op->result[0];
 }
 
@@ -539,22 +536,21 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
-/* The loops in which the sums of values are formed, of one token: a run of keys at once, for all heads that share it. */
+/* The loops in which the sums of values are formed, of one token: the same. */
 static struct parts value_loops(struct quantiser *q, const struct attention *a)
 {
 	const struct product *p = &a->values;
 	const struct kernel *kernel = p->op->kernel;
-	const int64_t *past = kernel->operand[p->past].stride, *x = kernel->operand[p->x].stride, abreast = keys_abreast(&a->keys);
+	const int64_t *past = kernel->operand[p->past].stride, *x = kernel->operand[p->x].stride;
 	struct parts parts = no_parts(q, p->op);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && x[l] && past[l])
 			add_part(&parts, l, kernel->loop[l].extent, 1, false);
 	add_blocks(q, &a->keys, &parts, p->key, false);
-	add_part(&parts, p->key, a->keys.block / abreast, abreast, true);
+	add_part(&parts, p->key, a->keys.block, 1, true);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && x[l] && !past[l])
 			add_part(&parts, l, kernel->loop[l].extent, 1, false);
-	add_part(&parts, p->key, abreast, 1, true);
 	for (int l = 0; l < kernel->loops; l++)
 		if (l != p->key && !x[l])
 			add_part(&parts, l, kernel->loop[l].extent, 1, false);
@@ -567,8 +563,8 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	struct parts as = value_parts(q, a, c, false), parts = as;
 	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
 	int rows = fresh > 0 ? 2 : 1;
-	bool listed = is_single(&a->keys) && keys_abreast(&a->keys) > 1;
-	if (listed)
+	int key = as.count;
+	if (is_single(&a->keys))
 		parts = value_loops(q, a);
 	else
 		add_part(&parts, a->values.key, keys, 1, true);
@@ -583,9 +579,9 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	if (rows == 2)
 		walk_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
 	for (int j = 0; j <= rows; j++)
-		access[j].offset += first * access[j].stride[as.count];
+		access[j].offset += first * access[j].stride[key];
 	sum_body(q->module, &op->kernel->update, rows == 2 ? is_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2) : -1);
-	op->kernel->ordered = listed;
+	op->kernel->ordered = is_single(&a->keys);
 	return op->result[0];
 }
 

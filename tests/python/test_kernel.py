@@ -1,0 +1,111 @@
+"""Schedules of one kernel: what several rows, several terms and sums in turn compute, as emitted C++ against numpy."""
+import numpy
+import pytest
+from conftest import stc
+
+HEADS, KEYS, WIDTH, TERMS = 3, 24, 16, 256
+
+HEAD = '''"builtin.module"() ({{
+  "func.func"() ({{
+  ^bb0({arguments}):
+    %r = "stream.kernel"({values}) {{access = [{access}], init = 0{zero} : {result}, loops = array<i64: {loops}>, name = "k", {order}operand_segment_sizes = array<i32: {segments}>,
+      {post}reduction = array<i64: {reduction}>, result = {address}, update = @k.update}} : ({types}) -> {tensor}
+    "func.return"(%r) : ({tensor}) -> ()
+  }}) {{arg_attrs = [{names}], function_type = ({types}) -> {tensor}, res_attrs = [{{stream.name = "y", stream.role = "output"}}], sym_name = "main"}} : () -> ()
+{bodies}}}) {{stream.level = "tensor"}} : () -> ()
+'''
+
+
+def body(name, types, lines):
+    arguments, result = ", ".join(f"%{i}: {kind}" for i, kind in enumerate(types)), types[-1]
+    return (f'  "func.func"() ({{\n  ^bb0({arguments}):\n{lines}    "func.return"(%y) : ({result}) -> ()\n'
+            f'  }}) {{function_type = ({", ".join(types)}) -> {result}, sym_name = "k.{name}", sym_visibility = "private"}} : () -> ()\n')
+
+
+def module(operands, access, loops, reduction, address, result, tensor, bodies, ordered):
+    types = [kind for _, kind in operands]
+    maps = [f"affine_map<({', '.join(f'd{i}' for i in range(len(loops)))}) -> ({text})>" for text in [*access, address]]
+    return HEAD.format(
+        arguments=", ".join(f"%a{i}: {kind}" for i, kind in enumerate(types)), values=", ".join(f"%a{i}" for i in range(len(types))),
+        access=", ".join(maps[:-1]), address=maps[-1], loops=", ".join(map(str, loops)), reduction=", ".join(map(str, reduction)), types=", ".join(types), tensor=tensor,
+        result=result, zero=".0" if result == "f32" else "", order="ordered, " if ordered else "", post="post = @k.post, " if "k.post" in bodies else "",
+        segments=", ".join(["1" if i < len(operands) else "0" for i in range(32)]), names=", ".join(f'{{stream.name = "{name}", stream.role = "input"}}' for name, _ in operands), bodies=bodies)
+
+
+# x * (n where the key is the first, else row), added up
+CHOSEN = '''    %4 = "stream.index"() {loop = 1 : i64} : () -> index
+    %5 = "arith.constant"() {value = 0 : index} : () -> index
+    %6 = "arith.cmpi"(%4, %5) {predicate = 0 : i64} : (index, index) -> i1
+    %7 = "arith.select"(%6, %2, %1) : (i1, i8, i8) -> i8
+    %8 = "arith.extsi"(%7) : (i8) -> i32
+    %9 = "arith.extsi"(%0) : (i8) -> i32
+    %10 = "arith.muli"(%9, %8) : (i32, i32) -> i32
+    %y = "arith.addi"(%3, %10) : (i32, i32) -> i32
+'''
+ROWS = f"d0 * {KEYS * WIDTH} + d1 * {WIDTH} + d2"
+PRODUCT = body("update", ["i8", "i8", "i8", "i32"], CHOSEN)
+SCORES = module([("x", f"tensor<{HEADS}x{WIDTH}xi8>"), ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"), ("n", f"tensor<{HEADS}x{WIDTH}xi8>")],
+                [f"d0 * {WIDTH} + d2", ROWS, f"d0 * {WIDTH} + d2"], [HEADS, KEYS, WIDTH], [0, 0, 1], f"d0 * {KEYS} + d1", "i32", f"tensor<{HEADS}x{KEYS}xi32>", PRODUCT, True)
+VALUES = module([("x", f"tensor<{HEADS}x{KEYS}xi8>"), ("row", f"tensor<{HEADS}x{KEYS}x{WIDTH}xi8>"), ("n", f"tensor<{HEADS}x{WIDTH}xi8>")],
+                [f"d0 * {KEYS} + d1", ROWS, f"d0 * {WIDTH} + d2"], [HEADS, KEYS, WIDTH], [0, 1, 0], f"d0 * {WIDTH} + d2", "i32", f"tensor<{HEADS}x{WIDTH}xi32>", PRODUCT, True)
+SUMS = module([("x", f"tensor<{HEADS}x{TERMS}xf32>"), ("s", f"tensor<{HEADS}xf32>")], [f"d0 * {TERMS} + d1", "d0"], [HEADS, TERMS], [0, 1], "d0", "f32", f"tensor<{HEADS}xf32>",
+              body("update", ["f32", "f32", "f32"], '    %y = "arith.addf"(%2, %0) : (f32, f32) -> f32\n')
+              + body("post", ["f32", "f32", "f32"], '    %y = "arith.mulf"(%2, %1) : (f32, f32) -> f32\n'), False)
+
+
+def run(folder, text, widths, inputs):
+    """The result, and the emitted text."""
+    (folder / "k.mlir").write_text(text)
+    done = stc("compile", folder / "k.mlir", "--from", "make_streams", "--platform", "u55c", "--fix", f"k:{widths}", "-o", folder / "design")
+    assert done.returncode == 0, done.stderr
+    arguments = []
+    for name, value in inputs.items():
+        numpy.save(folder / f"{name}.npy", value)
+        arguments += ["--in", f"{name}={folder / name}.npy"]
+    done = stc("run", folder / "design", *arguments, "--out", f"y={folder / 'y.npy'}")
+    assert done.returncode == 0, done.stderr
+    return numpy.load(folder / "y.npy"), next((folder / "design" / "hls").glob("*.cpp")).read_text()
+
+
+def rows_of(random):
+    row, n = random.integers(-128, 128, (HEADS, KEYS, WIDTH), numpy.int8), random.integers(-128, 128, (HEADS, WIDTH), numpy.int8)
+    whole = row.astype(numpy.int32)
+    whole[:, 0] = n
+    return row, n, whole
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_sums_side_by_side_know_their_numbers(core_built, tmp_path, rows):
+    random = numpy.random.default_rng(rows)
+    row, n, whole = rows_of(random)
+    x = random.integers(-128, 128, (HEADS, WIDTH), numpy.int8)
+    found, _ = run(tmp_path, SCORES, f"lanes={WIDTH},rows={rows}", {"x": x, "row": row, "n": n})
+    assert (found == numpy.einsum("hd,hkd->hk", x.astype(numpy.int32), whole)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_several_terms_are_added_at_once(core_built, tmp_path, rows):
+    random = numpy.random.default_rng(rows)
+    row, n, whole = rows_of(random)
+    x = random.integers(-128, 128, (HEADS, KEYS), numpy.int8)
+    found, _ = run(tmp_path, VALUES, f"lanes={WIDTH},rows={rows}", {"x": x, "row": row, "n": n})
+    assert (found == numpy.einsum("hk,hkd->hd", x.astype(numpy.int32), whole)).all()
+
+
+def tree(terms):
+    while len(terms) > 1:
+        terms = [left + right for left, right in zip(terms[::2], terms[1::2], strict=True)]
+    return terms[0]
+
+
+def test_sums_in_turn_go_on_with_the_next_one(core_built, tmp_path):
+    """Partial sums of every second point are put together while those of the next one are formed, in one loop."""
+    random = numpy.random.default_rng(0)
+    x, s = random.standard_normal((HEADS, TERMS), numpy.float32), random.standard_normal(HEADS, numpy.float32)
+    found, text = run(tmp_path, SUMS, "lanes=4", {"x": x, "s": s})
+    assert "acc[16]" in text
+    for head in range(HEADS):
+        parts = [numpy.float32(0)] * 8
+        for word in range(TERMS // 4):
+            parts[word % 8] += tree(list(x[head, 4 * word:4 * word + 4]))
+        assert found[head] == tree(parts) * s[head]
