@@ -18,6 +18,11 @@ int stc_design_phase(stc_design *design, const char *name);
 int stc_design_input(stc_design *design, const char *name, const void *data, size_t bytes);
 /* Every input must have been set once; states are zero at first and persist. */
 int stc_design_launch(stc_design *design);
+/* Several text tokens in one launch, where the design chooses them itself: an output feeds an input (stc_design_tokens_most is more than 1), and the input of positions moves on.
+ * `text` holds what that input is for the first `given` tokens, 1 or more, and gets what it was for all of them and is for the one behind: tokens + 1 times the input's bytes.
+ * Equal to as many launches: each leaves its inputs as the next token wants them. */
+int stc_design_tokens(stc_design *design, long long tokens, long long given, void *text, size_t bytes);
+long long stc_design_tokens_most(const stc_design *design);       /* in one launch; 1: a launch is one token, or what the phase reads */
 /* A result of the last launch, or a whole state. */
 int stc_design_output(stc_design *design, const char *name, void *data, size_t bytes);
 /* Zeroes the states. */

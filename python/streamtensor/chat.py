@@ -44,7 +44,7 @@ class Answer:
 
     def before_first(self) -> list[Step]:
         """The launches up to the first new token."""
-        return self.launches[:len(self.launches) - len(self.ids) + 1]
+        return self.launches[:1 + next((i for i, step in enumerate(self.launches) if step.first), len(self.launches))]
 
     def _show(self, text: str) -> None:
         sys.stdout.write(text)
@@ -97,19 +97,35 @@ class Answers:
         return self.sequences * sum(step.count for step in self.launches)
 
 
-def _launch_ms(design: Path, both: bool, step: Step) -> float:
-    """Of a launch with as many rows in the cache as it had."""
-    phase = ("prefill" if step.count > 1 else "decode") if both else None
-    return core.simulate(design, phase, {"positions": step.position + 1 - step.count})["latency_ms"]
+def _simulate(design: Path, both: bool, step: Step) -> dict:
+    """A launch with as many rows in the cache as it had."""
+    tokens = step.count if step.phase == "decode" and step.count > 1 else None
+    return core.simulate(design, step.phase if both else None, {"positions": step.position + 1 - step.count}, tokens)
 
 
 def _sum_ms(design: Path, both: bool, launches: list[Step]) -> float:
     """The first and the last of equal kind are simulated; those between grow evenly."""
     total = 0.0
-    for same in ([step for step in launches if step.count == 1], [step for step in launches if step.count > 1]):
-        ends = [_launch_ms(design, both, step) for step in ([same[0], same[-1]] if len(same) > 1 else same)]
-        total += len(same) * sum(ends) / len(ends) if ends else 0.0
+    for kind in dict.fromkeys((step.phase, step.count) for step in launches):
+        same = [step for step in launches if (step.phase, step.count) == kind]
+        ends = [_simulate(design, both, step)["latency_ms"] for step in ([same[0], same[-1]] if len(same) > 1 else same)]
+        total += len(same) * sum(ends) / len(ends)
     return total
+
+
+def _print_launches(design: Path, both: bool, answer: Answer | Answers) -> None:
+    first, last, many = answer.before_first(), answer.launches[-1], answer.sequences > 1
+    print(f"first token    {_sum_ms(design, both, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
+          f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)")
+    total, made = _sum_ms(design, both, answer.launches), len(answer.ids)
+    print(f"all            {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
+          f"{' of each sequence' if many else ''} (simulated)")
+    card = _simulate(design, both, last)
+    rate = 1000 * last.count / card["latency_ms"]
+    rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
+    cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
+    print(f"accelerator    {rates}: {cycles} cycles a {'launch' if many else 'token'} at {card['clock_mhz']:g} MHz behind {last.position} others, and "
+          f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us of launch: {last.count} {'tokens' if last.count > 1 else 'token'} in one (simulated)")
 
 
 def print_speed(design: Path, answer: Answer | Answers, both: bool = False) -> None:
@@ -118,12 +134,6 @@ def print_speed(design: Path, answer: Answer | Answers, both: bool = False) -> N
     if report.is_file():
         print(report.read_text().rstrip())
     if (design / "design.mlir").is_file():
-        first, last = answer.before_first(), answer.launches[-1]
-        print(f"first token    {_sum_ms(design, both, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
-              f"{sum(step.count for step in first)} tokens{' a sequence' if answer.sequences > 1 else ''} (simulated)")
-        card = core.simulate(design, "decode" if both else None, {"positions": last.position})
-        rate, many = 1000 / card["latency_ms"], answer.sequences > 1
-        rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
-        print(f"accelerator    {rates}: {card['cycles']} cycles a {'launch' if many else 'token'} at {card['clock_mhz']:g} MHz behind {last.position} others (simulated)")
+        _print_launches(design, both, answer)
     if answer.seconds:
         print(f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)")

@@ -155,6 +155,8 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--top-k", type=int, default=0, metavar="N", help="sample from the N likeliest tokens (default 0: all)")
     command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
+    command.add_argument("--tokens-per-launch", type=int, metavar="N",
+                         help="with --argmax: text tokens that a launch decodes, each after the one it chose before (default 16); sampling takes one")
     command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1, the default with w4a8: token by token, on a design without prefill)")
     _add_argmax(command)
     _add_quant(command)
@@ -280,6 +282,8 @@ def _generate(options, progress: Progress) -> int:
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
+    per_launch = (generation.TOKENS_PER_LAUNCH if options.argmax else 1) if options.tokens_per_launch is None else options.tokens_per_launch
+    generation.check_per_launch(per_launch, options.argmax)
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
     _check_method(options)
     platform = _platform(options, progress)
@@ -294,8 +298,9 @@ def _generate(options, progress: Progress) -> int:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
-            answer = (chat.Answer(generation.Decoder(design, *shapes), tokenizer, prompts[0], options.stop) if len(prompts) == 1
-                      else chat.Answers(generation.Batch(design, *shapes), tokenizer, prompts, options.stop))
+            chunk = shapes[1] if both else None
+            answer = (chat.Answer(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
+                      else chat.Answers(generation.Batch(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
             answer.write(new, sampler, model.end_tokens(), progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")

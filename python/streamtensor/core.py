@@ -75,9 +75,9 @@ def _named(text: str, mlir: Path, origin: Callable[[int], str | None]) -> str:
     return "".join([first, f"note: that is PyTorch's {operation}\n", *rest])
 
 
-def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None) -> dict:
-    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most."""
-    chosen = (["--phase", phase] if phase else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
+def simulate(design: Path, phase: str | None = None, extents: dict[str, int] | None = None, tokens: int | None = None) -> dict:
+    """What `stc simulate --json` says of a design: its cycles, where they go. extents: of run time; otherwise their most. tokens: of the launch."""
+    chosen = (["--phase", phase] if phase else []) + ([f"--tokens={tokens}"] if tokens else []) + [f"--extent={name}={value}" for name, value in (extents or {}).items()]
     return ask("simulate", str(design), *chosen)
 
 

@@ -143,7 +143,7 @@ class Shape:
     mixed: bool = False        # other layers see all of them
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
     every: bool = False        # a prefill gives the logits of all its tokens
-    argmax: bool = False       # the likeliest token instead of logits
+    argmax: bool = False       # the likeliest token instead of logits; a launch of decode may be several tokens then, each the one that the last chose
     batch: int = 1             # sequences in one launch
 
     @classmethod
@@ -174,7 +174,10 @@ class Shape:
 
     def input_ports(self) -> list[Port]:
         states = (Port(name, "state", dims=("", "", "" if self.masked else "positions", "")) for name in self.cache_names())
-        return [*(Port(name, "input") for name in ("ids", *self.scalar_names())), *states]
+        goes_on = self.argmax and self.tokens == 1
+        ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None)
+        scalars = (Port(name, "input", step=1 if goes_on and name == "positions" else None) for name in self.scalar_names())
+        return [ids, *scalars, *states]
 
     def result_ports(self) -> list[Port]:
         rows, batch = "tokens" if self.phase == "prefill" else None, self.batch if self.batch > 1 else None

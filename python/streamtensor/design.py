@@ -19,6 +19,8 @@ _API = {  # name: (result, arguments)
     "stc_design_phase": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "stc_design_input": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
     "stc_design_launch": (ctypes.c_int, [ctypes.c_void_p]),
+    "stc_design_tokens": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_size_t]),
+    "stc_design_tokens_most": (ctypes.c_longlong, [ctypes.c_void_p]),
     "stc_design_output": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]),
     "stc_design_times": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
     "stc_design_reset": (ctypes.c_int, [ctypes.c_void_p]),
@@ -112,6 +114,19 @@ class Design:
 
     def launch(self) -> None:
         self._call("launch")
+
+    def launch_tokens(self, given: torch.Tensor, tokens: int) -> torch.Tensor:
+        """Several tokens in one launch: the input that an output feeds is given[0], given[1] … as far as they go, then that output.
+
+        Returns what it was for each of them, and what it is for the token behind.
+        """
+        text = torch.cat([given, given.new_zeros(max(tokens + 1 - len(given), 0), *given.shape[1:])]).contiguous()
+        self._call("tokens", tokens, len(given), text.data_ptr(), text.numel() * text.element_size())
+        return text
+
+    def tokens_most(self) -> int:
+        """Of one launch of this phase; 1: it is one token, or what the phase reads."""
+        return _library().stc_design_tokens_most(self._handle) if self._handle else 1
 
     def reset(self) -> None:
         """Zeroes the states."""

@@ -1,4 +1,5 @@
-"""Generating on a design: one launch for each chunk of the prompt where the design has prefill, and one for each text token else."""
+"""Generating on a design: one launch for each chunk of the prompt where the design has prefill; else one for each text token, or for
+several, where the design chooses them itself."""
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +17,9 @@ class Step(NamedTuple):
     token: int            # that token, of the first sequence
     logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each
     count: int = 1        # tokens of a sequence that it read
+    phase: str = "decode"
+    made: tuple = ()      # of several tokens: the new ones, which the design chose; each an id, or one of each sequence
+    first: bool = True    # tokens behind the prompt came out of it
 
 
 @dataclass
@@ -50,12 +54,23 @@ class Sampler:
 LIKELIEST = Sampler()
 
 
+TOKENS_PER_LAUNCH = 16  # a launch costs little beside so many, and its text still comes soon
+
+
+def check_per_launch(tokens: int, argmax: bool) -> None:
+    if tokens < 1:
+        raise Error(f"--tokens-per-launch {tokens} is too few", "accepted is 1 or more")
+    if tokens > 1 and not argmax:
+        raise Error(f"--tokens-per-launch {tokens} needs a design that chooses the token itself", "accepted is 1, or --argmax without sampling")
+
+
 class Decoder:
     """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
 
-    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None):
-        """chunk: the shape of the design's prefill, if it has one."""
-        self.design, self.shape, self.chunk = design, shape, chunk
+    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
+        """chunk: the shape of the design's prefill, if it has one. per_launch: most tokens that decode reads in one launch."""
+        check_per_launch(per_launch, shape.argmax)
+        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
         self.held: list[int] = []
 
     def step(self, token: int, position: int) -> Step:
@@ -71,16 +86,33 @@ class Decoder:
             self.design.write("tokens", torch.tensor([[len(ids)]]))
         self.design.launch()
         self.held = self.held[:position] + ids
-        return Step(position + len(ids) - 1, ids[-1], self.design.read(self.shape.chosen()).reshape(-1), len(ids))
+        return Step(position + len(ids) - 1, ids[-1], self.design.read(self.shape.chosen()).reshape(-1), len(ids), phase)
 
-    def read(self, ids: list[int]) -> Iterator[Step]:
-        """Launches that make the cache hold these ids; the logits of the last one are those behind them."""
+    def _launch_tokens(self, given: list[int], position: int, tokens: int) -> Step:
+        """So many tokens through decode: those given, then those that it chose."""
+        if self.chunk:
+            self.design.choose("decode")
+        self.design.write("positions", torch.tensor([[position]]))
+        text = self.design.launch_tokens(torch.tensor(given).reshape(-1, 1, 1), tokens).reshape(-1)
+        ids = text.tolist()
+        self.held = self.held[:position] + ids[:-1]
+        return Step(position + tokens - 1, ids[-2], text[-1:], tokens, made=tuple(ids[len(given):]))
+
+    def read(self, ids: list[int], new: int = 1) -> Iterator[Step]:
+        """Launches that make the cache hold these ids; the last of them says what is behind them, and may go on to `new` tokens behind."""
         held = next((i for i, (old, new) in enumerate(zip(self.held, ids[:-1])) if old != new), min(len(self.held), len(ids) - 1))
         width = self.chunk.tokens if self.chunk else 1
         while held < len(ids):
             piece = ids[held:held + width]
-            yield self._launch("prefill" if len(piece) > 1 else "decode", piece, held, width if len(piece) > 1 else 1)
-            held += len(piece)
+            tokens = min(self.per_launch, len(ids) - held + new - 1)
+            if len(piece) > 1:
+                step = self._launch("prefill", piece, held, width)
+            elif tokens > 1:
+                step = self._launch_tokens(ids[held:held + tokens], held, tokens)
+            else:
+                step = self._launch("decode", piece, held, 1)
+            held += step.count
+            yield step._replace(first=held >= len(ids))
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What the design wrote into the state `name` at `position`: heads x width."""
@@ -99,15 +131,15 @@ class Decoder:
                progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[int]:
         """The new ids as they come, at most `new`; one of `end` is the last."""
         ids = list(prompt)
-        for _ in range(new):
-            for step in self.read(ids):
+        while len(ids) < len(prompt) + new:
+            for step in self.read(ids, len(prompt) + new - len(ids)):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            token = self._next(step, choose)
-            yield token
-            if token in end:
-                return
-            ids.append(token)
+            for token in step.made or [self._next(step, choose)]:
+                yield token
+                if token in end:
+                    return
+                ids.append(token)
 
     def _next(self, step: Step, choose: Callable[[torch.Tensor], int]) -> int:
         return int(step.logits) if self.shape.argmax else choose(step.logits)
@@ -135,9 +167,10 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> 
 class Batch:
     """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them. Shorter prompts begin later."""
 
-    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None):
-        """chunk: the shape of the design's prefill, if it has one."""
-        self.design, self.shape, self.chunk = design, shape, chunk
+    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
+        """chunk: the shape of the design's prefill, if it has one. per_launch: most tokens of a sequence that decode reads in one launch."""
+        check_per_launch(per_launch, shape.argmax)
+        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
 
     def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = LIKELIEST,
                progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[list[int]]:
@@ -146,29 +179,45 @@ class Batch:
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
         starts, held = torch.tensor([[length - len(prompt)] for prompt in prompts]), 0
         self.design.reset()
-        for _ in range(new):
+        while len(rows[0]) < length + new:
             while held < len(rows[0]):
-                count = min(self.chunk.tokens if self.chunk else 1, len(rows[0]) - held)
-                step = self._launch([row[held:held + count] for row in rows], starts, held)
-                held += count
-                launched(step)
+                step = self._next_launch(rows, starts, held, length + new - 1)
+                held += step.count
+                launched(step._replace(first=held >= len(rows[0])))
                 progress(held / (length + new - 1))
-            tokens = [int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]
-            yield tokens
-            rows = [[*row, token] for row, token in zip(rows, tokens)]
+            for tokens in step.made or [[int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]]:
+                yield tokens
+                rows = [[*row, token] for row, token in zip(rows, tokens)]
+
+    def _next_launch(self, rows: list[list[int]], starts: torch.Tensor, position: int, end: int) -> Step:
+        """end: so many tokens of each sequence are read at most."""
+        count = min(self.chunk.tokens if self.chunk else 1, len(rows[0]) - position)
+        tokens = min(self.per_launch, end - position)
+        if count == 1 and tokens > 1:
+            return self._launch_tokens([row[position:position + tokens] for row in rows], starts, position, tokens)
+        return self._launch([row[position:position + count] for row in rows], starts, position)
 
     def _launch(self, pieces: list[list[int]], starts: torch.Tensor, position: int) -> Step:
         count = len(pieces[0])
-        width = self.chunk.tokens if count > 1 else 1
+        phase, width = ("prefill", self.chunk.tokens) if count > 1 else ("decode", 1)
         if self.chunk:
-            self.design.choose("prefill" if count > 1 else "decode")
+            self.design.choose(phase)
         self.design.write("ids", torch.tensor([piece + [0] * (width - count) for piece in pieces]))
         self.design.write("positions", torch.tensor([[position]]))
         self.design.write("starts", starts)
         if count > 1:
             self.design.write("tokens", torch.tensor([[count]]))
         self.design.launch()
-        return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count)
+        return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count, phase)
+
+    def _launch_tokens(self, given: list[list[int]], starts: torch.Tensor, position: int, tokens: int) -> Step:
+        if self.chunk:
+            self.design.choose("decode")
+        self.design.write("positions", torch.tensor([[position]]))
+        self.design.write("starts", starts)
+        text = self.design.launch_tokens(torch.tensor(given).T[:, :, None], tokens)
+        made = text[len(given[0]):].flatten(1).tolist()
+        return Step(position + tokens - 1, int(text[-2, 0]), text[-1], tokens, made=tuple(made))
 
 
 class Text:

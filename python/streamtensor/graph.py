@@ -29,6 +29,8 @@ class Port:
     rows: str | None = None  # ... as many rows of it as the input of this name says; None: all
     batch: int | None = None  # as many sequences are in the state
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
+    next: tuple[str, int] | None = None  # input: the output that it takes for the next token of a launch, of so many at most
+    step: int | None = None  # input: by how much it grows from a token to the next
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,11 @@ def _dictionary(port: Port):
     values = {"stream.name": ir.StringAttr.get(port.name), "stream.role": ir.StringAttr.get(port.role)}
     if port.dims:
         values["stream.dims"] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in port.dims])
+    if port.next is not None:
+        output, most = port.next
+        values["stream.next"] = ir.DictAttr.get({"output": ir.StringAttr.get(output), "most": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), most)})
+    if port.step is not None:
+        values["stream.step"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.step)
     if port.axis is not None:
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:

@@ -65,3 +65,14 @@ class Stepped:
         self.values[self.shape.chosen()] = logits
         for name, row in zip(names, rows):
             self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
+
+    def launch_tokens(self, given: torch.Tensor, tokens: int) -> torch.Tensor:
+        """One after the other, as Design.launch_tokens says."""
+        text = list(given)
+        for token in range(tokens):
+            self.write("ids", text[token])
+            self.launch()
+            self.values["positions"] += 1
+            if token + 1 >= len(given):
+                text.append(self.read(self.shape.chosen()).to(given.dtype))
+        return torch.stack(text)

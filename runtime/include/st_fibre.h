@@ -8,7 +8,7 @@
  * as its error.
  *
  * After a region the calling thread can ask for its outcome:
- *   st_region_error()       NULL, or what went wrong
+ *   st_region_error()       NULL, or what went wrong since this was asked last
  *   st_region_fifos()       number of channels
  *   st_region_fifo(i, ...)  name, depth and the most elements that channel i ever held
  */
@@ -176,8 +176,9 @@ public:
 		Call *copy = new Call(std::move(call));
 		fibre *process = new fibre();
 
-		if (processes.empty())
+		if (processes.empty() && told)
 			error.clear();
+		told = false;
 		process->name = name;
 		process->call = copy;
 		process->run = [](void *closure) { (*static_cast<Call *>(closure))(); };
@@ -206,7 +207,8 @@ public:
 			error = what;
 	}
 
-	std::string error;        /* empty: the last region succeeded */
+	std::string error;        /* empty: the last region succeeded, and those before it since the error was asked for */
+	bool told = true;         /* it was */
 	std::vector<mark> marks;  /* of the last region */
 	channel *channels = nullptr;
 	fibre *running = nullptr;
@@ -530,6 +532,7 @@ __attribute__((used, visibility("default"))) inline const char *st_region_error(
 {
 	const std::string &error = st::region::here().error;
 
+	st::region::here().told = true;
 	return error.empty() ? nullptr : error.c_str();
 }
 

@@ -127,6 +127,19 @@ int stc_design_launch(stc_design *design)
 	return finish(design, design_launch(&design->design));
 }
 
+int stc_design_tokens(stc_design *design, long long tokens, long long given, void *text, size_t bytes)
+{
+	begin(design);
+	if (setjmp(design->guard.leave))
+		return out_of_memory(design);
+	return finish(design, design_tokens(&design->design, tokens, given, text, bytes));
+}
+
+long long stc_design_tokens_most(const stc_design *design)
+{
+	return design->design.now->feedback.most ? design->design.now->feedback.most : 1;
+}
+
 int stc_design_reset(stc_design *design)
 {
 	begin(design);

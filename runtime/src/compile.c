@@ -136,8 +136,12 @@ static const char *make_shim(struct build *build)
 		text_add(&types, "%sint", program->ports ? ", " : "");
 		text_add(&arguments, "%sphase", program->ports ? ", " : "");
 	}
+	for (int i = 0; i < 2 && program->counts; i++) {
+		text_add(&types, "%sint", types.size ? ", " : "");
+		text_add(&arguments, "%s%s", arguments.size ? ", " : "", i ? "given" : "tokens");
+	}
 	text_add(&text, "#include <exception>\n#include <string>\nextern \"C\" void %s(%s);\nextern \"C\" const char *st_region_error(void);\n", program->top, types.size ? types.data : "");
-	text_add(&text, "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void *const *port, int phase)\n{\n\tstatic thread_local std::string what;\n\ttry {\n\t\t(void)port, (void)phase;\n");
+	text_add(&text, "extern \"C\" __attribute__((visibility(\"default\"))) const char *stc_launch(void *const *port, int phase, int tokens, int given)\n{\n\tstatic thread_local std::string what;\n\ttry {\n\t\t(void)port, (void)phase, (void)tokens, (void)given;\n");
 	text_add(&text, "\t\t%s(%s);\n\t\treturn st_region_error();\n", program->top, arguments.size ? arguments.data : "");
 	text_add(&text, "\t} catch (const std::exception &error) {\n\t\twhat = error.what();\n\t\treturn what.c_str();\n\t}\n}\n");
 	return text.data;

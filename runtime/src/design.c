@@ -168,17 +168,78 @@ static bool all_set(struct design *design)
 	return !missing.size || diag_error(design->diag, NOWHERE, "no value was given for %s", missing.data);
 }
 
-bool design_launch(struct design *design)
+static bool launch(struct design *design, int64_t tokens, int64_t given)
 {
 	if (!all_set(design))
 		return false;
 	double start = now();
+	design->program.tokens = (int)tokens;
+	design->program.given = (int)given;
 	bool fine = design->device.class->launch(&design->device);
 	design->device_seconds = now() - start;
 	design->host_seconds = design->pending;
 	design->pending = 0;
 	design->now->ready = fine;
 	return fine;
+}
+
+bool design_launch(struct design *design)
+{
+	return launch(design, 1, 1);
+}
+
+bool design_takes(struct design *design, int64_t tokens, int64_t given)
+{
+	const struct design_feedback *feedback = &design->now->feedback;
+	struct diag *diag = design->diag;
+	if (!feedback->most) {
+		diag_error(diag, NOWHERE, "a launch of this design is one token");
+		return diag_note(diag, "a design of decode that chooses the token itself (--argmax) takes several");
+	}
+	if (tokens < 1 || tokens > feedback->most) {
+		diag_error(diag, NOWHERE, "a launch of %lld tokens", (long long)tokens);
+		return diag_note(diag, "accepted are 1 to %lld", (long long)feedback->most);
+	}
+	if (given >= 1 && given <= tokens)
+		return true;
+	diag_error(diag, NOWHERE, "%lld tokens are given to a launch of %lld", (long long)given, (long long)tokens);
+	return diag_note(diag, "accepted are 1 to %lld", (long long)tokens);
+}
+
+/* The text in the device's memory: from the host, or back. */
+static bool move_text(struct design *design, bool back)
+{
+	const struct design_feedback *feedback = &design->now->feedback;
+	const struct segment *text = &feedback->text;
+	const struct device_class *class = design->device.class;
+	char *map = design->program.buffer[feedback->buffer].map;
+	if (back && !class->read(&design->device, feedback->buffer, segment_at(text), segment_size(text)))
+		return false;
+	if (back)
+		segment_unpack(text, map, feedback->host);
+	else
+		segment_pack(text, feedback->host, map, 0, 0, segment_elements(text));
+	return back || class->write(&design->device, feedback->buffer, segment_at(text), segment_size(text));
+}
+
+bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes)
+{
+	if (!design_takes(design, tokens, given))
+		return false;
+	const struct design_feedback *feedback = &design->now->feedback;
+	struct design_tensor *input = &design->now->tensors.data[feedback->input];
+	size_t wanted = (size_t)(tokens + 1) * input->bytes;
+	if (bytes != wanted)
+		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)tokens, wanted, bytes);
+	memcpy(feedback->host, text, (size_t)given * input->bytes);
+	if (!design_set(design, input, text, input->bytes) || !move_text(design, false) || !launch(design, tokens, given))
+		return false;
+	double start = now();
+	if (!move_text(design, true))
+		return false;
+	memcpy((char *)text + input->bytes, feedback->host + input->bytes, (size_t)tokens * input->bytes);
+	design->pending += now() - start;
+	return true;
 }
 
 bool design_reset(struct design *design)

@@ -26,10 +26,19 @@ struct design_file {
 	const char *path, *hash;
 };
 
+struct design_feedback {                       /* launches of several tokens: an output feeds an input */
+	int input, output;                     /* tensors */
+	int buffer;                            /* holds the text of a launch: the input's numbers for each token, and for the one behind them */
+	struct segment text;                   /* there */
+	int64_t most;                          /* tokens of a launch; 0: they are of one */
+	char *host;                            /* the text as the host has it */
+};
+
 struct design_phase {                          /* what a launch runs: a signature of its own, on memory of all */
 	const char *name;                      /* NULL: the only one */
 	VEC(struct design_tensor) tensors;     /* arguments, then results */
 	VEC(struct design_segment) segments;
+	struct design_feedback feedback;
 	bool ready;                            /* launched at least once */
 };
 
@@ -59,6 +68,9 @@ struct design_tensor *design_result(struct design *design, const char *name);   
 bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);
 bool design_get(struct design *design, const struct design_tensor *tensor, void *data, size_t bytes);
 bool design_launch(struct design *design);
+bool design_takes(struct design *design, int64_t tokens, int64_t given);       /* a launch of so many tokens, the first of which are given */
+/* text: the input's numbers for `given` tokens; it gets them for all, and for the one behind: `tokens` + 1 times the input's bytes. */
+bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes);
 bool design_reset(struct design *design);
 void design_close(struct design *design);
 

@@ -175,11 +175,23 @@ static bool xrt_open(struct device *device)
 	return true;
 }
 
-/* The arguments stay as they were set when the design was opened. */
+/* The others stay as they were set when the design was opened. */
+static bool set_counts(struct device *device, struct xrt *xrt)
+{
+	const struct device_program *program = device->program;
+	handle run = xrt->run[program->phase];
+	int first = program->ports + (program->phases > 1);
+	if (!program->counts || (!xrt->xrtRunSetArg(run, first, program->tokens) && !xrt->xrtRunSetArg(run, first + 1, program->given)))
+		return true;
+	return diag_error(device->diag, NOWHERE, "kernel %s does not take a number of tokens", program->top);
+}
+
 static bool xrt_launch(struct device *device)
 {
 	struct xrt *xrt = device->state;
 	handle run = xrt->run[device->program->phase];
+	if (!set_counts(device, xrt))
+		return false;
 	if (xrt->xrtRunStart(run))
 		return diag_error(device->diag, NOWHERE, "the card refused the launch");
 	int state = xrt->xrtRunWait(run);

@@ -7,6 +7,7 @@
 #define DIMS_MOST 16          /* what image.c walks */
 #define BYTES_MOST ((int64_t)1 << 40)
 #define ROWS_MOST ((int64_t)1 << 28)
+#define TOKENS_MOST ((int64_t)1 << 24)        /* of a launch */
 
 static const struct {
 	const char *name, *npy;
@@ -320,6 +321,34 @@ static bool fill_ports(struct design *design)
 	return true;
 }
 
+/* The text is a segment of a tensor of its own: the input's numbers one after the other. */
+static bool read_feedback(struct design *design, const struct json *phase)
+{
+	const struct json *entry = json_get(phase, "feedback"), *dtype = NULL;
+	struct design_feedback *feedback = &design->now->feedback;
+	int64_t elements, text;
+	if (!entry)
+		return true;
+	feedback->input = tensor_of(design, json_text(entry, "input"), false);
+	feedback->output = tensor_of(design, json_text(entry, "output"), true);
+	feedback->buffer = buffer_named(design, json_text(entry, "buffer"));
+	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer; buffer = buffer->next)
+		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer")) ? json_get(buffer, "dtype") : dtype;
+	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 || !dtype || !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
+		return damaged(design, "does not say how a launch of several tokens goes on");
+	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
+	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
+	elements = (int64_t)input->bytes / input->element_bytes;
+	trip[0] = text = (feedback->most + 1) * elements;
+	trip[1] = 1;
+	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};
+	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||
+	    !within(&feedback->text, text, (int64_t)design->program.buffer[feedback->buffer].bytes / feedback->text.image_bytes))
+		return damaged(design, "has no room for the text of a launch of several tokens");
+	feedback->host = arena_alloc(design->arena, (size_t)text * (size_t)input->element_bytes);
+	return design->program.counts = true;
+}
+
 static bool read_phase(struct design *design, const struct json *entry, int number)
 {
 	struct device_program *program = &design->program;
@@ -327,7 +356,8 @@ static bool read_phase(struct design *design, const struct json *entry, int numb
 	program->port[number] = ARENA_ARRAY(design->arena, int, program->ports + 1);
 	for (int a = 0; a < program->ports; a++)
 		program->port[number][a] = -1;
-	return read_tensors(design, json_get(entry, "inputs"), false) && read_tensors(design, json_get(entry, "outputs"), true) && read_memory(design, entry, program->port[number]);
+	return read_tensors(design, json_get(entry, "inputs"), false) && read_tensors(design, json_get(entry, "outputs"), true) && read_memory(design, entry, program->port[number]) &&
+	       read_feedback(design, entry);
 }
 
 /* One phase is the manifest itself. */

@@ -205,6 +205,13 @@ static bool names_dim(const struct module *module, const char *symbol)
 	return false;
 }
 
+bool simulate_is_extent(const struct module *module, const char *symbol)
+{
+	const char *unseen = symbol;
+	ir_walk(module_body(module), find_extent, &unseen);
+	return !unseen || names_dim(module, symbol);
+}
+
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -216,22 +223,30 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s names no input and its value", text);
 		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
 	}
-	const char *unseen = extent->symbol;
-	ir_walk(module_body(session->module), find_extent, &unseen);
-	if (!unseen || names_dim(session->module, extent->symbol))
+	if (simulate_is_extent(session->module, extent->symbol))
 		return true;
 	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
 	return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
 }
 
-static struct flow_network *open_network(struct session *session)
+/* --extent; NULL after a diagnostic. */
+static const struct extent_value *read_extents(struct session *session)
 {
 	const struct option_list *list = &session->options.extent;
 	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, (int)list->count + 1);
 	for (size_t i = 0; i < list->count; i++)
 		if (!set_extent(session, list->data[i], &extent[i]))
 			return NULL;
-	return flow_open_at(session->arena, session->platform, session->module, (int)list->count, extent);
+	return !session->options.tokens || tokens_check(session, (int)list->count, extent) ? extent : NULL;
+}
+
+/* Of a launch of several tokens: the last one. */
+static struct flow_network *open_network(struct session *session, const struct extent_value *from)
+{
+	int extents = (int)session->options.extent.count;
+	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, extents + 1);
+	tokens_extents(session->module, session->options.tokens ? session->options.tokens - 1 : 0, extents, from, extent);
+	return flow_open_at(session->arena, session->platform, session->module, extents, extent);
 }
 
 static struct flow_options flow_options(struct session *session)
@@ -259,12 +274,16 @@ bool command_simulate(struct session *session)
 	if (!check_options(session) || !open_module(session) || !session_stage(session, "simulate"))
 		return false;
 	struct flow_options options = flow_options(session);
-	struct flow_network *network = open_network(session);
+	const struct extent_value *extent = read_extents(session);
+	struct flow_network *network = extent ? open_network(session, extent) : NULL;
 	struct flow_result result;
 	if (!network || !(options.depth = depths(session, network)))
 		return false;
 	enum flow_outcome outcome = flow_run(network, &options, &result);
 	struct simulated simulated = {.name = name, .flow = &result, .wanted = options.launches, .total = flow_events(network) * options.launches, .stopped = outcome == FLOW_STOPPED};
+	simulated.tokens = outcome == FLOW_DONE ? session->options.tokens : 0;
+	if (simulated.tokens && !tokens_simulate(session, &options, (int)session->options.extent.count, extent, &simulated))
+		return false;
 	if (outcome != FLOW_OVER_BUDGET)
 		return print(session, &simulated);
 	diag_error(&session->diag, NOWHERE, "%s takes %lld iterations a launch, more than the %lld that are simulated of %lld", name, (long long)flow_events(network), (long long)options.budget,

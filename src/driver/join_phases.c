@@ -167,6 +167,9 @@ static void join_buffers(struct join *j)
 			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
 	}
 	attr_set(module, module_main(module), "stream.buffers", attr_array(module, list->count, items));
+	const struct attr *feedback = attr_get(module_main(module), "stream.feedback");
+	if (feedback)
+		attr_set(module, module_main(module), "stream.feedback", attr_with(module, feedback, "buffer", attr_string(module, own_name(j, attr_item_text(feedback, "buffer")))));
 }
 
 /* A state that both keep elsewhere would be two states. */

@@ -29,6 +29,7 @@ struct options {
 	const char *lp;           /* file for the linear program of FIFO depths */
 	int64_t events;           /* most iterations to simulate; 0: the default */
 	int64_t launches;         /* to simulate; 0: one */
+	int64_t tokens;           /* of a launch that is run or simulated; 0: not said */
 	int64_t samples;          /* points over time; 0: none */
 	const char *trace;        /* file for a simulation over time */
 	bool progress, help, version, json, overlap;

@@ -1,4 +1,4 @@
-/* stc run: a design, once, from .npy files to .npy files.  Results are written whole or not at all. */
+/* stc run: a design, once, for one token or several, from .npy files to .npy files.  Results are written whole or not at all. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/npy.h"
 #include "driver/session.h"
@@ -28,6 +28,8 @@ struct run {
 	struct design design;
 	struct weights *weights;
 	bool *given;              /* [design.now->tensors] */
+	char *text;               /* --tokens: of the launch, and the token behind it; NULL: it is not asked for */
+	int64_t tokens, begun;    /* of the launch; of them given */
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
 };
@@ -79,8 +81,17 @@ static void list(struct run *run, bool result)
 	diag_note(run->diag, "%s: %s", result ? "results" : "inputs", text.size ? text.data : "none");
 }
 
+/* The input that an output feeds: with --tokens a text is read and written in its place, a dim more in front of it. */
+static bool is_text(const struct run *run, const struct design_tensor *tensor)
+{
+	return run->tokens && tensor == &run->design.now->tensors.data[run->design.now->feedback.input];
+}
+
 static struct design_tensor *find(struct run *run, const char *name, bool result)
 {
+	struct design_tensor *fed = design_argument(&run->design, name);
+	if (result && fed && is_text(run, fed))
+		return fed;
 	struct design_tensor *tensor = result ? design_result(&run->design, name) : design_argument(&run->design, name);
 	if (!tensor)
 		tensor = numbered(&run->design, number_of(name, result ? "result" : "arg"), result);
@@ -110,6 +121,23 @@ static bool check_input(struct run *run, const struct design_tensor *tensor, con
 	return diag_note(run->diag, "input '%s' is %s %s", tensor->name, tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
 }
 
+static bool load_text(struct run *run, const struct design_tensor *tensor, const char *path, const struct npy *npy)
+{
+	struct npy one = *npy;
+	int64_t given = 1;
+	if (npy->rank == tensor->rank + 1) {
+		given = npy->shape[0];
+		one.rank--;
+		memmove(one.shape, one.shape + 1, sizeof *one.shape * (size_t)one.rank);
+	}
+	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, given))
+		return false;
+	run->begun = given;
+	run->text = arena_alloc(run->arena, (size_t)(run->tokens + 1) * tensor->bytes);
+	memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
+	return true;
+}
+
 static bool load_input(struct run *run, const char *option)
 {
 	const char *path, *name = split(run, "in", option, &path);
@@ -121,7 +149,11 @@ static bool load_input(struct run *run, const char *option)
 	if (*given)
 		return diag_error(run->diag, NOWHERE, "input '%s' is given twice", tensor->name);
 	*given = true;
-	if (!npy_read(run->arena, run->diag, path, &npy) || !check_input(run, tensor, path, &npy))
+	if (!npy_read(run->arena, run->diag, path, &npy))
+		return false;
+	if (is_text(run, tensor))
+		return load_text(run, tensor, path, &npy);
+	if (!check_input(run, tensor, path, &npy))
 		return false;
 	struct input input = {tensor, npy.data, npy.bytes};
 	VEC_PUSH(run->arena, &run->inputs, input);
@@ -222,6 +254,17 @@ static bool write_temporary(struct run *run, const char *path, const struct text
 	return (fclose(stream) == 0 && written) || cannot_write(run, path);
 }
 
+static bool save_text(struct run *run, const struct design_tensor *tensor, const char *path)
+{
+	struct text header = text_new(run->arena);
+	int64_t *shape = ARENA_ARRAY(run->arena, int64_t, tensor->rank + 1);
+	shape[0] = run->tokens + 1;
+	for (int d = 0; d < tensor->rank; d++)
+		shape[d + 1] = tensor->shape[d];
+	npy_header(&header, tensor->npy, tensor->rank + 1, shape);
+	return write_temporary(run, path, &header, run->text, (size_t)shape[0] * tensor->bytes);
+}
+
 static bool save_result(struct run *run, const char *option)
 {
 	const char *path, *name = split(run, "out", option, &path);
@@ -229,6 +272,8 @@ static bool save_result(struct run *run, const char *option)
 	if (!tensor)
 		return false;
 	struct text header = text_new(run->arena);
+	if (is_text(run, tensor))
+		return save_text(run, tensor, path);
 	char *data = arena_alloc(run->arena, tensor->bytes + 1);
 	npy_header(&header, tensor->npy, tensor->rank, tensor->shape);
 	return design_get(&run->design, tensor, data, tensor->bytes) && write_temporary(run, path, &header, data, tensor->bytes);
@@ -278,16 +323,27 @@ static void remove_temporaries(struct run *run)
 
 /* ---- the command */
 
+static bool launch(struct run *run)
+{
+	const struct design_phase *phase = run->design.now;
+	if (!run->tokens)
+		return design_launch(&run->design);
+	return design_tokens(&run->design, run->tokens, run->begun, run->text, (size_t)(run->tokens + 1) * phase->tensors.data[phase->feedback.input].bytes);
+}
+
 static bool execute(struct run *run)
 {
 	struct session *session = run->session;
 	const char *device = session->options.device ? session->options.device : "cpu";
 	if (!session_stage(session, "open") || !design_open(&run->design, session->options.file, NULL) || !design_choose(&run->design, session->options.phase))
 		return false;
+	run->tokens = session->options.tokens;
+	if (run->tokens && !design_takes(&run->design, run->tokens, 1))
+		return false;
 	run->given = ARENA_ARRAY(run->arena, bool, run->design.now->tensors.count + 1);
 	if (!check_results(run) || !load_inputs(run) || !session_stage(session, "start") || !design_start(&run->design, device) || !set_inputs(run))
 		return false;
-	if (!session_stage(session, "launch") || !design_launch(&run->design) || !session_stage(session, "save") || !save_results(run))
+	if (!session_stage(session, "launch") || !launch(run) || !session_stage(session, "save") || !save_results(run))
 		return false;
 	text_add(&session->out, "%s: launch %.6f s on %s, host %.6f s\n", run->design.name, run->design.device_seconds, device, run->design.host_seconds + run->design.pending);
 	return true;

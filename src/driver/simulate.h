@@ -2,6 +2,7 @@
 #ifndef STC_SIMULATE_H
 #define STC_SIMULATE_H
 #include "driver/session.h"
+#include "model/timing.h"
 #include "sim/flow.h"
 
 #define TRACE_POINTS 2000     /* over time; what is shorter than one shows as what fills most of it */
@@ -11,7 +12,14 @@ struct simulated {
 	const struct flow_result *flow;
 	int64_t wanted, total;    /* launches; events of all of them */
 	bool stopped;
+	int64_t tokens, sampled;  /* --tokens: of the launch, of which `flow` is the last; how many were simulated.  0: it is not asked for */
+	int64_t cycles;           /* of all of them */
 };
+
+bool simulate_is_extent(const struct module *module, const char *symbol);  /* it bounds a loop, or names a dim */
+bool tokens_check(struct session *session, int extents, const struct extent_value *extent);       /* false: a diagnostic says why --tokens cannot be */
+void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent);     /* of that token of a launch */
+bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated);       /* its tokens and flow are there */
 
 void simulated_json(struct session *session, const struct simulated *simulated);
 void simulated_text(struct session *session, const struct simulated *simulated);

@@ -106,6 +106,11 @@ static void add_waits(struct text *out, const struct flow_result *flow)
 	text_add(out, "\n  ],\n");
 }
 
+static double ms_of(struct session *session, const struct simulated *simulated)
+{
+	return platform_launch_ms(session->platform, simulated->tokens ? simulated->cycles : simulated->flow->cycles);
+}
+
 void simulated_json(struct session *session, const struct simulated *simulated)
 {
 	const struct flow_result *flow = simulated->flow;
@@ -114,13 +119,15 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 	text_add(out, "{\n  \"schema\": %d,\n  \"name\": ", SCHEMA);
 	json_quote(out, simulated->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n", session->platform->name, session->platform->clock_mhz);
-	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n", (long long)flow->cycles, (long long)flow->launches);
+	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n", (long long)(simulated->tokens ? simulated->cycles : flow->cycles), (long long)flow->launches);
+	if (simulated->tokens)
+		text_add(out, "  \"tokens\": %lld,\n  \"simulated_tokens\": %lld,\n  \"token_ms\": %.6g,\n", (long long)simulated->tokens, (long long)simulated->sampled, ms_of(session, simulated) / (double)simulated->tokens);
 	if (whole)
 		text_add(out, "  \"steady\": %lld,\n", (long long)flow->steady);
 	if (flow->first_output >= 0)
 		text_add(out, "  \"first_output\": %lld,\n", (long long)flow->first_output);
 	if (whole && simulated->wanted == 1)
-		text_add(out, "  \"latency_ms\": %.6g,\n", platform_launch_ms(session->platform, flow->cycles));
+		text_add(out, "  \"latency_ms\": %.6g,\n", ms_of(session, simulated));
 	text_add(out, "  \"events\": %lld,\n  \"stopped\": %s,\n  \"deadlock\": ", (long long)flow->events, simulated->stopped ? "true" : "false");
 	if (flow->deadlock)
 		json_quote(out, flow->deadlock);
@@ -174,9 +181,13 @@ static void add_answer(struct session *session, const struct simulated *simulate
 		text_add(out, "%-15s does not end: %s\n", count, flow->deadlock);
 	else if (simulated->stopped)
 		text_add(out, "%-15s up to cycle %lld, then stopped: %.1f %% of the iterations\n", count, (long long)flow->cycles, percent(flow->events, simulated->total));
+	else if (simulated->tokens)
+		text_add(out, "%-15s of %lld token%s: %lld cycles at %g MHz, %.4g ms with %g us to launch, %.4g ms a token    (%lld of them simulated)\nthe last token  %lld cycles\n", count,
+			 (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "", (long long)simulated->cycles, session->platform->clock_mhz, ms_of(session, simulated), session->platform->launch_us,
+			 ms_of(session, simulated) / (double)simulated->tokens, (long long)simulated->sampled, (long long)flow->cycles);
 	else if (simulated->wanted == 1)
 		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
-			 platform_launch_ms(session->platform, flow->cycles), session->platform->launch_us);
+			 ms_of(session, simulated), session->platform->launch_us);
 	else
 		text_add(out, "%-15s %lld cycles at %g MHz; one more takes %lld, %.4g ms    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
 			 (long long)flow->steady, (double)flow->steady / (session->platform->clock_mhz * 1e3));

@@ -43,6 +43,7 @@ int emit_argument(const struct op *function, int argument);    /* its number amo
 struct kernel_port {
 	struct memory_port port;  /* as the first phase that has it says */
 	int64_t words, bytes;     /* of the largest buffer that it is for */
+	bool both;                /* between tokens it is read and written */
 	int adapter, unit;        /* the first port of its adapter; which of its ports this is, from 0, and -1 where it is the only one */
 	int64_t adapter_bytes, adapter_bits;      /* of the adapter's buffers together; of its widest port */
 };

@@ -1,6 +1,7 @@
-/* HLS C++ of a hardware-level module: one static function a process, and a dataflow top that starts each once. */
+/* HLS C++ of a hardware-level module: one static function a process, and a dataflow region that starts each once: the top function, or what it calls. */
 #include "emit/hls.h"
 #include "model/bundle.h"
+#include "model/feedback.h"
 
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
@@ -61,6 +62,7 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 		kernel->port = port;
 	kernel->words = words > kernel->words ? words : kernel->words;
 	kernel->bytes = bytes > kernel->bytes ? bytes : kernel->bytes;
+	kernel->both |= feedback_touches(main, port.buffer);
 }
 
 static void join_adapter(struct kernel_port *list, int count, int number)
@@ -141,12 +143,15 @@ static void bind_channels(struct emitter *e, struct names *names)
 static void write_interface(struct text *out, const char *const *name, const struct kernel_port *all, int number)
 {
 	const struct kernel_port *kernel = &all[number];
-	const char *way = kernel->port.write ? "write" : "read";
+	const char *way = kernel->port.write ? "write" : "read", *other = kernel->port.write ? "read" : "write";
 	text_add(out, "#pragma HLS interface m_axi port=%s bundle=%s", name[number], name[kernel->adapter]);
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld\n", way, way, (long long)kernel->adapter_bits);
+	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld", way, way, (long long)kernel->adapter_bits);
+	if (kernel->both)                     /* a word now and then, between tokens */
+		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=2", other, other);
+	text_add(out, "\n");
 }
 
 static void write_control(struct text *out, const char *name)
@@ -173,9 +178,9 @@ static void write_call(struct emitter *e, const struct op *op, struct text *out)
 	text_add(out, ");\n");
 }
 
-static void write_parameter(struct emitter *e, struct memory_port port, const char *name, bool first, struct text *out)
+static void write_parameter(struct emitter *e, const struct type *word, bool writes, const char *name, bool first, struct text *out)
 {
-	text_add(out, "%s%s%s *%s", first ? "" : ", ", port.write ? "" : "const ", hls_port_type(e, port.word), name);
+	text_add(out, "%s%s%s *%s", first ? "" : ", ", writes ? "" : "const ", hls_port_type(e, word), name);
 }
 
 static void write_region(struct emitter *e, struct text *out)
@@ -196,55 +201,105 @@ static void write_phase(struct emitter *e, const char *region, struct text *out)
 	const struct block *body = e->main->region[0];
 	text_add(out, "static void %s(", region);
 	for (int i = 0; i < body->arguments; i++)
-		write_parameter(e, emit_port(e->main, i), hls_spelling(e, body->argument[i])->text, !i, out);
+		write_parameter(e, emit_port(e->main, i).word, emit_port(e->main, i).write, hls_spelling(e, body->argument[i])->text, !i, out);
 	text_add(out, ")\n{\n#pragma HLS inline off\n#pragma HLS dataflow\n");
 	write_region(e, out);
 }
 
-static void write_launch(const struct op *main, const char *region, const char *const *name, struct text *out)
+struct top {
+	const struct phases *phases;
+	const char **port;        /* names of its pointers */
+	const char **region, **next;      /* [phases] functions: the processes; what comes behind a token, NULL: a launch is one */
+};
+
+static const char **name_ports(struct arena *arena, const struct phases *phases, const char *top)
 {
-	text_add(out, "\t\t%s(", region);
+	const struct kernel_port *kernel;
+	struct names names = names_new(arena);
+	int ports = emit_kernel_ports(arena, phases, &kernel);
+	const char **port = ARENA_ARRAY(arena, const char *, ports + 1);
+	map_set(&names.taken, top, (void *)(uintptr_t)top);
+	for (int k = 0; k < ports; k++)
+		port[k] = names_add(&names, "m_", kernel[k].port.name);
+	return port;
+}
+
+static void write_launch(const struct top *top, int phase, const char *indent, struct text *out)
+{
+	const struct op *main = module_main(top->phases->phase[phase].module);
+	text_add(out, "%s%s(", indent, top->region[phase]);
 	for (int i = 0; i < main->region[0]->arguments; i++)
-		text_add(out, "%s%s", i ? ", " : "", name[emit_argument(main, i)]);
+		text_add(out, "%s%s", i ? ", " : "", top->port[emit_argument(main, i)]);
 	text_add(out, ");\n");
 }
 
-static void write_switch(const struct phases *phases, const char *const *region, const char *phase, const char *const *name, struct text *out)
+/* What a launch of this phase runs: its processes, once or once a token. */
+static void write_tokens(const struct top *top, int phase, const char *indent, struct text *out)
 {
-	for (int p = 0; p < phases->count; p++) {
-		if (p + 1 < phases->count)
-			text_add(out, "\t%sif (%s == %d)\n", p ? "else " : "", phase, p);
-		else
-			text_add(out, "\telse\n");
-		write_launch(module_main(phases->phase[p].module), region[p], name, out);
+	const struct op *main = module_main(top->phases->phase[phase].module);
+	if (!top->next[phase]) {
+		write_launch(top, phase, indent, out);
+		return;
 	}
+	const char *inner = text_format(out->arena, "%s\t", indent);
+	text_add(out, "%sfor (int token = 0; token < tokens; token++) {\n#pragma HLS pipeline off\n", indent);
+	write_launch(top, phase, inner, out);
+	text_add(out, "%s", inner);
+	hls_feedback_call(main, top->next[phase], top->port, out);
+	text_add(out, "%s}\n", indent);
+}
+
+static void write_switch(const struct top *top, const char *phase, struct text *out)
+{
+	int last = top->phases->count - 1;
+	for (int p = 0; p < last; p++) {
+		text_add(out, "\t%sif (%s == %d)\n", p ? "else " : "", phase, p);
+		write_tokens(top, p, "\t\t", out);
+	}
+	if (phase)
+		text_add(out, "\telse\n");
+	write_tokens(top, last, phase ? "\t\t" : "\t", out);
 	text_add(out, "}\n");
 }
 
-/* One phase is a dataflow region in the top function; where there are several, its ports serve whichever a launch runs, as its last argument says. */
-static void write_top(struct emitter *e, const struct phases *phases, const char *const *region, const char *top, struct text *out)
+static bool has_feedback(const struct phases *phases)
+{
+	bool found = false;
+	for (int p = 0; p < phases->count; p++)
+		found |= attr_get(module_main(phases->phase[p].module), "stream.feedback") != NULL;
+	return found;
+}
+
+/* One phase is a dataflow region in the top function.  Where there are several, or a launch is several tokens, the regions are functions that the top function calls, and its last arguments
+ * say which phase runs, of how many tokens, and how many of those the host gives. */
+static void write_top(struct emitter *e, struct top *top, const char *function, struct text *out)
 {
 	const struct kernel_port *kernel;
+	const struct phases *phases = top->phases;
 	struct names names = names_new(e->arena);
 	int ports = emit_kernel_ports(e->arena, phases, &kernel);
-	const char **name = ARENA_ARRAY(e->arena, const char *, ports + 1), *phase = phases->count > 1 ? names_add(&names, "", "phase") : NULL;
-	text_add(out, "extern \"C\" void %s(", top);
-	for (int k = 0; k < ports; k++) {
-		name[k] = phase ? names_add(&names, "m_", kernel[k].port.name) : hls_spelling(e, e->main->region[0]->argument[k])->text;
-		write_parameter(e, kernel[k].port, name[k], !k, out);
-	}
+	const char *phase = phases->count > 1 ? names_add(&names, "", "phase") : NULL;
+	const char *const counts[] = {"tokens", "given"}, **scalar = ARENA_ARRAY(e->arena, const char *, 3);
+	int scalars = 0;
 	if (phase)
-		text_add(out, "%sint %s", ports ? ", " : "", phase);
+		scalar[scalars++] = phase;
+	for (int i = 0; i < 2 && has_feedback(phases); i++)
+		scalar[scalars++] = names_add(&names, "", counts[i]);
+	text_add(out, "extern \"C\" void %s(", function);
+	for (int k = 0; k < ports; k++)
+		write_parameter(e, kernel[k].port.word, kernel[k].port.write || kernel[k].both, top->port[k], !k, out);
+	for (int i = 0; i < scalars; i++)
+		text_add(out, "%sint %s", ports || i ? ", " : "", scalar[i]);
 	text_add(out, ")\n{\n");
 	for (int k = 0; k < ports; k++)
-		write_interface(out, name, kernel, k);
+		write_interface(out, top->port, kernel, k);
 	for (int k = 0; k < ports; k++)
-		write_control(out, name[k]);
-	if (phase)
-		write_control(out, phase);
+		write_control(out, top->port[k]);
+	for (int i = 0; i < scalars; i++)
+		write_control(out, scalar[i]);
 	write_control(out, "return");
-	if (phase) {
-		write_switch(phases, region, phase, name, out);
+	if (scalars) {
+		write_switch(top, phase, out);
 		return;
 	}
 	text_add(out, "#pragma HLS dataflow\n");
@@ -285,16 +340,20 @@ bool emit_hls_phases(const struct phases *phases, const char *top, struct text *
 	struct text processes = text_new(arena), region = text_new(arena);
 	struct emitter e = {.arena = arena, .out = &processes, .top = top, .types = map_new(arena), .typedefs = text_new(arena), .helpers = text_new(arena), .made = map_new(arena)};
 	struct names names = names_new(arena);
-	const char **name = ARENA_ARRAY(arena, const char *, phases->count);
-	bool blocks = false;
+	struct top all = {.phases = phases, .region = ARENA_ARRAY(arena, const char *, phases->count), .next = ARENA_ARRAY(arena, const char *, phases->count)};
+	bool blocks = false, apart = phases->count > 1 || has_feedback(phases);
 	map_set(&names.taken, top, (void *)(uintptr_t)top);
+	all.port = name_ports(arena, phases, top);
 	for (int p = 0; p < phases->count; p++) {
+		const char *own = phases->count > 1 ? phases->phase[p].name : "token";
 		emit_phase(&e, phases->phase[p].module, &names);
 		blocks = blocks || has_blocks(e.main);
-		if (phases->count > 1)
-			write_phase(&e, name[p] = names_add(&names, "region_", phases->phase[p].name), &region);
+		if (apart)
+			write_phase(&e, all.region[p] = names_add(&names, "region_", own), &region);
+		if (attr_get(e.main, "stream.feedback"))
+			hls_feedback(&e, all.next[p] = names_add(&names, "next_", own), all.port, &region);
 	}
-	write_top(&e, phases, name, top, &region);
+	write_top(&e, &all, top, &region);
 	text_add(out, head, e.narrow ? "#include \"ap_int.h\"\n" : "", blocks ? "#include \"hls_streamofblocks.h\"\n" : "", e.narrow ? "#include \"st_narrow.h\"\n" : "");
 	const struct text *parts[] = {&e.typedefs, &e.helpers, &processes, &region};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

@@ -97,6 +97,10 @@ void hls_copy(struct emitter *e, const char *target, const char *source);
 void hls_flush(struct emitter *e);             /* writes copies that wait */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Launches of several tokens; hls_feedback.c.  pointer: the names of the kernel's ports. */
+void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out);
+void hls_feedback_call(const struct op *main, const char *name, const char *const *pointer, struct text *out);
+
 /* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */
 bool lanes_take(struct emitter *e, struct op *op);     /* op goes into the open lane loop; false: it is no operation of that kind */
 void lanes_before(struct emitter *e, const struct op *op);                             /* closes the loop if op needs its values */

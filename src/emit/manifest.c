@@ -1,6 +1,7 @@
 /* manifest.json: all that the runtime needs to know of a design. */
 #include "base/json.h"
 #include "emit/emit.h"
+#include "model/feedback.h"
 
 static void add_integers(const int64_t *integers, int count, struct text *out)
 {
@@ -101,6 +102,20 @@ static void add_port(struct memory_port port, int argument, struct text *out)
 	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\"}", (long long)port.channel, port.write ? "write" : "read");
 }
 
+static void add_feedback(const struct op *main, struct text *out)
+{
+	struct feedback feedback;
+	if (!feedback_read(main, &feedback))
+		return;
+	text_add(out, ",\n\"feedback\":{");
+	add_member("input", feedback.input, out);
+	text_add(out, ",");
+	add_member("output", feedback.output, out);
+	text_add(out, ",");
+	add_member("buffer", feedback.buffer, out);
+	text_add(out, ",\"offset\":%lld,\"most\":%lld}", (long long)feedback.offset, (long long)feedback.most);
+}
+
 static void add_signature(const struct module *module, struct text *out)
 {
 	const struct op *main = module_main(module);
@@ -118,6 +133,7 @@ static void add_signature(const struct module *module, struct text *out)
 		add_port(emit_port(main, i), emit_argument(main, i), out);
 	}
 	text_add(out, "]");
+	add_feedback(main, out);
 }
 
 void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out)

@@ -2,6 +2,8 @@
 #include "frontend/read.h"
 #include <string.h>
 
+#define FED_MOST 64           /* numbers of an input that an output feeds */
+
 struct side {
 	const char *list;             /* arg_attrs or res_attrs */
 	const char *noun;
@@ -129,6 +131,46 @@ static bool check_state(struct module *module, const struct op *function, const 
 	return true;
 }
 
+static bool refuse_next(struct module *module, const struct op *function, int index, const char *wanted)
+{
+	diag_error(module->diag, function->location, "the input \"%s\" cannot be taken from an output, or moved on, for the next token", item(attr_get(function, "arg_attrs"), index, "stream.name")->text);
+	return diag_note(module->diag, "accepted is %s", wanted);
+}
+
+static bool holds_ids(const struct type *type)
+{
+	return type && type->kind == TYPE_TENSOR && type_scalar(type)->kind == TYPE_INTEGER && type_scalar(type)->width >= 32;
+}
+
+/* What is fed has as many numbers as what feeds it, and little enough that they can be moved one by one. */
+static bool is_fed_by(const struct op *function, const struct type *type, int input, const char *name)
+{
+	const struct attr *list = attr_get(function, "res_attrs");
+	for (int r = 0; r < type->outputs; r++)
+		if (!strcmp(item(list, r, "stream.name")->text, name) && !strcmp(item(list, r, "stream.role")->text, "output"))
+			return holds_ids(type->input[input]) && holds_ids(type->output[r]) && type_elements(type->input[input]) == type_elements(type->output[r]) &&
+			       type_elements(type->input[input]) <= FED_MOST;
+	return false;
+}
+
+/* stream.next and stream.step: how a launch of several tokens goes on. */
+static bool check_next(struct module *module, const struct op *function, const struct type *type)
+{
+	const struct attr *list = attr_get(function, "arg_attrs");
+	int fed = 0;
+	for (int i = 0; i < type->inputs; i++) {
+		const struct attr *next = item(list, i, "stream.next"), *step = item(list, i, "stream.step"), *output = attr_item(next, "output");
+		bool input = !strcmp(item(list, i, "stream.role")->text, "input");
+		fed += next != NULL;
+		if (next && (!input || !output || output->kind != ATTR_STRING || !is_fed_by(function, type, i, output->text) || attr_item_integer(next, "most", 0) < 1 || fed > 1))
+			return refuse_next(module, function, i, text_format(module->arena, "one input with stream.next = {output = \"NAME\", most = COUNT : i64}, the output as many integers of 32 or 64 bits as the input, "
+											   "at most %d", FED_MOST));
+		if (step && (!input || step->kind != ATTR_INTEGER || !holds_ids(type->input[i]) || type_elements(type->input[i]) != 1))
+			return refuse_next(module, function, i, "stream.step = COUNT : i64 on an input of one integer of 32 or 64 bits");
+	}
+	return true;
+}
+
 static bool check_results(struct module *module, const struct op *function, const struct type *type)
 {
 	bool good = true;
@@ -196,5 +238,5 @@ bool import_boundary(struct module *module)
 	bool good = check_side(module, function, &arguments, type->inputs);
 	good = check_side(module, function, &results, type->outputs) && good;
 	good = check_arguments(module, function, type) && good;
-	return good && check_results(module, function, type);
+	return good && check_results(module, function, type) && check_next(module, function, type);
 }

@@ -128,6 +128,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 	if (too_many_ports(&design))
 		return false;
 	lower_controls(&design);
+	lower_feedback(&design);
 	finish(&design);
 	module->level = LEVEL_HARDWARE;
 	return true;

@@ -46,8 +46,9 @@ static struct flow *memory_flow(struct streams *s, struct value *old, struct val
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims", "lead", "past", "batch"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims", "stream.lead", "stream.past", "stream.batch"};
+	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims", "lead", "past", "batch", "next", "step"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims", "stream.lead", "stream.past", "stream.batch",
+					  "stream.next", "stream.step"};
 	enum { KEYS = sizeof keys / sizeof *keys };
 	struct named items[KEYS + 1];
 	int count = 0;

@@ -108,6 +108,7 @@ void lower_fork(struct design *design, const struct op *op);
 void lower_choose(struct design *design, const struct op *op);
 void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
+void lower_feedback(struct design *design);               /* stream.feedback, where an output feeds an input */
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
 void bundle_ports(struct design *design);                 /* those that are there now */
 int design_adapters(const struct design *design);         /* that its ports are */

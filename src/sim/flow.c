@@ -132,6 +132,7 @@ static void collect(struct flow_network *network, struct flow_result *result)
 		*result = network->own;
 	for (int i = 0; i < result->processes; i++)
 		result->cycles = network->processes.data[i]->time > result->cycles ? network->processes.data[i]->time : result->cycles;
+	result->cycles += network->launches_done == network->options.launches ? network->tail : 0;
 	idle_to_the_end(network, result);
 	for (int i = 0; i < result->processes; i++)
 		collect_process(network, network->processes.data[i], &result->process[i]);

@@ -7,6 +7,7 @@
  * A loop ends when its last iteration has left it.  Other loops and operations follow one another.
  * A word pushed in cycle t can be popped in t + 1, its place is free in the cycle after the pop; a depth is never exceeded.
  * Memory: flow_memory.c.  Conditions are evaluated from loop counters; one that depends on data is refused.
+ * What moves a design on to the next token (model/feedback.h) comes behind the last process of a launch.
  * Launches: the next one begins when the last process of the one before has ended, `gap` cycles later; with `overlap` each process begins again as soon as it has ended. */
 #ifndef STC_FLOW_H
 #define STC_FLOW_H

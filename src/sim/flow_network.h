@@ -3,6 +3,7 @@
  * only requests to a shared memory channel have an order of their own, see flow_memory.c. */
 #ifndef STC_FLOW_NETWORK_H
 #define STC_FLOW_NETWORK_H
+#include "model/feedback.h"
 #include "model/timing.h"
 #include "sim/flow.h"
 
@@ -181,6 +182,7 @@ struct flow_network {
 	VEC(struct flow_port *) ports;
 	struct flow_memory *memory;        /* [platform->channels] */
 	int64_t events;           /* of one launch */
+	int64_t tail;             /* cycles of a launch behind its last process: from a token to the next */
 	/* state of a run */
 	struct flow_options options;
 	struct flow_process **queue;       /* ring of [processes] */

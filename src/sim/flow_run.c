@@ -167,10 +167,10 @@ static void end_launch(struct flow_network *network, int64_t time)
 		network->launches_done = network->options.launches;
 		return;
 	}
-	network->first_cycles = network->launches_done++ ? network->first_cycles : time;
+	network->first_cycles = network->launches_done++ ? network->first_cycles : time + network->tail;
 	if (network->launches_done == network->options.launches)
 		return;
-	network->launch_began = time + network->options.gap;
+	network->launch_began = time + network->tail + network->options.gap;
 	for (size_t i = 0; i < network->processes.count; i++)
 		begin_launch(network, network->processes.data[i], network->launch_began);
 }

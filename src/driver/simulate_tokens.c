@@ -1,0 +1,94 @@
+/* stc simulate --tokens: the cycles of a launch of several tokens, which follow one another while positions grow.
+ * The first and the last are simulated, and of those between as many as it takes for the others to lie on straight lines between them. */
+#include "driver/simulate.h"
+#include "model/feedback.h"
+
+#define BENT 0.002            /* part of its cycles by which a token may lie off the line */
+
+struct sweep {
+	struct session *session;
+	const struct flow_options *options;
+	int extents;
+	const struct extent_value *extent;
+	int64_t simulated;
+	bool failed;
+};
+
+void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; i < extents; i++)
+		extent[i] = (struct extent_value){from[i].symbol, from[i].value + token * feedback_step(attr_entry(inputs, from[i].symbol))};
+}
+
+static double cycles_at(struct sweep *s, int64_t token)
+{
+	struct session *session = s->session;
+	struct arena *arena = arena_new(session->module->guard);
+	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, s->extents + 1);
+	struct flow_options options = {.budget = s->options->budget, .stop = s->options->stop, .depth = s->options->depth};
+	struct flow_result result = {0};
+	tokens_extents(session->module, token, s->extents, s->extent, extent);
+	struct flow_network *network = flow_open_at(arena, session->platform, session->module, s->extents, extent);
+	s->failed |= !network || flow_run(network, &options, &result) != FLOW_DONE;
+	s->simulated++;
+	arena_free(arena);
+	return (double)result.cycles;
+}
+
+/* Of the tokens between `first` and `last`, which take `from` and `to` cycles. */
+static double sum_between(struct sweep *s, int64_t first, int64_t last, double from, double to)
+{
+	if (last - first < 2 || s->failed)
+		return 0;
+	int64_t middle = first + (last - first) / 2;
+	double here = cycles_at(s, middle), line = from + (to - from) * (double)(middle - first) / (double)(last - first), off = here > line ? here - line : line - here;
+	if (off > BENT * here)
+		return sum_between(s, first, middle, from, here) + here + sum_between(s, middle, last, here, to);
+	return (double)(middle - first - 1) * (from + here) / 2 + here + (double)(last - middle - 1) * (here + to) / 2;
+}
+
+/* What grows and bounds loops has a value to grow from. */
+static bool check_begin(struct session *session, int extents, const struct extent_value *extent)
+{
+	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	for (int i = 0; i < inputs->count; i++) {
+		const char *name = attr_item_text(inputs->items[i].value, "name");
+		bool known = !feedback_step(inputs->items[i].value) || !simulate_is_extent(session->module, name);
+		for (int e = 0; e < extents; e++)
+			known |= text_same(extent[e].symbol, name);
+		if (known)
+			continue;
+		diag_error(&session->diag, NOWHERE, "--tokens: %s grows from token to token, and where it begins is not said", name);
+		return diag_note(&session->diag, "--extent %s=COUNT", name);
+	}
+	return true;
+}
+
+bool tokens_check(struct session *session, int extents, const struct extent_value *extent)
+{
+	const struct options *options = &session->options;
+	struct feedback feedback;
+	if (!feedback_read(module_main(session->module), &feedback)) {
+		diag_error(&session->diag, NOWHERE, "--tokens %lld: a launch of this design is one token", (long long)options->tokens);
+		return diag_note(&session->diag, "a design of decode that chooses the token itself (--argmax) takes several");
+	}
+	if (options->tokens > feedback.most) {
+		diag_error(&session->diag, NOWHERE, "--tokens %lld: the launch is too long", (long long)options->tokens);
+		return diag_note(&session->diag, "accepted are 1 to %lld", (long long)feedback.most);
+	}
+	if (options->launches > 1 || options->overlap) {
+		diag_error(&session->diag, NOWHERE, "--tokens goes with neither --launches nor --overlap");
+		return diag_note(&session->diag, "accepted is one of them");
+	}
+	return check_begin(session, extents, extent);
+}
+
+bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated)
+{
+	struct sweep s = {.session = session, .options = options, .extents = extents, .extent = extent, .simulated = 1};
+	double last = (double)simulated->flow->cycles, first = simulated->tokens > 1 ? cycles_at(&s, 0) : 0;
+	simulated->cycles = (int64_t)(first + sum_between(&s, 0, simulated->tokens - 1, first, last) + last + 0.5);
+	simulated->sampled = s.simulated;
+	return !s.failed || diag_error(&session->diag, NOWHERE, "a token of the launch cannot be simulated to its end");
+}

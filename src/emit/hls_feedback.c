@@ -1,0 +1,162 @@
+/* What a design does behind every token, when its processes have ended: the next number of the text goes where they read it, and positions move on.
+ * The text is the host's as far as it gives it, then what the design put out. */
+#include "emit/hls.h"
+#include "model/feedback.h"
+#include "model/segment.h"
+
+struct step {
+	struct emitter *e;
+	const struct op *main;
+	struct feedback feedback;
+	const char *const *name;  /* of the top function's pointers */
+	struct text *out;
+};
+
+struct cell {                 /* an element in memory */
+	const char *pointer, *index;
+	const struct type *word;
+};
+
+static int port_of(const struct op *main, const char *buffer)
+{
+	int port = 0;
+	while (!text_same(emit_port(main, port).buffer, buffer))
+		port++;
+	return port;
+}
+
+static struct cell cell_at(const struct step *s, const char *buffer, const char *index)
+{
+	int port = port_of(s->main, buffer);
+	return (struct cell){.pointer = s->name[emit_argument(s->main, port)], .index = index, .word = emit_port(s->main, port).word};
+}
+
+/* Of the text: number `element` of the token behind the one at hand. */
+static struct cell text_cell(const struct step *s, int64_t element)
+{
+	int64_t first = s->feedback.offset + s->feedback.elements + element;
+	const char *all = s->feedback.elements > 1 ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements) : "";
+	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %stoken", (long long)first, all));
+}
+
+static const char *value_of(const struct step *s, struct cell cell)
+{
+	long long lanes = word_lanes(cell.word);
+	return lanes > 1 ? text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer, cell.index, lanes, cell.index, lanes) : text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
+}
+
+/* Of a word of memory no part is written alone. */
+static void write_cell(const struct step *s, struct cell cell, const char *how, const char *value)
+{
+	long long lanes = word_lanes(cell.word);
+	if (lanes == 1) {
+		text_add(s->out, "\t%s[%s] %s %s;\n", cell.pointer, cell.index, how, value);
+		return;
+	}
+	text_add(s->out, "\t{\n\t\t%s word = %s[(%s) / %lld];\n\t\tword[(%s) %% %lld] %s %s;\n", hls_type(s->e, cell.word), cell.pointer, cell.index, lanes, cell.index, lanes, how, value);
+	text_add(s->out, "\t\t%s[(%s) / %lld] = word;\n\t}\n", cell.pointer, cell.index, lanes);
+}
+
+/* The element of the host's tensor; -1: padding. */
+static int64_t host_element(const struct segment *segment, int64_t number)
+{
+	int64_t at[32], host = segment->base;
+	for (int d = segment->dims - 1; d >= 0; d--) {
+		at[d] = number % segment->trip[d];
+		number /= segment->trip[d];
+		host += at[d] * segment->stride[d];
+	}
+	for (int c = 0; c < segment->conditions; c++) {
+		const int64_t *row = segment->condition + c * (segment->dims + 1);
+		int64_t sum = 0;
+		for (int d = 0; d < segment->dims; d++)
+			sum += row[d] * at[d];
+		if (sum >= row[segment->dims])
+			return -1;
+	}
+	return host;
+}
+
+static const char *next_name(const struct step *s, int64_t element)
+{
+	return s->feedback.elements > 1 ? text_format(s->e->arena, "next%lld", (long long)element) : "next";
+}
+
+typedef void visitor(const struct step *s, struct cell cell, int64_t element, const char *how);
+
+/* Every place in memory of the tensor. */
+static void visit(const struct step *s, const char *name, bool output, visitor *act, const char *how)
+{
+	const struct attr *buffers = attr_get(s->main, "stream.buffers");
+	for (int b = 0; b < buffers->count; b++) {
+		const struct attr *buffer = buffers->items[b].value, *segments = attr_item(buffer, "segments");
+		for (int i = 0; i < segments->count; i++) {
+			struct segment segment;
+			if (!feedback_is_of(segments->items[i].value, name, output) || segment_read(s->e->arena, segments->items[i].value, &segment))
+				continue;
+			for (int64_t n = 0; n < segment_elements(&segment); n++)
+				if (host_element(&segment, n) >= 0)
+					act(s, cell_at(s, attr_item_text(buffer, "name"), text_format(s->e->arena, "%lld", (long long)(segment.offset + n))), host_element(&segment, n), how);
+		}
+	}
+}
+
+static void choose_next(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	struct cell text = text_cell(s, element);
+	const char *type = hls_type(s->e, type_scalar(text.word)), *next = next_name(s, element);
+	(void)how;
+	text_add(s->out, "\tconst %s %s = token + 1 < given ? %s : (%s)%s;\n", type, next, value_of(s, text), type, value_of(s, cell));
+	write_cell(s, text, "=", next);
+}
+
+static void set_input(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	write_cell(s, cell, how, next_name(s, element));
+}
+
+static void add_step(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	(void)element;
+	write_cell(s, cell, "+=", how);
+}
+
+static int touched(const struct op *main, int *port)
+{
+	const struct attr *buffers = attr_get(main, "stream.buffers");
+	int count = 0;
+	for (int b = 0; b < buffers->count; b++) {
+		const char *name = attr_item_text(buffers->items[b].value, "name");
+		if (feedback_touches(main, name))
+			port[count++] = port_of(main, name);
+	}
+	return count;
+}
+
+void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out)
+{
+	struct step s = {.e = e, .main = e->main, .name = pointer, .out = out};
+	const struct attr *inputs = attr_get(e->main, "stream.inputs");
+	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1), ports = touched(e->main, port);
+	feedback_read(e->main, &s.feedback);
+	text_add(out, "static void %s(", name);
+	for (int i = 0; i < ports; i++)
+		text_add(out, "%s *%s, ", hls_port_type(e, emit_port(e->main, port[i]).word), pointer[emit_argument(e->main, port[i])]);
+	text_add(out, "int token, int given)\n{\n#pragma HLS inline off\n");
+	visit(&s, s.feedback.output, true, choose_next, "");
+	visit(&s, s.feedback.input, false, set_input, "=");
+	for (int i = 0; i < inputs->count; i++)
+		if (feedback_step(inputs->items[i].value))
+			visit(&s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(e->arena, "%lld", (long long)feedback_step(inputs->items[i].value)));
+	text_add(out, "}\n\n");
+}
+
+void hls_feedback_call(const struct op *main, const char *name, const char *const *pointer, struct text *out)
+{
+	struct arena *arena = out->arena;
+	int *port = ARENA_ARRAY(arena, int, main->region[0]->arguments + 1), ports = touched(main, port);
+	text_add(out, "%s(", name);
+	for (int i = 0; i < ports; i++)
+		text_add(out, "%s, ", pointer[emit_argument(main, port[i])]);
+	text_add(out, "token, given);\n");
+}

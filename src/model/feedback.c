@@ -1,0 +1,65 @@
+#include "model/feedback.h"
+#include "model/platform.h"
+
+bool feedback_read(const struct op *main, struct feedback *feedback)
+{
+	const struct attr *attr = attr_get(main, "stream.feedback");
+	if (!attr)
+		return false;
+	*feedback = (struct feedback){.input = attr_item_text(attr, "input"), .output = attr_item_text(attr, "output"), .buffer = attr_item_text(attr, "buffer"),
+				      .offset = attr_item_integer(attr, "offset", 0), .most = attr_item_integer(attr, "most", 1)};
+	feedback->elements = type_elements(attr_item(attr_entry(attr_get(main, "stream.inputs"), feedback->input), "type")->type);
+	return true;
+}
+
+int64_t feedback_step(const struct attr *entry)
+{
+	return attr_item_integer(entry, "step", 0);
+}
+
+bool feedback_is_of(const struct attr *segment, const char *name, bool output)
+{
+	return text_same(attr_item_text(segment, "name"), name) && text_same(attr_item_text(segment, "role"), output ? "output" : "input");
+}
+
+/* How often the step between tokens reads or writes an element of the segment. */
+static int64_t accesses_of(const struct op *main, const struct feedback *feedback, const struct attr *segment)
+{
+	const struct attr *entry = attr_entry(attr_get(main, "stream.inputs"), attr_item_text(segment, "name"));
+	if (feedback_is_of(segment, feedback->input, false) || feedback_is_of(segment, feedback->output, true))
+		return 1;
+	return text_same(attr_item_text(segment, "role"), "input") && feedback_step(entry) ? 2 : 0;
+}
+
+static int64_t accesses_in(const struct op *main, const struct feedback *feedback, const struct attr *buffer)
+{
+	const struct attr *segments = attr_item(buffer, "segments");
+	int64_t sum = text_same(attr_item_text(buffer, "name"), feedback->buffer) ? 2 * feedback->elements : 0;
+	for (int s = 0; s < segments->count; s++) {
+		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, "trips");
+		int64_t elements = 1;
+		for (int d = 0; d < trips->count; d++)
+			elements *= trips->integers[d];
+		sum += elements * accesses_of(main, feedback, segment);
+	}
+	return sum;
+}
+
+bool feedback_touches(const struct op *main, const char *buffer)
+{
+	struct feedback feedback;
+	return feedback_read(main, &feedback) && accesses_in(main, &feedback, attr_entry(attr_get(main, "stream.buffers"), buffer)) > 0;
+}
+
+/* What it reads comes together, then what it writes is confirmed together. */
+int64_t feedback_cycles(const struct platform *platform, const struct op *main)
+{
+	const struct attr *buffers = attr_get(main, "stream.buffers");
+	struct feedback feedback;
+	if (!feedback_read(main, &feedback))
+		return 0;
+	int64_t cycles = 2 * (int64_t)platform->memory_latency;
+	for (int b = 0; b < buffers->count; b++)
+		cycles += accesses_in(main, &feedback, buffers->items[b].value);
+	return cycles;
+}

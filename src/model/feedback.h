@@ -1,0 +1,23 @@
+/* Launches of several tokens: behind each of them the design makes its output the input that it feeds, and moves the positions on (docs/ir.md, stream.feedback). */
+#ifndef STC_FEEDBACK_H
+#define STC_FEEDBACK_H
+#include "ir/ir.h"
+
+struct platform;
+
+struct feedback {
+	const char *input, *output;       /* the input that takes the output's numbers for the next token */
+	const char *buffer;       /* holds the text as well: the input's numbers for every token of the launch, and for the one behind them */
+	int64_t offset;           /* element of the buffer with which the text begins */
+	int64_t elements, most;   /* of the input; tokens of a launch */
+};
+
+/* Of main at hardware level.  false: a launch is one token. */
+bool feedback_read(const struct op *main, struct feedback *feedback);
+/* By how much the input of that entry of stream.inputs grows from a token to the next; 0: it stays. */
+int64_t feedback_step(const struct attr *entry);
+/* Is the segment of the input, or of the output, of that name? */
+bool feedback_is_of(const struct attr *segment, const char *name, bool output);
+bool feedback_touches(const struct op *main, const char *buffer);          /* what is done between tokens reads or writes it */
+int64_t feedback_cycles(const struct platform *platform, const struct op *main);       /* from a token to the next; 0: there is none */
+#endif

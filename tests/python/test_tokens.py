@@ -1,0 +1,167 @@
+"""Launches of several tokens, which the design chooses itself: the ids and the cache are those of one launch a token, and PyTorch's."""
+import json
+import re
+from dataclasses import replace
+
+import numpy
+import pytest
+import torch
+from conftest import Case, TorchDesign, small_case, stc
+
+from streamtensor import cli, core, reference, workflow
+from streamtensor.decoder import Shape
+from streamtensor.errors import Error
+from streamtensor.generation import Batch, Decoder
+from streamtensor.progress import Progress
+
+CONTEXT = 24
+PROMPT = [3, 40, 7, 21, 9]
+
+
+def case_of(folder, family: str, batch: int = 1) -> Case:
+    case = small_case(folder, family, CONTEXT)
+    return replace(case, shape=replace(case.shape, argmax=True, batch=batch))
+
+
+@pytest.fixture(scope="module", params=[("gpt2", None), ("llama", "w4a8")], ids=["gpt2-f32", "llama-w4a8"])
+def compiled(request, core_built, tmp_path_factory):
+    """(case, the open design, its folder, its scheme)"""
+    family, quant = request.param
+    root = tmp_path_factory.mktemp("tokens")
+    case = case_of(root / family, family)
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", root / "design", Progress(), quant)
+    with workflow.open_design(root / "design", lowered, Progress()) as design:
+        yield case, design, root / "design", quant
+
+
+def decode(design, case: Case, per_launch: int, prompt, new: int, **options):
+    """The new ids, the launches, and the cache behind them."""
+    decoder, launches = Decoder(design, case.shape, per_launch=per_launch), []
+    decoder.reset()
+    ids = list(decoder.tokens(prompt, new, launched=launches.append, **options))
+    return ids, launches, {name: design.read(name) for name in case.shape.cache_names()}
+
+
+@pytest.mark.parametrize("per_launch, prompt, new", [(2, 1, 4), (3, 5, 7), (7, 5, 3), (16, 5, CONTEXT - 5), (CONTEXT, 1, CONTEXT - 1), (4, CONTEXT - 1, 1)])
+def test_one_launch_is_as_many_of_one_token(compiled, per_launch, prompt, new):
+    case, design, _, quant = compiled
+    text = (PROMPT * 5)[:prompt]
+    ids, launches, cache = decode(design, case, 1, text, new)
+    found, together, kept = decode(design, case, per_launch, text, new)
+    assert found == ids and all(torch.equal(cache[name], kept[name]) for name in cache)
+    assert len(launches) == prompt + new - 1 and len(together) == -(-len(launches) // per_launch)
+    assert sum(step.count for step in together) == len(launches)
+    assert quant or ids == reference.greedy(case.model, case.tensors, text, new).ids
+
+
+def test_ids_behind_an_end_are_dropped(compiled):
+    case, design, _, _ = compiled
+    ids, _, _ = decode(design, case, 1, PROMPT, 12)
+    end = next(i for i in range(2, 12) if ids[i] not in ids[:i])
+    found, launches, _ = decode(design, case, 16, PROMPT, 12, end={ids[end]})
+    assert found == ids[:end + 1] and len(launches) == 1
+    decoder = Decoder(design, case.shape, per_launch=16)      # what the cache holds behind the end is not taken for the conversation
+    decoder.reset()
+    answer = list(decoder.tokens(PROMPT, 12, end={ids[end]}))
+    following = [*PROMPT, *answer, 2, 3]
+    assert list(decoder.tokens(following, 3)) == decode(design, case, 1, following, 3)[0]
+
+
+def test_wrong_numbers_of_tokens_are_refused(compiled):
+    case, design, _, _ = compiled
+    given = torch.zeros(3, 1, 1, dtype=torch.long)
+    for tokens, message in ((0, "a launch of 0 tokens"), (CONTEXT + 1, f"a launch of {CONTEXT + 1} tokens\nnote: accepted are 1 to {CONTEXT}"), (2, "3 tokens are given to a launch of 2")):
+        with pytest.raises(Error, match=message):
+            design.launch_tokens(given, tokens)
+    with pytest.raises(Error, match="needs a design that chooses the token itself"):
+        Decoder(design, replace(case.shape, argmax=False), per_launch=2)
+    with pytest.raises(Error, match="--tokens-per-launch 0"):
+        Decoder(design, case.shape, per_launch=0)
+    assert design.tokens_most() == CONTEXT
+
+
+def test_run_writes_the_text(compiled, tmp_path):
+    case, design, folder, _ = compiled
+    ids, _, _ = decode(design, case, 1, PROMPT, 6)
+    numpy.save(tmp_path / "ids.npy", numpy.array(PROMPT).reshape(-1, 1, 1))
+    numpy.save(tmp_path / "one.npy", numpy.array([[PROMPT[0]]]))
+    numpy.save(tmp_path / "zero.npy", numpy.array([[0]]))
+    run = lambda tokens, given: stc("run", folder, "--tokens", tokens, "--in", f"ids={given}.npy", "--in", "positions=zero.npy", "--out", "ids=text.npy", cwd=tmp_path)  # noqa: E731
+    done = run(10, "ids")
+    assert done.returncode == 0 and numpy.load(tmp_path / "text.npy").reshape(-1).tolist() == PROMPT + ids, done.stderr
+    assert run(1, "one").returncode == 0 and numpy.load(tmp_path / "text.npy").shape == (2, 1, 1)
+    for tokens, given, message in ((CONTEXT + 1, "ids", f"accepted are 1 to {CONTEXT}"), (4, "ids", "5 tokens are given to a launch of 4")):
+        refused = run(tokens, given)
+        assert refused.returncode == 1 and message in refused.stderr and refused.stderr.count("error:") == 1
+
+
+def test_the_simulation_sums_tokens(compiled):
+    case, _, folder, _ = compiled
+    each = [core.simulate(folder, None, {"positions": position})["cycles"] for position in range(3, 11)]
+    launch = core.simulate(folder, None, {"positions": 3}, 8)
+    assert launch["tokens"] == 8 and abs(launch["cycles"] / sum(each) - 1) <= 0.002 and 2 <= launch["simulated_tokens"] <= 8
+    one = core.simulate(folder, None, {"positions": 3}, 1)
+    assert one["cycles"] == each[0] and one["latency_ms"] == core.simulate(folder, None, {"positions": 3})["latency_ms"]
+    us = 1000 * launch["latency_ms"] - launch["cycles"] / launch["clock_mhz"]
+    assert abs(us - 45) < 0.1 and abs(launch["token_ms"] * 8 / launch["latency_ms"] - 1) < 1e-5
+    for words, message in ((["--tokens", "3"], "where it begins is not said"), (["--tokens", "25", "--extent", "positions=0"], "accepted are 1 to 24"),
+                           (["--tokens", "2", "--extent", "positions=0", "--launches", "2"], "neither --launches nor --overlap")):
+        done = stc("simulate", folder, *words)
+        assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1
+
+
+def test_a_design_without_a_choice_takes_one_token(core_built, tmp_path):
+    case = small_case(tmp_path / "gpt2", "gpt2", CONTEXT)
+    workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), values=False)
+    assert "feedback" not in (tmp_path / "design" / "manifest.json").read_text()
+    for words in (["run", tmp_path / "design", "--tokens", "2", "--out", "logits=y.npy"], ["simulate", tmp_path / "design", "--tokens", "2"]):
+        done = stc(*words, cwd=tmp_path)
+        assert done.returncode == 1 and "a launch of this design is one token" in done.stderr and done.stderr.count("error:") == 1
+
+
+def test_launches_of_a_batch(core_built, tmp_path):
+    prompts, new = [[3, 5, 7, 9], [8, 1], [7, 7, 1]], 9
+    case = case_of(tmp_path / "gpt2", "gpt2", len(prompts))
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress())
+    expected = [reference.greedy(case.model, case.tensors, prompt, new).ids for prompt in prompts]
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        for per_launch, launches in ((1, 12), (5, 3)):
+            steps = []
+            found = list(zip(*Batch(design, case.shape, per_launch=per_launch).tokens(prompts, new, launched=steps.append)))
+            assert [list(ids) for ids in found] == expected and len(steps) == launches
+
+
+@pytest.mark.parametrize("per_launch", [1, 3, 16])
+def test_the_exported_step_goes_on_by_itself(tmp_path, per_launch):
+    case = case_of(tmp_path / "llama", "llama")
+    ids, launches, _ = decode(TorchDesign(case), case, per_launch, PROMPT, 8)
+    assert ids == reference.greedy(case.model, case.tensors, PROMPT, 8).ids and len(launches) == -(-12 // per_launch)
+
+
+def test_both_phases_and_several_tokens(core_built, tmp_path):
+    """The prompt by prefill, what follows by launches of several tokens."""
+    case = case_of(tmp_path / "gpt2", "gpt2")
+    shapes = [case.shape, replace(Shape.of(case.model.config, "prefill", CONTEXT, 4), argmax=True)]
+    lowered = workflow.compile_phases(case.model, shapes, "u55c", tmp_path / "design", Progress())
+    phases = json.loads((tmp_path / "design" / "manifest.json").read_text())["phases"]
+    assert ["feedback" in phase for phase in phases] == [True, False]
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        decoder, steps, prompt = Decoder(design, *shapes, per_launch=6), [], (PROMPT * 2)[:9]
+        assert list(decoder.tokens(prompt, 10, launched=steps.append)) == reference.greedy(case.model, case.tensors, prompt, 10).ids
+        assert [(step.phase, step.count) for step in steps] == [("prefill", 4), ("prefill", 4), ("decode", 6), ("decode", 4)]
+        design.choose("prefill")
+        with pytest.raises(Error, match="a launch of this design is one token"):
+            design.launch_tokens(torch.zeros(1, 1, 4, dtype=torch.long), 2)
+
+
+def test_generate_takes_several_tokens_a_launch(core_built, tmp_path, capsys):
+    case = case_of(tmp_path / "llama", "llama")
+    command = ["generate", str(tmp_path / "llama"), "--prompt-ids", "3,40,7", "--max-new-tokens", "9", "--context", str(CONTEXT), "--tokens", "1", "--platform", "u55c"]
+    assert cli.main([*command, "--argmax", "--tokens-per-launch", "4"]) == 0
+    out = capsys.readouterr().out
+    expected = reference.greedy(case.model, case.tensors, [3, 40, 7], 9).ids
+    assert out.splitlines()[0] == ",".join(map(str, expected))
+    assert re.search(r"^all +[\d.]+ ms on the accelerator: 3 launches for 9 new tokens", out, re.M) and "15 us of launch: 3 tokens in one" in out, out
+    for words, message in ((["--argmax", "--tokens-per-launch", "0"], "--tokens-per-launch 0 is too few"),
+                           (["--tokens-per-launch", "4", "--temperature", "1"], "--tokens-per-launch 4 needs a design that chooses the token itself")):
+        assert cli.main([*command, *words]) == 1 and message in capsys.readouterr().err
