@@ -17,7 +17,7 @@ status is 1 if there is any.  Rules:
   A24 language subset                                   B1  depth as template argument, at least 2
   B3  as many reads as writes, where constant           B4  stream words of at most 4096 bits
   B9  no polling                                        B10 constant index into stream arrays
-  C1  interface pragmas                                 C2  one pointer per process, a bundle or a channel of one
+  C1  interface pragmas                                 C2  a pointer is one process's, with a bundle or a channel of one
   C3  ports of 8 to 512 bits, a power of two            C7  at most 32 m_axi ports
   C9  names                                             E4  link.cfg agrees with the code
   F5  scalar arguments are 32 or 64 bit integers
@@ -507,8 +507,6 @@ def check_pointers(source, region):
     users = {}
     for line, process, arguments in region.calls:
         pointers = [a[0].text for a, p in zip(arguments, process.parameters) if p.kind == "pointer"]
-        if len(pointers) > 1:
-            source.report(line, "C2", f"{process.name} uses {len(pointers)} pointers: {', '.join(pointers)}")
         for name in pointers:
             if name in users:
                 source.report(line, "C2", f"pointer {name} is used by {users[name]} and {process.name}")

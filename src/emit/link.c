@@ -16,7 +16,27 @@ static int64_t only_die(const struct phases *phases)
 	return die < 0 ? -1 : die;
 }
 
-/* Buffers of an adapter that are larger than a channel take the channels that follow as well. */
+/* The channels that an adapter reaches: those of its buffers, and those that follow where a channel does not hold them; all its ports are given the range, as it is one port of the linker's. */
+static void add_channels(const struct kernel_port *kernel, int ports, const struct kernel_port *port, const struct platform *platform, struct text *out)
+{
+	int64_t more = port->adapter_bytes > 0 ? (port->adapter_bytes - 1) / platform->channel_bytes : 0, first = port->port.channel, last = first;
+	for (int i = 0; i < ports; i++) {
+		if (kernel[i].adapter != port->adapter)
+			continue;
+		first = kernel[i].port.channel < first ? kernel[i].port.channel : first;
+		last = kernel[i].port.channel > last ? kernel[i].port.channel : last;
+	}
+	last = last < first + more ? first + more : last;
+	if (last >= platform->channels) {
+		last = platform->channels - 1;
+		first = last - more < first ? last - more : first;
+	}
+	text_add(out, "HBM[%lld", (long long)first);
+	if (last > first)
+		text_add(out, ":%lld", (long long)last);
+	text_add(out, "]\n");
+}
+
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
 {
 	const struct kernel_port *kernel;
@@ -24,12 +44,8 @@ void emit_link(const struct phases *phases, const struct platform *platform, con
 	int ports = emit_kernel_ports(out->arena, phases, &kernel);
 	text_add(out, "[connectivity]\nnk=%s:1:%s_1\n", top, top);
 	for (int i = 0; i < ports; i++) {
-		struct memory_port port = kernel[i].port;
-		int64_t bytes = kernel[i].adapter_bytes, more = bytes > 0 ? (bytes - 1) / platform->channel_bytes : 0, last = port.channel + more;
-		text_add(out, "sp=%s_1.%s:HBM[%lld", top, port.name, (long long)(last < platform->channels ? port.channel : platform->channels - 1 - more));
-		if (more)
-			text_add(out, ":%lld", (long long)(last < platform->channels ? last : platform->channels - 1));
-		text_add(out, "]\n");
+		text_add(out, "sp=%s_1.%s:", top, kernel[i].port.name);
+		add_channels(kernel, ports, &kernel[i], platform, out);
 	}
 	if (die >= 0 && platform->dies > 1)
 		text_add(out, "slr=%s_1:SLR%lld\n", top, (long long)die);

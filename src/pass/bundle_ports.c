@@ -1,18 +1,21 @@
 /* Which memory ports share an adapter, so that more are left for the slices of a unit.
  * The vendor's compiler lets pointers of several processes be one interface, each with a load or store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
- * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So ports of full words share with equally wide ones, as long as what joins is little beside what
- * is there; narrow ones through which few words go share one adapter, and their words travel one by one.  What shares an adapter shares a memory channel, and so do ports of one buffer:
- * a port whose buffer has another one shares with that one or, if it is narrow, with none. */
+ * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
+ *   Ports as wide as the unit's words ride on the adapters of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.
+ *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
+ *   Those through which few words go, and that are narrow or not as wide as another port of their buffer, share one adapter that reaches all their buffers' channels (a linker takes a
+ *   range of channels for a port, UG1393); their words travel one by one.
+ * What else shares an adapter shares a memory channel, and so do ports of one buffer. */
 #include "model/timing.h"
 #include "pass/memory.h"
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096        /* of a launch */
-#define LITTLE 8              /* what joins is at most one part in so many of the port that it joins */
+#define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
 
 struct bundled {
 	int64_t bits, words;      /* of the port; in a launch, at the most */
-	bool write, narrow;
+	bool write, narrow;       /* narrow: its words travel one by one */
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
 	int bundle;               /* the first port of the bundle */
@@ -75,8 +78,14 @@ static void survey(struct bundling *b)
 	for (int i = 0; i < b->ports; i++) {
 		struct bundled *port = &b->port[i];
 		port->other = other_port(b, i);
-		port->narrow = port->bits <= NARROW_BITS && port->words <= FEW_WORDS && port->other < 0;
+		port->narrow = port->words <= FEW_WORDS && (port->bits <= NARROW_BITS || (port->other >= 0 && b->port[port->other].bits != port->bits && port->write));
 	}
+}
+
+/* As wide as the unit's words. */
+static bool is_rider(const struct bundled *port)
+{
+	return port->bits == UNIT_WORD_BITS;
 }
 
 static void join_narrow(struct bundling *b)
@@ -110,7 +119,7 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 		const struct bundled *first = &b->port[i];
 		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i))
 			continue;
-		int64_t all = beside(b, i, port->write) + port->words, share = first->write == port->write ? LITTLE : 1;
+		int64_t all = beside(b, i, port->write) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
 		if (all > first->words / share || all >= least)
 			continue;
 		least = all;
@@ -135,35 +144,86 @@ static void join_wide(struct bundling *b)
 	}
 }
 
-static bool is_shared(const struct bundling *b, int bundle, bool *mixed)
+static bool is_shared(const struct bundling *b, int bundle)
 {
 	int count = 0;
-	*mixed = false;
-	for (int i = 0; i < b->ports; i++) {
-		if (b->port[i].bundle != bundle)
-			continue;
-		count++;
-		*mixed |= b->port[i].bits != b->port[bundle].bits;
-	}
+	for (int i = 0; i < b->ports; i++)
+		count += b->port[i].bundle == bundle;
 	return count > 1;
 }
 
-void bundle_ports(struct design *design)
+static void set_bundles(const struct bundling *b)
 {
-	struct module *module = design->module;
+	struct design *design = b->design;
+	for (int i = 0; i < b->ports; i++) {
+		const struct attr **attrs = &design->port_attrs.data[i];
+		if (!is_shared(b, b->port[i].bundle))
+			continue;
+		*attrs = attr_with(design->module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b->port[i].bundle], "stream.port"));
+		if (b->port[i].narrow)
+			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
+	}
+}
+
+int adapters_beside_unit(struct design *design)
+{
+	struct bundling b = {.design = design};
+	int adapters = 0;
+	survey(&b);
+	join_narrow(&b);
+	join_wide(&b);
+	for (int i = 0; i < b.ports; i++)
+		adapters += b.port[i].bundle == i && !is_rider(&b.port[i]);
+	return adapters;
+}
+
+static int64_t load_of(const struct bundling *b, int bundle)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += b->port[i].bundle == bundle ? b->port[i].words : 0;
+	return words;
+}
+
+/* Where the other port of its buffer is, else with the loader that has least to do. */
+static int loader_for(const struct bundling *b, const bool *placed, int number, int unit)
+{
+	int other = b->port[number].other, best = unit;
+	if (other >= 0 && placed[other])
+		return b->port[other].bundle;
+	for (int i = unit + 1; i < b->ports; i++)
+		if (load_of(b, i) < load_of(b, best))
+			best = i;
+	return best;
+}
+
+/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first. */
+static void place_riders(struct bundling *b, int unit)
+{
+	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
+	for (int i = unit; i < b->ports; i++)
+		b->port[i].bundle = i;
+	for (;;) {
+		int next = -1;
+		for (int i = 0; i < unit; i++)
+			if (!placed[i] && is_rider(&b->port[i]) && (next < 0 || b->port[i].words > b->port[next].words))
+				next = i;
+		if (next < 0)
+			return;
+		b->port[next].bundle = loader_for(b, placed, next, unit);
+		placed[next] = true;
+	}
+}
+
+void bundle_ports(struct design *design, int unit)
+{
 	struct bundling b = {.design = design};
 	survey(&b);
 	join_narrow(&b);
 	join_wide(&b);
-	for (int i = 0; i < b.ports; i++) {
-		const struct attr **attrs = &design->port_attrs.data[i];
-		bool mixed;
-		if (!is_shared(&b, b.port[i].bundle, &mixed))
-			continue;
-		*attrs = attr_with(module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b.port[i].bundle], "stream.port"));
-		if (mixed)
-			*attrs = attr_with(module, *attrs, "stream.burst", attr_integer(module, 1));
-	}
+	if (unit < b.ports)
+		place_riders(&b, unit);
+	set_bundles(&b);
 }
 
 int design_adapters(const struct design *design)

@@ -5,6 +5,9 @@
 
 #define PORT_BITS 512
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
+#define APART_LEAST 1024      /* words of a layer's state: fewer are not worth a loader for each part, if none was wished for */
+#define AHEAD_LEAST 64
+#define AHEAD_MOST 4096
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -57,8 +60,8 @@ static struct value *image_address(struct process *p, const struct image *image,
 	return make_address(p, dims + 1, all, pitch, offset);
 }
 
-/* Says after each layer's last read of a state that its row may now be written. */
-static void push_token(struct process *p, const char *state, int dims, const int64_t *trip, struct value *const *counter)
+/* Says after each layer's last read of a state's buffer that its row may now be written. */
+static void push_token(struct process *p, const char *buffer, int dims, const int64_t *trip, struct value *const *counter)
 {
 	struct value *last = NULL;
 	for (int i = 0; i < dims; i++)
@@ -66,7 +69,7 @@ static void push_token(struct process *p, const char *state, int dims, const int
 			last = make_and(p, last, make_equal(p, counter[i], trip[i] - 1));
 	struct value *token = design_fifo(p->design, "s_read_done", type_integer(p->module, 1), p->design->layers ? p->design->layers : 2);
 	make_push(p, last, make_bool(p, true), process_argument(p, token, "read_done"));
-	map_set(&p->design->tokens, state, token);
+	map_set(&p->design->tokens, buffer, token);
 }
 
 /* Loads of one tensor that begin at equal distances take turns, a run of their innermost loop each; turn: the loop over them, -1 where there is one. */
@@ -94,8 +97,8 @@ static struct image in_turns(struct arena *arena, const struct image *image, int
 	return to;
 }
 
-/* step: words between the beginnings of the loads, which have a FIFO each. */
-static void add_loader(struct design *design, struct value *port, int loads, struct value *const *fifo, int64_t step, const struct image *single, const struct source *source)
+/* step: words between the beginnings of the loads, which have a FIFO each.  state: the buffer, if it is a state's; else NULL. */
+static void add_loader(struct design *design, struct value *port, int loads, struct value *const *fifo, int64_t step, const struct image *single, const struct source *source, const char *state)
 {
 	struct process p = process_new(design, "load");
 	struct arena *arena = p.module->arena;
@@ -105,7 +108,7 @@ static void add_loader(struct design *design, struct value *port, int loads, str
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
 	process_layers(&p);
 	int opened = process_nest_to(&p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
-	bool state = is_state(design, source->input[0]), behind = state && image.order.run_time;
+	bool behind = state && image.order.run_time;
 	struct value *word = make_load(&p, memory, image_address(&p, &image, counter, source, 1, state ? image.order.offset / image.order.lanes : 0));
 	for (int i = 0; i < loads; i++)
 		make_push(&p, turn < 0 ? NULL : make_equal(&p, counter[turn], i), word, process_argument(&p, fifo[i], loads > 1 ? text_format(arena, "y%d", i) : "y"));
@@ -114,7 +117,7 @@ static void add_loader(struct design *design, struct value *port, int loads, str
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
 	if (state)
-		push_token(&p, signature_name(design, false, source->input[0]), behind ? 0 : image.order.dims, image.order.trip, counter);
+		push_token(&p, state, behind ? 0 : image.order.dims, image.order.trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -132,11 +135,12 @@ static void join_ports(struct design *design, struct value *const *part, int par
 	process_finish(&p);
 }
 
-static void remember_state(struct design *design, const struct source *source, const char *buffer, int64_t elements)
+/* elements: of a layer, in each of the buffers. */
+static void remember_state(struct design *design, const struct source *source, int parts, const char **buffer, int64_t elements)
 {
 	for (int i = 0; i < source->count; i++) {
 		struct state *state = ARENA_NEW(design->module->arena, struct state);
-		*state = (struct state){.buffer = buffer, .offset = i * elements};
+		*state = (struct state){.parts = parts, .buffer = buffer, .offset = i * elements};
 		map_set(&design->states, signature_name(design, false, source->input[i]), state);
 	}
 }
@@ -157,7 +161,7 @@ static void lower_parts(struct design *design, const struct op *load, int parts)
 		design_buffer(design, name, word, image.words * source.count, source.count, segment);
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
-		add_loader(design, design_port(design, name, word, name, false), 1, &part[i], 0, &image, &source);
+		add_loader(design, design_port(design, name, word, name, false), 1, &part[i], 0, &image, &source, NULL);
 	}
 	if (parts > 1)
 		join_ports(design, part, parts, out, load->result[0]->type);
@@ -176,31 +180,64 @@ static bool reads_alike(struct design *design, const struct op *load, const stru
 	return sequence_same(order, own);
 }
 
-/* One loader for all loads of a state that read alike, the first of which this one is. */
+/* The loads of a state that read as this one does, its first: their FIFOs. */
+struct alike {
+	VEC(struct value *) fifos;
+	int64_t step;             /* words between the beginnings of two */
+};
+
+static struct alike alike_of(struct design *design, const struct op *load, const struct image *image)
+{
+	struct module *module = design->module;
+	struct alike alike = {0};
+	for (const struct op *op = load->parent->first; op; op = op->next) {
+		if (!reads_alike(design, load, op))
+			continue;
+		int64_t words = (state_image(design, op).order.offset - image->order.offset) / image->order.lanes, count = (int64_t)alike.fifos.count;
+		alike.step = count == 1 ? words : alike.step;
+		INVARIANT(module->guard, words == alike.step * count, "loads of a state that do not lie at equal distances");
+		VEC_PUSH(module->arena, &alike.fifos, stream_fifo(design, op->result[0]));
+		design_prefetch(design, alike.fifos.data[count]);
+	}
+	return alike;
+}
+
+/* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the adapter's other ports are not in need of it. */
+static void read_ahead(struct design *design, struct value *fifo, int64_t words)
+{
+	if (!platform_total(design->context->platform).uram || words < AHEAD_LEAST)
+		return;
+	fifo->type = type_channel(design->module, TYPE_FIFO, fifo->type->element, words < AHEAD_MOST ? words : AHEAD_MOST);
+	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+}
+
+/* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has a buffer and a loader;
+ * else there is one loader for all. */
 static void lower_state(struct design *design, const struct op *load)
 {
 	struct module *module = design->module;
 	struct source source = source_of(design, load);
 	struct image image = state_image(design, load);
-	int64_t lanes = image.order.lanes, elements = image.words * lanes, step = 0;
-	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
-	const char *name = text_format(module->arena, "w%d", design->serial++);
-	VEC(struct value *) fifos = {0};
-	for (const struct op *op = load->parent->first; op; op = op->next) {
-		if (!reads_alike(design, load, op))
-			continue;
-		int64_t words = (state_image(design, op).order.offset - image.order.offset) / lanes, count = (int64_t)fifos.count;
-		step = count == 1 ? words : step;
-		INVARIANT(module->guard, words == step * count, "loads of a state that do not lie at equal distances");
-		VEC_PUSH(module->arena, &fifos, stream_fifo(design, op->result[0]));
-		design_prefetch(design, fifos.data[count]);
+	struct alike alike = alike_of(design, load, &image);
+	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), image.order.lanes);
+	int loads = (int)alike.fifos.count;
+	bool worth = image.words >= APART_LEAST || design->context->choices.value[CHOICE_STATE_PARTS];
+	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
+	int parts = apart ? loads : 1;
+	image.words /= parts;
+	int64_t elements = image.words * image.order.lanes;
+	const char **name = ARENA_ARRAY(module->arena, const char *, parts);
+	for (int i = 0; i < parts; i++) {
+		const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
+		name[i] = text_format(module->arena, "w%d", design->serial++);
+		for (int s = 0; s < source.count; s++)
+			segment[s] = plain_segment(design, false, source.input[s], i * elements, elements, s * elements);
+		design_buffer(design, name[i], word, image.words * source.count, source.count, segment);
+		if (apart)
+			read_ahead(design, alike.fifos.data[i], image.words);
+		add_loader(design, design_port(design, name[i], word, name[i], false), loads / parts, &alike.fifos.data[i], alike.step, &image, &source, name[i]);
 	}
-	for (int s = 0; s < source.count; s++)
-		segment[s] = plain_segment(design, false, source.input[s], elements, s * elements);
-	design_buffer(design, name, vector_of(module, type_scalar(load->result[0]->type), lanes), image.words * source.count, source.count, segment);
-	remember_state(design, &source, name, elements);
-	struct value *port = design_port(design, name, vector_of(module, type_scalar(load->result[0]->type), lanes), name, false);
-	add_loader(design, port, (int)fifos.count, fifos.data, step, &image, &source);
+	remember_state(design, &source, parts, name, elements);
 }
 
 static void lower_bulk(struct design *design, const struct op *load)
@@ -383,7 +420,7 @@ void lower_gather(struct design *design, const struct op *op)
 	int64_t row_words = attr_integer_or(op, "length", 1) / lanes;
 	int64_t trip[2] = {itensor_tiles(op->result[0]->type->itensor) / row_words, row_words};
 	const char *name = text_format(module->arena, "table%d", design->serial++);
-	const struct attr *segment = plain_segment(design, false, op->operand[0]->index, elements, 0);
+	const struct attr *segment = plain_segment(design, false, op->operand[0]->index, 0, elements, 0);
 	design_buffer(design, name, word, (elements + lanes - 1) / lanes, 1, &segment);
 	struct value *port = design_port(design, name, word, name, false), *counter[2];
 	struct process p = process_new(design, "gather");

@@ -26,6 +26,15 @@ static struct rows rows_of(struct design *design, const struct op *store, int ax
 	return rows;
 }
 
+bool rows_in_parts(const struct op *store, int axis, int parts)
+{
+	const struct type *tensor = attr_get(store, "tensor")->type;
+	int64_t above = 1;
+	for (int d = 0; d < axis; d++)
+		above *= tensor->shape[d];
+	return above % parts == 0;
+}
+
 /* Drops the rows that are not written. */
 static struct value *add_filter(struct design *design, const struct rows *rows, struct value *all)
 {
@@ -54,25 +63,21 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	const struct run_time_trip *bound[3] = {NULL, rows.count, NULL};
 	if (rows.count)
 		fifo = add_filter(design, &rows, fifo);
-	struct value *port = design_port(design, text_format(module->arena, "append%d", design->serial++), fifo->type->element, state->buffer, true);
 	struct process p = process_new(design, "append");
-	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x"), *token = map_get(&design->tokens, name);
-	struct value *at = process_argument(&p, stream_fifo(design, store->operand[1]), "position");
-	struct value *first = make_array(&p, "first", 1, at->type->element, 1), *zero = make_index(&p, 0);
-	process_layers(&p);
-	int head = process_nest(&p, 0, NULL, 1, counter);          /* there may be no row */
-	if (token)
-		make_take(&p, NULL, process_argument(&p, token, "read_done"));
-	make_store(&p, make_take(&p, NULL, at), first, zero);
-	process_close(&p, head);
-	int opened = process_nest_to(&p, 3, rows.trip, bound, 1, counter);
-	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0), pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / rows.lanes};
+	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x");
+	struct value *first = append_begin(&p, state, process_argument(&p, stream_fifo(design, store->operand[1]), "position")), *zero = make_index(&p, 0);
+	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0), pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / state->parts / rows.lanes};
 	const int64_t one[2] = {1, 1};
-	struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
-	counter[1] = make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before);
-	counter[3] = p.layer;
-	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 4, counter, pitch, state->offset / rows.lanes + before * rows.trip[2]));
-	process_close(&p, opened + (design->layers > 0));
+	rows.trip[0] /= state->parts;
+	for (int i = 0; i < state->parts; i++) {
+		int opened = process_nest_to(&p, 3, rows.trip, bound, 1, counter);
+		struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
+		counter[1] = make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before);
+		counter[3] = p.layer;
+		make_store(&p, make_take(&p, NULL, in), memory[i], make_address(&p, 4, counter, pitch, state->offset / rows.lanes + before * rows.trip[2]));
+		process_close(&p, opened);
+	}
+	process_close(&p, design->layers > 0);
 	process_finish(&p);
 	return true;
 }

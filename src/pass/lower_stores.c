@@ -5,11 +5,6 @@
 #define PORT_BITS 512
 #define BULK_ELEMENTS 1024
 
-static int first_result(const struct op *store)
-{
-	return (int)attr_get(store, "result")->integers[0];
-}
-
 static const struct type *tensor_of(const struct op *store)
 {
 	return attr_get(store, "tensor")->type;
@@ -21,20 +16,22 @@ static bool is_shared_store(const struct op *op, const struct type *scalar)
 }
 
 /* The stored words, at most as wide as a memory port. */
-static struct image store_image(struct design *design, const struct op *store, struct value **fifo)
+const struct type *store_words(struct design *design, const struct op *store)
 {
-	struct module *module = design->module;
 	const struct type *type = store->operand[0]->type;
 	int64_t most = PORT_BITS / type_bits(type_scalar(type));
-	*fifo = stream_fifo(design, store->operand[0]);
-	if (stream_lanes(type) > most) {
-		const struct type *narrow = type_regroup(module, type, most);
-		struct value *wide = *fifo;
-		*fifo = design_fifo(design, "s_result", stream_word(module, narrow), itensor_tiles(narrow->itensor));
-		add_cast(design, "cast", wide, *fifo, type);
-		type = narrow;
+	return stream_lanes(type) > most ? type_regroup(design->module, type, most) : type;
+}
+
+struct value *store_fifo(struct design *design, const struct op *store)
+{
+	const struct type *type = store->operand[0]->type, *narrow = store_words(design, store);
+	struct value *wide = stream_fifo(design, store->operand[0]), *fifo = wide;
+	if (narrow != type) {
+		fifo = design_fifo(design, "s_result", stream_word(design->module, narrow), itensor_tiles(narrow->itensor));
+		add_cast(design, "cast", wide, fifo, type);
 	}
-	return image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
+	return fifo;
 }
 
 /* Segments of all layers, one after the other from image element `offset`. */
@@ -52,8 +49,8 @@ static int store_segments(struct design *design, const struct op *store, const s
 static void lower_own(struct design *design, const struct op *store)
 {
 	struct module *module = design->module;
-	struct value *fifo;
-	struct image image = store_image(design, store, &fifo);
+	struct value *fifo = store_fifo(design, store);
+	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), store_words(design, store))));
 	int layers = attr_get(store, "result")->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
@@ -69,82 +66,6 @@ static void lower_own(struct design *design, const struct op *store)
 	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
-}
-
-/* A row's linear address becomes the state's: loops are cut at the axis, what moves above it is spread over the axis' extent. */
-static bool spread(struct arena *arena, struct sequence *order, int64_t inner, int64_t extent)
-{
-	struct sequence to = *order;
-	to.dims = 0;
-	to.trip = ARENA_ARRAY(arena, int64_t, 2 * order->dims + 1);
-	to.stride = ARENA_ARRAY(arena, int64_t, 2 * order->dims + 1);
-	for (int i = 0; i < order->dims; i++) {
-		int64_t trip = order->trip[i], stride = order->stride[i], below = trip;
-		if (stride < inner && stride * trip > inner) {
-			if (inner % stride || trip % (inner / stride))
-				return false;
-			below = inner / stride;
-			to.trip[to.dims] = trip / below;
-			to.stride[to.dims++] = inner * extent;
-		}
-		to.trip[to.dims] = below;
-		to.stride[to.dims++] = stride < inner ? stride : stride * extent;
-	}
-	*order = to;
-	return true;
-}
-
-static const struct type *state_type(const struct design *design, const char *name)
-{
-	const struct attr *type = attr_item(attr_entry(attr_get(design->source, "stream.inputs"), name), "type");
-	return type ? type->type : NULL;
-}
-
-static bool lower_append(struct design *design, const struct op *store)
-{
-	struct module *module = design->module;
-	const struct attr *output = signature_of(design, true, first_result(store));
-	const char *name = attr_item(output, "name")->text;
-	const struct state *state = map_get(&design->states, name);
-	const struct type *whole = state_type(design, name);
-	if (!state || !whole)
-		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
-	int axis = (int)attr_item(output, "axis")->integer;
-	int64_t inner = 1, before = attr_item_integer(output, "lead", 0);
-	for (int d = axis + 1; d < whole->rank; d++)
-		inner *= whole->shape[d];
-	if (tensor_of(store)->shape[axis] > 1 || attr_item(output, "rows"))
-		return lower_rows(design, store, state, whole);
-	struct value *fifo;
-	struct image image = store_image(design, store, &fifo);
-	int64_t lanes = image.order.lanes;
-	if (inner % lanes || type_elements(whole) / whole->shape[axis] != type_elements(tensor_of(store)) || (lanes > 1 && image.order.lane_stride != 1) ||
-	    !spread(module->arena, &image.order, inner, whole->shape[axis]))
-		return diag_error(module->diag, store->location, "the row written to the state \"%s\" does not have the state's shape without axis %d", name, axis);
-	struct value *port = design_port(design, text_format(module->arena, "append%d", design->serial++), fifo->type->element, state->buffer, true);
-	struct process p = process_new(design, "append");
-	int dims = image.order.dims;
-	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x");
-	struct value *at = process_argument(&p, stream_fifo(design, store->operand[1]), "position"), *token = map_get(&design->tokens, name);
-	struct value **counter = ARENA_ARRAY(module->arena, struct value *, dims + 2), *first = NULL;
-	int64_t *pitch = ARENA_ARRAY(module->arena, int64_t, dims + 2);
-	process_layers(&p);
-	int opened = process_nest(&p, dims, image.order.trip, 1, counter);
-	for (int i = 0; i < dims; i++) {
-		pitch[i] = image.order.stride[i] / lanes;
-		if (counter[i])
-			first = make_and(&p, first, make_equal(&p, counter[i], 0));
-	}
-	if (token)
-		make_take(&p, first, process_argument(&p, token, "read_done"));
-	counter[dims] = make_clamped(&p, make_take(&p, first, at), whole->shape[axis] - before);
-	pitch[dims] = inner / lanes;
-	counter[dims + 1] = p.layer;
-	pitch[dims + 1] = type_elements(whole) / lanes;
-	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, dims + 2, counter, pitch, (image.order.offset + state->offset + before * inner) / lanes));
-	process_close(&p, opened + (design->layers > 0));
-	process_finish(&p);
-	return true;
 }
 
 /* One result of those that share a collector. */

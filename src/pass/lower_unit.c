@@ -453,7 +453,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	int bits = first->weight[0]->type->element->width;
 	unit->products = unit_products(design->context, bits);
 	unit->abreast = unit_abreast(design->context, body);
-	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - design_adapters(design) - 1);
+	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->tile = contract_tile(phase->contract.tokens);
@@ -482,8 +482,8 @@ void lower_unit(struct design *design, const struct block *body)
 	collect_phases(&unit, body, 0);
 	if (!unit.phases.count)
 		return;
-	bundle_ports(design);
 	plan_slices(&unit, body);
+	int others = design->block->arguments;
 	const struct contract *first = &unit.phases.data[0].contract;
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
@@ -497,6 +497,7 @@ void lower_unit(struct design *design, const struct block *body)
 	for (int s = 0; s < unit.slices; s++)
 		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);
 	struct value *scales = load_in_order(&unit, "unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), 0, scale_segment);
+	bundle_ports(design, others);
 	add_feed(&unit);
 	add_scale(&unit, scales);
 	for (int i = 0; i < processes_of(&unit); i++)

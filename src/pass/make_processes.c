@@ -56,6 +56,17 @@ static bool has_same(const struct attr *left, const struct attr *right, const ch
 	return l && r && text_same(l->text, r->text);
 }
 
+static bool is_scattered(const struct attr *port)
+{
+	return attr_item(port, "stream.burst") && text_same(attr_item(port, "stream.direction")->text, "write");
+}
+
+/* Do both ports reach one memory channel?  What an adapter writes word by word goes where its buffer is. */
+static bool share_channel(const struct attr *left, const struct attr *right)
+{
+	return has_same(left, right, "stream.buffer") || (has_same(left, right, "stream.bundle") && !is_scattered(left) && !is_scattered(right));
+}
+
 /* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
 static void assign_channels(struct design *design)
 {
@@ -65,7 +76,7 @@ static void assign_channels(struct design *design)
 	for (int i = 0; i < ports; i++) {
 		group[i] = i;
 		for (int j = 0; j < i; j++)
-			if (has_same(port[i], port[j], "stream.buffer") || has_same(port[i], port[j], "stream.bundle"))
+			if (share_channel(port[i], port[j]))
 				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
 					group[k] = group[k] == from ? to : group[k];
 	}
@@ -125,6 +136,8 @@ bool make_processes(struct pass_context *context, struct module *module)
 	if (!lower_block(&design, body) || !lower_stores(&design, body))
 		return false;
 	lower_unit(&design, body);
+	if (design_adapters(&design) > context->platform->ports)
+		bundle_ports(&design, design.block->arguments);
 	if (too_many_ports(&design))
 		return false;
 	lower_controls(&design);

@@ -68,8 +68,8 @@ const struct attr *image_segment(struct design *design, bool output, int index, 
 	return segment(design, output, index, offset, order->offset + from * order->lane_stride, dims, trip, stride, order->conditions, conditions);
 }
 
-const struct attr *plain_segment(struct design *design, bool output, int index, int64_t elements, int64_t offset)
+const struct attr *plain_segment(struct design *design, bool output, int index, int64_t base, int64_t elements, int64_t offset)
 {
 	const int64_t one = 1;
-	return segment(design, output, index, offset, 0, 1, &elements, &one, 0, NULL);
+	return segment(design, output, index, offset, base, 1, &elements, &one, 0, NULL);
 }

@@ -13,8 +13,11 @@ struct image {
 struct image image_of(struct arena *arena, struct sequence order);
 /* `lanes` lanes of every word, the first at lane `from`, as a segment of signature entry `index` at image element `offset`. */
 const struct attr *image_segment(struct design *design, bool output, int index, const struct image *image, int64_t from, int64_t lanes, int64_t offset);
-/* A tensor as it is, row-major. */
-const struct attr *plain_segment(struct design *design, bool output, int index, int64_t elements, int64_t offset);
+/* Elements base … base + elements - 1 of a tensor as it is, row-major. */
+const struct attr *plain_segment(struct design *design, bool output, int index, int64_t base, int64_t elements, int64_t offset);
+/* What a store writes: its words, at most as wide as a memory port, and the FIFO that brings them. */
+const struct type *store_words(struct design *design, const struct op *store);
+struct value *store_fifo(struct design *design, const struct op *store);
 bool is_state(struct design *design, int input);
 const char *signature_name(struct design *design, bool output, int index);
 

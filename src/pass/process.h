@@ -15,7 +15,7 @@ struct design {               /* the hardware-level main being made */
 	int serial;               /* for names */
 	VEC(const struct attr *) port_attrs;      /* one dictionary per argument of main */
 	VEC(const struct attr *) buffers;         /* stream.buffers */
-	struct map tokens;        /* state name -> struct value * (fifo that says its reads are done) */
+	struct map tokens;        /* buffer of a state -> struct value * (fifo that says its reads are done) */
 	struct map states;        /* state name -> struct state * */
 	struct map controls;      /* symbol -> struct control * */
 };
@@ -26,9 +26,10 @@ struct control {              /* a launch scalar that bounds loops */
 	VEC(struct value *) fifo; /* one per process that needs it */
 };
 
-struct state {                /* where a state lies */
-	const char *buffer;
-	int64_t offset;           /* first element in the buffer */
+struct state {                /* where a state lies: its outermost extent in equal parts, each in a buffer of its own */
+	int parts;
+	const char **buffer;      /* [parts] */
+	int64_t offset;           /* of the first element in each of them */
 };
 
 struct process {
@@ -110,7 +111,15 @@ void lower_gather(struct design *design, const struct op *op);
 bool lower_stores(struct design *design, struct block *body);
 void lower_feedback(struct design *design);               /* stream.feedback, where an output feeds an input */
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
-void bundle_ports(struct design *design);                 /* those that are there now */
+bool rows_in_parts(const struct op *store, int axis, int parts);           /* do all words of a part of what lies above the axis come before those of the next? */
+bool append_in_parts(struct design *design, const char *state, int parts); /* the same of what is written to a state */
+bool lower_append(struct design *design, const struct op *store);
+/* Of a process that appends to a state: its memory ports; waits until all is read; the same at the beginning of a layer, and keeps the position in the array that is returned. */
+struct value **append_ports(struct process *p, const struct state *state, const struct type *word);
+void append_wait(struct process *p, const struct state *state, struct value *when);
+struct value *append_begin(struct process *p, const struct state *state, struct value *position);
+void bundle_ports(struct design *design, int unit);       /* unit: the first port of a unit's loaders, which are the last; as many as there are ports: there is no unit */
+int adapters_beside_unit(struct design *design);          /* that the ports that are there now will be, but for those that ride on a unit's */
 int design_adapters(const struct design *design);         /* that its ports are */
 void lower_unit(struct design *design, const struct block *body);          /* all stream.contract */
 void lower_extent(struct design *design, const struct op *op);

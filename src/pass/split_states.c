@@ -1,6 +1,6 @@
 /* What is read of a state is worked on in parts, side by side: the heads of attention do not look at each other, and one kernel that takes a row of one head a cycle is what a long
  * context waits for.  A state's outermost extent, and with it that of every kernel that walks it in the same way, is cut into equal parts, each with kernels of its own; where they end
- * their results are put one after the other.  One loader serves all parts of a state (lower_loads.c), and a row is appended as before.
+ * their results are put one after the other.  The parts of a large state have buffers and loaders of their own (lower_loads.c).
  * Several tokens read a row together, and there contractions take the time and the board: then a wish alone cuts.
  * Needs: fused kernels, contractions in a unit (else the board is full of those).  Guarantees: nothing but that; other kernels are as they were.  Exact. */
 #include "pass/kernel_edit.h"

@@ -15,6 +15,7 @@ from conftest import small_case, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, quantise, workflow
+from streamtensor.core import COMPILER, find
 from streamtensor.decoder import Shape
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
@@ -197,12 +198,29 @@ def check_adapters(design):
     return adapters
 
 
-@pytest.mark.parametrize("family, scheme, context, tokens", [
-    ("gpt2", "w4a8", 40, 16), ("llama", "w4a8", 200, 150), ("gemma3", "w4a8,kv=f32", 40, 16), ("llama", "bf16", 40, 8),
+def check_parts(design, parts):
+    """Every state lies in so many buffers, each of them read by one process and appended to by another."""
+    manifest = json.loads((design / "manifest.json").read_text())
+    kept = [{segment["name"] for segment in buffer["segments"] if segment["role"] == "state"} for buffer in manifest["buffers"]]
+    assert all(sum(state["name"] in names for names in kept) == parts for state in manifest["inputs"] if state["role"] == "state")
+    for buffer, names in zip(manifest["buffers"], kept):
+        assert not names or sorted(port["direction"] for port in manifest["ports"] if port["buffer"] == buffer["name"]) == ["read", "write"]
+
+
+@pytest.mark.parametrize("family, scheme, context, tokens, parts", [
+    ("gpt2", "w4a8", 40, 16, 0), ("gpt2", "w4a8", 40, 12, 2), ("llama", "w4a8", 200, 150, 2), ("gemma3", "w4a8,kv=f32", 40, 16, 0), ("llama", "bf16", 40, 8, 0),
 ])
-def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, tmp_path):
+def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
+    if parts:
+        compiler = tmp_path / "stc"
+        compiler.write_text(f"#!/bin/sh\nexec {find(COMPILER)} \"$@\" --state-parts {parts}\n")
+        compiler.chmod(0o755)
+        monkeypatch.setattr("streamtensor.core.find", lambda file: compiler)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
+    if parts:
+        monkeypatch.undo()
+        check_parts(tmp_path / "design", parts)
     quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
     shared = [ports for ports in check_adapters(tmp_path / "design").values() if len(ports) > 1]
     assert bool(shared) == scheme.startswith("w4a8")
