@@ -23,6 +23,7 @@ const struct pass passes[] = {
 	PASS(roll_layers, T, T, EXACT, "fused kernels", "identical layers are one scf.for that feeds the hidden state back"),
 	PASS(count_fused, T, T, EXACT, "rolled layers", "the module says what its intermediates take after elementwise fusion"),
 	PASS(sink_quotients, T, T, ORDER, "fused kernels", "softmax divides sums, not exponentials, where only a product reads them"),
+	PASS(carry_maxima, T, T, ORDER, "fused kernels", "where many scores would wait for their maximum, softmax has a running one and scales its sums"),
 	PASS(split_gathers, T, T, EXACT, "kernels", "every gather is a kernel of its own"),
 	PASS(split_posts, T, T, EXACT, "fused kernels", "wide reductions have no costly operation after the sum"),
 	PASS(share_units, T, T, EXACT, "fused kernels", "contractions with weights of few bits are phases of one unit, unless --contractions spatial"),

@@ -45,10 +45,25 @@ static void add_intermediates(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 }
 
+/* Processes that scan scores, in the design's order. */
+static void add_scans(const struct report *report, struct text *out, const char *before, const char *between, const char *after)
+{
+	bool any = false;
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct op *function = report->cost.process[i].function;
+		if (!attr_get(function, "stream.scan"))
+			continue;
+		text_add(out, "%s%s", any ? between : before, attr_text_or(function, "sym_name", ""));
+		any = true;
+	}
+	text_add(out, any ? after : "");
+}
+
 void report_layer_json(const struct report *report, struct text *out)
 {
 	const struct attr *list = explanations(report);
 	add_intermediates(report, out);
+	add_scans(report, out, "  \"running_maxima\": [\"", "\", \"", "\"],\n");
 	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld", report->converters.count, (long long)report->converters.bytes);
 	for (int i = 0; list && i < list->count; i++) {
 		text_add(out, i ? ",\n    " : ", \"list\": [\n    ");
@@ -89,6 +104,7 @@ void report_layer_text(const struct report *report, struct text *out)
 	row(report, out, "ring", sum->ring);
 	row(report, out, "all", sum->bytes);
 	row(report, out, "prefetch", sum->prefetch);
+	add_scans(report, out, "  no score waits for its maximum, which runs in ", ", ", "\n");
 	for (int i = 0; list && i < list->count; i++) {
 		text_add(out, i ? "" : "\nwhy converters are there\n");
 		explain(out, list->items[i].value);

@@ -157,6 +157,7 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 	const char *combine = attr_text_or(op, "combine", "");
 	int64_t interval = attr_integer_or(op, "interval", 1);
 	kernel->scheduled = attr_get(op, "scheduled") != NULL;
+	kernel->scan = attr_get(op, "scan") != NULL;
 	kernel->ordered = attr_get(op, "ordered") != NULL;
 	kernel->lanes = attr_integer_or(op, "lanes", 1);
 	kernel->rows = attr_integer_or(op, "rows", 1);

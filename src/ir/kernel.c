@@ -182,7 +182,13 @@ bool body_uses_counters(const struct body *body)
 
 bool kernel_is_post_operand(const struct kernel *kernel, int operand)
 {
-	return body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);
+	return !kernel->scan && body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);
+}
+
+bool kernel_is_sequential(const struct kernel *kernel)
+{
+	int term;
+	return kernel->scan || (kernel_has_reduction(kernel) && kernel_combine(kernel, &term) == OP_NONE);
 }
 
 void body_remove_dead(struct module *module, struct body *body)
@@ -233,7 +239,7 @@ static bool depends_on_accumulator(const struct body *body, int index)
 enum op_code kernel_combine(const struct kernel *kernel, int *term)
 {
 	const struct body *body = &kernel->update;
-	if (!body->count || !kernel_has_reduction(kernel))
+	if (!body->count || kernel->scan || !kernel_has_reduction(kernel))
 		return OP_NONE;
 	const struct node *result = &body->node[body->result];
 	if (result->kind != NODE_OP || !combines(result->code))

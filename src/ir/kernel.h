@@ -5,7 +5,8 @@
  *   without reduction loops:  result[…] = update(x)
  *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc); after the last: result[…] = post(x, acc)
  *
- * post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
+ * With `scan` a reduction gives a result at every point: result[…] = post(x, acc before the point's update), and the result's address depends on the reduction loops.
+ * Else post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.
  * At tensor level loops are in source order, which says nothing, unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
  * (all its points at once); if rows > 1 the loop before it runs at once too, and one of the two is a reduction: rows sums side by side, or, of integers, in each lane a tree over rows terms; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
  * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) …
@@ -61,6 +62,7 @@ struct kernel {
 	const struct type *type;  /* scalar type of the result and of the accumulator */
 	struct body update, post; /* post.count 0: the accumulator itself */
 	double init;              /* of reductions; integers too */
+	bool scan;                /* a result at every point of the reduction, from the accumulator before it */
 	bool ordered;             /* tensor level: its loops are listed in the order in which they should run; accumulators are kept where they say */
 	/* schedule (stream level) */
 	bool scheduled;
@@ -83,7 +85,8 @@ bool body_uses_accumulator(const struct body *body);
 bool body_uses_counters(const struct body *body);                                           /* what it computes depends on where it is: an INDEX or ACTIVE */
 bool body_has(const struct body *body, enum op_code code);                                  /* an op of this code */
 void body_remove_dead(struct module *module, struct body *body);
-bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update */
+bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update; of a scan none: its post is at every point */
+bool kernel_is_sequential(const struct kernel *kernel);                                     /* a reduction whose terms come in the order of the loops: a scan, or no combine(acc, term) */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);                       /* update = combine(acc, term)? else OP_NONE; term: node */
 
 #endif

@@ -105,6 +105,8 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 	struct module *module = list->module;
 	if (kernel->combine)
 		add(list, "combine", attr_string(module, op_info[kernel->combine].name));
+	if (kernel->scan)
+		add(list, "scan", attr_unit(module));
 	if (kernel->ordered)
 		add(list, "ordered", attr_unit(module));
 	if (!kernel->scheduled)

@@ -37,9 +37,19 @@ static void check_loops(struct verifier *verifier, const struct op *op)
 			verify_fail(verifier, op, "loop %d runs up to %" PRId64 " times, but has extent %" PRId64, i, trip->most, kernel->loop[i].extent);
 		if (trip && !verify_symbol(verifier, trip->symbol))
 			verify_fail(verifier, op, "loop %d runs up to \"%s\", which is no input of one integer", i, trip->symbol);
-		if (kernel->loop[i].reduction && kernel->result.stride[i])
+		if (kernel->loop[i].reduction && kernel->result.stride[i] && !kernel->scan)
 			verify_fail(verifier, op, "the result's address depends on the reduction loop %d", i);
+		if (kernel->scan && kernel->loop[i].extent > 1 && !kernel->result.stride[i])
+			verify_fail(verifier, op, "a scan has a result at every point, but its address does not depend on loop %d", i);
 	}
+}
+
+static void check_scan(struct verifier *verifier, const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	bool lanes = kernel->lanes > 1 && kernel->loops && kernel->loop[kernel->loops - 1].reduction;
+	if (kernel->scan && (!kernel_has_reduction(kernel) || !kernel->post.count || kernel->combine || lanes))
+		verify_fail(verifier, op, "a scan has a reduction loop that is not its lanes, a post, and no combine");
 }
 
 static void check_schedule(struct verifier *verifier, const struct op *op)
@@ -232,12 +242,12 @@ static void check_post(struct verifier *verifier, const struct op *op)
 	const struct kernel *kernel = op->kernel;
 	if (kernel->post.count && !kernel_has_reduction(kernel))
 		verify_fail(verifier, op, "post without a reduction loop");
-	for (int i = 0; i < kernel->post.count; i++) {
+	for (int i = 0; i < kernel->post.count && !kernel->scan; i++) {
 		const struct node *node = &kernel->post.node[i];
 		if (node->kind == NODE_OP && node->code == OP_INDEX && kernel->loop[node->integer].reduction)
 			verify_fail(verifier, op, "post reads the counter of the reduction loop %d", (int)node->integer);
 	}
-	for (int i = 0; i < op->operands; i++)
+	for (int i = 0; i < op->operands && !kernel->scan; i++)
 		if (body_uses_operand(&kernel->post, i) && varies(kernel, &kernel->operand[i]))
 			verify_fail(verifier, op, "post reads operand %d, which depends on a reduction loop", i);
 }
@@ -259,6 +269,7 @@ void verify_kernel(struct verifier *verifier, const struct op *op)
 	check_loops(verifier, op);
 	check_schedule(verifier, op);
 	check_partial(verifier, op);
+	check_scan(verifier, op);
 	check_accesses(verifier, op);
 	check_body(verifier, op, &kernel->update, "update");
 	if (kernel->post.count)

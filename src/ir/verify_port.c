@@ -59,5 +59,5 @@ void verify_ports(struct verifier *verifier, const struct op *op)
 		if (op->operand[j]->type->kind == TYPE_ITENSOR)
 			check_port(verifier, op, op->operand[j]->type, port_of(kernel, &kernel->operand[j], kernel_is_post_operand(kernel, j)), j);
 	if (op->result[0]->type->kind == TYPE_ITENSOR)
-		check_port(verifier, op, op->result[0]->type, port_of(kernel, &kernel->result, true), -1);
+		check_port(verifier, op, op->result[0]->type, port_of(kernel, &kernel->result, !kernel->scan), -1);
 }

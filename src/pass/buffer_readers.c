@@ -42,7 +42,7 @@ static bool kernel_waits_for_all(const struct kernel *kernel, int operand)
 		if (late && kernel->loop[l].reduction)
 			continue;
 		inside = inside && (!access->stride[l] || guarded_trip(kernel, access, l, &low) == 1);
-		if (!inside && !kernel->loop[l].reduction && kernel->loop[l].extent > 1)
+		if (!inside && (kernel->scan || !kernel->loop[l].reduction) && kernel->loop[l].extent > 1)
 			return false;
 	}
 	return true;

@@ -300,8 +300,8 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	return array;
 }
 
-/* One more term; the accumulator is what is summed up to it. */
-static void add_term(struct lowering *l, bool kept, struct value **array)
+/* One more term; the accumulator is what is summed up to it.  `result`, if it is not NULL, becomes what a scan gives here. */
+static void add_term(struct lowering *l, bool kept, struct value **array, struct value **result)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_type(l);
@@ -313,6 +313,8 @@ static void add_term(struct lowering *l, bool kept, struct value **array)
 		*array = accumulators(l, words);
 		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
 	}
+	if (result)
+		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
 	struct value *sum = widen(l, updated(l), word);
 	if (kept)
 		make_store(p, sum, *array, address);
@@ -355,8 +357,14 @@ static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_
 	take_operands(l, TAKE_ALL);
 	struct value *last = at_reduction_end(l, true);
 	bool reduction = kernel_has_reduction(l->kernel);
+	if (l->kernel->scan) {
+		struct value *result;
+		add_term(l, last != NULL, &array, &result);
+		push_result(l, NULL, result);
+		return opened;
+	}
 	if (reduction)
-		add_term(l, last != NULL, &array);
+		add_term(l, last != NULL, &array, NULL);
 	push_result(l, last, reduction ? finished(l) : lower_body(l, &l->kernel->update, l->kernel->update.result));
 	return opened;
 }
@@ -366,7 +374,7 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct 
 {
 	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
 	take_operands(l, TAKE_TERMS);
-	add_term(l, true, array);
+	add_term(l, true, array, NULL);
 	process_close(&l->p, adding);
 	for (int i = outer; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction) {
@@ -491,6 +499,8 @@ void lower_kernel(struct design *design, const struct op *op)
 		trip[i] = l.kernel->loop[i].extent;
 		run_time[i] = l.kernel->loop[i].run_time;
 	}
+	if (l.kernel->scan)
+		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
 	process_layers(&l.p);
 	bool parts = l.kernel->partial > 1, turns = parts && in_turns(l.kernel, l.nest);
 	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);

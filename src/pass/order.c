@@ -29,7 +29,7 @@ static int used_parts(const struct kernel *kernel, const struct plan *plan, cons
 struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand)
 {
 	const struct access *access = operand < 0 ? &kernel->result : &kernel->operand[operand];
-	bool parallel_only = operand < 0 || kernel_is_post_operand(kernel, operand);
+	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
 	struct order order = {.offset = access->offset};
 	int used = used_parts(kernel, plan, access, parallel_only);
 	for (int i = 0; i < plan->parts; i++) {

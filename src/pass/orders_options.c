@@ -1,7 +1,7 @@
 /* The schedules that a kernel may have.
  *
  * Its loops fall into digits where a neighbour's loops over the same tensor begin or end, so that both can walk alike; the lane loop also where enough independent
- * accumulators are inside.  Every permutation of the digits, with those of one loop in the order of counting but for one pair of a reduction, is an option if it needs no
+ * accumulators are inside.  Every permutation of the digits, with those of one loop in the order of counting but for one pair of a reduction that may be in any order, is an option if it needs no
  * more cycles and no more words from memory than the heuristic's plan.
  * Options that no neighbour can tell apart are one. */
 #include "pass/orders.h"
@@ -53,7 +53,7 @@ static int64_t accumulator_bytes(const struct kernel *kernel, const struct plan 
 static int64_t lag_of(const struct kernel *kernel, const struct plan *plan, int operand)
 {
 	int64_t blocks = 1;
-	int outermost = outermost_reduction(kernel, plan);
+	int outermost = kernel->scan ? plan->parts : outermost_reduction(kernel, plan);
 	for (int i = 0; i < outermost; i++)
 		blocks *= kernel->operand[operand].stride[plan->part[i].source] ? plan->part[i].trip : 1;
 	return outermost < plan->parts ? ORDERS_WHOLE / blocks : 0;
@@ -123,13 +123,16 @@ static struct plan joined(const struct digits *d, struct plan_part *part)
 	return plan;
 }
 
-/* Outer digits of its own loop that digit i would stand outside of. */
+/* Outer digits of its own loop that digit i would stand outside of; those of any reduction where terms come in order. */
 static int overtaken(const struct digits *d, int placed, int i)
 {
+	const struct kernel *kernel = d->kernel->op->kernel;
 	int count = 0;
-	bool may_turn = d->kernel->op->kernel->loop[d->digit[i].source].reduction;
-	for (int e = placed; e < i; e++)
-		count += d->digit[e].source == d->digit[i].source ? may_turn ? 1 : 2 : 0;
+	bool sequential = kernel_is_sequential(kernel), may_turn = kernel->loop[d->digit[i].source].reduction && !sequential;
+	for (int e = placed; e < i; e++) {
+		bool bound = sequential && kernel->loop[d->digit[e].source].reduction && kernel->loop[d->digit[i].source].reduction;
+		count += d->digit[e].source == d->digit[i].source || bound ? may_turn ? 1 : 2 : 0;
+	}
 	return count;
 }
 

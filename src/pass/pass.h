@@ -21,6 +21,9 @@ struct quant_scheme {
 enum contractions { CONTRACTIONS_SHARED, CONTRACTIONS_SPATIAL, CONTRACTIONS };
 extern const char *const contractions_name[CONTRACTIONS];
 
+enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
+extern const char *const softmax_name[SOFTMAXES];
+
 #define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
@@ -68,6 +71,7 @@ bool quantise(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);
 bool count_fused(struct pass_context *context, struct module *module);
 bool sink_quotients(struct pass_context *context, struct module *module);
+bool carry_maxima(struct pass_context *context, struct module *module);
 bool split_gathers(struct pass_context *context, struct module *module);
 bool split_posts(struct pass_context *context, struct module *module);
 bool share_units(struct pass_context *context, struct module *module);

@@ -34,7 +34,7 @@ static const struct run_time_trip *run_time_from(struct arena *arena, const stru
 static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand)
 {
 	struct port port = {.access = operand < 0 ? &kernel->result : &kernel->operand[operand], .lane_source = -1, .lanes = 1, .row_source = -1, .rows = 1};
-	bool parallel_only = operand < 0 || kernel_is_post_operand(kernel, operand);
+	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
 	port.dim = ARENA_ARRAY(arena, struct port_dim, plan->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;

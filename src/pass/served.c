@@ -5,7 +5,7 @@ bool kernel_holds_result(const struct op *op)
 {
 	const struct kernel *kernel = op->code == OP_KERNEL ? op->kernel : NULL;
 	int outermost = kernel ? kernel_outer_reduction(kernel) : -1;
-	if (outermost < 0 || kernel->partial > 1 || kernel->rows > 1 || (kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction))
+	if (outermost < 0 || kernel->scan || kernel->partial > 1 || kernel->rows > 1 || (kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction))
 		return false;
 	for (int l = 0; l < kernel->loops; l++)
 		if (kernel->loop[l].run_time || (l < outermost && kernel->loop[l].extent > 1))

@@ -30,7 +30,7 @@ static void split_block(struct pass_context *context, struct module *module, str
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			split_block(context, module, op->region[0]);
-		if (op->code != OP_KERNEL || !op->kernel->post.count || body_uses_counters(&op->kernel->post) || !costly(context->platform, &op->kernel->post))
+		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan || body_uses_counters(&op->kernel->post) || !costly(context->platform, &op->kernel->post))
 			continue;
 		if (points(op->kernel, true) >= MANY_POINTS && points(op->kernel, false) >= MANY_RESULTS)
 			kernel_split_post(module, op);

@@ -89,7 +89,7 @@ static double part_after(const struct plan *plan, const bool *counts)
 
 static bool reduces(const struct kernel *kernel, const struct plan *plan, int part)
 {
-	return kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1;
+	return !kernel->scan && kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1;
 }
 
 static void add_times(struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)

@@ -118,10 +118,42 @@ static bool run_partial(struct evaluation *e, const struct op *op, struct nest *
 	return true;
 }
 
+/* Where the accumulators of a scan lie: as its results do, but for the reduction loops. */
+static struct port accumulators_of(struct evaluation *e, const struct kernel *kernel, const struct port *result)
+{
+	struct port port = *result;
+	port.access.stride = arena_copy(e->arena, result->access.stride, sizeof *result->access.stride * (size_t)kernel->loops);
+	for (int l = 0; l < kernel->loops; l++)
+		port.access.stride[l] = kernel->loop[l].reduction ? 0 : port.access.stride[l];
+	port.data = arena_alloc(e->arena, (size_t)(port.elements * scalar_storage_bytes(kernel->type)));
+	fill(kernel, &port);
+	return port;
+}
+
+/* Two results at every point: the accumulator, and what post makes of the accumulator before. */
+static bool run_scan(struct evaluation *e, const struct op *op, struct nest *nest)
+{
+	const struct kernel *kernel = op->kernel;
+	struct port *results = ARENA_ARRAY(e->arena, struct port, 2);
+	int *yield = ARENA_ARRAY(e->arena, int, 2);
+	results[0] = accumulators_of(e, kernel, &nest->result[0]);
+	results[1] = nest->result[0];
+	nest->results = 2;
+	nest->result = results;
+	if (!use_body(e, op, nest, &kernel->update))
+		return false;
+	yield[0] = nest->yield[0];
+	yield[1] = (int)nest->program.steps.count + kernel->post.result;
+	nest->yield = yield;
+	return program_add_body(e->module, e->arena, op->location, &nest->program, &kernel->post) && nest_run(e->module, e->arena, op, nest);
+}
+
 bool eval_kernel_run(struct evaluation *e, const struct op *op, struct nest *nest)
 {
 	const struct kernel *kernel = op->kernel;
 	bool reduction = kernel_has_reduction(kernel);
+	if (kernel->scan)
+		return run_scan(e, op, nest);
 	bool lanes_reduced = kernel->scheduled && kernel->lanes > 1 && kernel->loop[kernel->loops - 1].reduction;
 	if (reduction)
 		fill(kernel, &nest->result[0]);

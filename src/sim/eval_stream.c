@@ -281,7 +281,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 	struct port *port = &nest.result[0];
 	int64_t lanes = port_lanes(kernel, &port->access);
 	port->data = out->data;
-	port->elements = walk_port(e, kernel, &port->access, true);
+	port->elements = walk_port(e, kernel, &port->access, !kernel->scan);
 	op->result[0]->data = out;
 	return right_count(e, op, "result", 0, out, port->elements, lanes) && eval_kernel_run(e, op, &nest);
 }

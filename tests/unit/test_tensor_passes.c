@@ -421,6 +421,61 @@ static void test_quotients_sink(void **state)
 	assert_false(sinks(SOFTMAX("%x")));
 }
 
+/* softmax times v, of two heads of two rows that share v; `first` is added to the scores in column 0, and the exponentials are a result as well where `others` says so. */
+static const char *attention(struct arena *arena, const char *first, bool others)
+{
+	return text_format(arena,
+		"#hr = affine_map<(h, r, t) -> (h, r)>\n#hrt = affine_map<(h, r, t) -> (h, r, t)>\n#t = affine_map<(h, r, t) -> (t)>\n"
+		"func.func @main(%%x: tensor<2x2x6xf32>, %%v: tensor<2x6x8xf32>) -> (tensor<2x2x8xf32>%s) {\n" FORMAT_ZERO "  %%low = arith.constant 0xFF800000 : f32\n"
+		"  %%mask = arith.constant dense<[%s, 0.0, 0.0, 0.0, 0.0, 0.0]> : tensor<6xf32>\n"
+		"  %%e = tensor.empty() : tensor<2x2x6xf32>\n  %%g = tensor.empty() : tensor<2x2xf32>\n"
+		"  %%h = linalg.fill ins(%%zero : f32) outs(%%g : tensor<2x2xf32>) -> tensor<2x2xf32>\n  %%hl = linalg.fill ins(%%low : f32) outs(%%g : tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+		"  %%s = linalg.generic {indexing_maps = [#hrt, #t, #hrt], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}\n"
+		"    ins(%%x, %%mask : tensor<2x2x6xf32>, tensor<6xf32>) outs(%%e : tensor<2x2x6xf32>) {\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%r = arith.addf %%a, %%b : f32\n    linalg.yield %%r : f32\n  } -> tensor<2x2x6xf32>\n"
+		"  %%m = linalg.reduce ins(%%s : tensor<2x2x6xf32>) outs(%%hl : tensor<2x2xf32>) dimensions = [2]\n    (%%a: f32, %%o: f32) { %%q = arith.maximumf %%a, %%o : f32 linalg.yield %%q : f32 }\n"
+		"  %%p = linalg.generic {indexing_maps = [#hrt, #hr, #hrt], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]}\n"
+		"    ins(%%s, %%m : tensor<2x2x6xf32>, tensor<2x2xf32>) outs(%%e : tensor<2x2x6xf32>) {\n  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%d = arith.subf %%a, %%b : f32\n    %%r = math.exp %%d : f32\n"
+		"    linalg.yield %%r : f32\n  } -> tensor<2x2x6xf32>\n"
+		"  %%z = linalg.reduce ins(%%p : tensor<2x2x6xf32>) outs(%%h : tensor<2x2xf32>) dimensions = [2]\n    (%%a: f32, %%o: f32) { %%q = arith.addf %%a, %%o : f32 linalg.yield %%q : f32 }\n"
+		"  %%b = linalg.broadcast ins(%%z : tensor<2x2xf32>) outs(%%e : tensor<2x2x6xf32>) dimensions = [2]\n"
+		"  %%d = linalg.div ins(%%p, %%b : tensor<2x2x6xf32>, tensor<2x2x6xf32>) outs(%%e : tensor<2x2x6xf32>) -> tensor<2x2x6xf32>\n"
+		"  %%k = tensor.empty() : tensor<2x2x8xf32>\n  %%f = linalg.fill ins(%%zero : f32) outs(%%k : tensor<2x2x8xf32>) -> tensor<2x2x8xf32>\n"
+		"  %%y = linalg.batch_matmul ins(%%d, %%v : tensor<2x2x6xf32>, tensor<2x6x8xf32>) outs(%%f : tensor<2x2x8xf32>) -> tensor<2x2x8xf32>\n"
+		"  return %%y%s : tensor<2x2x8xf32>%s\n}\n", others ? ", tensor<2x2x6xf32>" : "", first, others ? ", %p" : "", others ? ", tensor<2x2x6xf32>" : "");
+}
+
+static bool scans(const char *first, bool others, enum softmax_form form)
+{
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	const char *text = attention(arena, first, others);
+	struct session s;
+	struct pass_context context = {.choices.value = {[CHOICE_SOFTMAX] = 1 + form}};
+	struct diag diag = {.arena = arena};
+	context.platform = platform_load(arena, &diag, "u55c");
+	run_passes(&s, text, PASSES, 0);
+	assert_true(sink_quotients(&context, s.module) && carry_maxima(&context, s.module) && ir_verify(s.module));
+	expect_round_trip(&s);
+	expect_same_values(&s, 1e-5, text);
+	bool any = false;
+	for (const struct op *op = module_main(s.module)->region[0]->first; op; op = op->next)
+		any = any || (op->code == OP_KERNEL && op->kernel->scan);
+	finish(&s);
+	arena_free(arena);
+	return any;
+}
+
+/* A score of minus infinity in front is no difference of infinities. */
+static void test_maxima_run(void **state)
+{
+	(void)state;
+	assert_true(scans("0.0", false, SOFTMAX_RUNNING));
+	assert_true(scans("0xFF800000", false, SOFTMAX_RUNNING));
+	assert_false(scans("0.0", true, SOFTMAX_RUNNING));        /* the exponentials themselves are asked for */
+	assert_false(scans("0.0", false, SOFTMAX_AUTO));          /* few scores */
+	assert_false(scans("0.0", false, SOFTMAX_WHOLE));
+}
+
 /* `layers` times x = tanh(x * w[i]) + x, with the product of every layer a result. */
 static const char *layered(struct arena *arena, int layers)
 {
@@ -575,7 +630,7 @@ int main(void)
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
-		cmocka_unit_test(test_quotients_sink),
+		cmocka_unit_test(test_quotients_sink), cmocka_unit_test(test_maxima_run),
 		cmocka_unit_test(test_layers_become_a_loop),           cmocka_unit_test(test_returned_views_are_copied),
 		cmocka_unit_test(test_roles_are_checked),              cmocka_unit_test(test_names_are_unique),
 		cmocka_unit_test(test_dynamic_views_are_refused),

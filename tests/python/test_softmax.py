@@ -1,0 +1,46 @@
+"""A softmax with a running maximum: the tokens and logits of PyTorch's, in decode and in chunks of prefill, whatever the scores are."""
+import os
+
+import pytest
+from conftest import FAMILIES, compare, small_case
+
+from streamtensor import core, workflow
+from streamtensor.progress import Progress
+
+LONG = os.environ.get("STC_TEST_MODE") == "long"
+
+pytestmark = pytest.mark.usefixtures("core_built")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """While the test goes on, the compiler is asked for a running maximum."""
+    find, script = core.find, tmp_path_factory.mktemp("running") / "stc"
+    script.write_text(f'#!/bin/sh\ncommand=$1\nshift\nexec {find(core.COMPILER)} $command --softmax running "$@"\n')
+    script.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "find", lambda file: script if file == core.COMPILER else find(file))
+        yield
+
+
+def decode(folder, case):
+    with Progress() as progress:
+        lowered = workflow.compile_files(case.model, case.shape, "u55c", folder, progress)
+        design = workflow.open_design(folder, lowered, progress)
+    try:
+        return compare(design, case, case.prompt(3))
+    finally:
+        design.close()
+
+
+@pytest.mark.parametrize("family", FAMILIES if LONG else ["qwen2"])
+def test_decodes_as_pytorch_does(running, family, tmp_path):
+    comparison = decode(tmp_path / "design", small_case(tmp_path / "model", family, 40))
+    assert "_running(" in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
+    assert comparison.ids_equal and comparison.logits <= 2e-5 and comparison.rows <= 2e-5, comparison
+
+
+def test_a_window_hides_the_first_keys(running, tmp_path):
+    case = small_case(tmp_path / "model", "gemma3", 40, sliding_window=8)
+    comparison = decode(tmp_path / "design", case)
+    assert comparison.ids_equal and comparison.logits <= 2e-5, comparison
