@@ -94,12 +94,22 @@ class Step(torch.nn.Module):
             hidden = [hidden[0] | (distance >= window), age >= window if hidden[1] is None else hidden[1] | (age >= window)]
         if shape.tokens == 1:
             hidden[0] = None  # a token sees itself
+        if window and shape.tokens > 1 and starts is None:  # one part, so that attention on bytes reads it as blocks of keys
+            return self._additive(self._outside(at, past, window), shape.tokens + past)[:, None]
         if starts is not None:
             hidden = _before(hidden, [at, rows], starts[:, :, None], distance != 0)
         if hidden == [None, None]:
             return torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
         parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past))]
         return torch.cat(parts, 2)[:, None]
+
+    def _outside(self, at, past: int, window: int):
+        """The same over tokens and rows alike."""
+        first, key = at[:1, None], torch.arange(self.shape.tokens + past, device=at.device)[None]
+        row = key - self.shape.tokens
+        age = torch.where(row < 0, at[:, None] - first - key, at[:, None] - row)
+        hidden = (age < 0) | (age >= window)
+        return hidden | (row >= first) if self.shape.masked else hidden
 
     def _additive(self, hidden, width: int):
         shown, extents = torch.zeros((), device=self.model.get_input_embeddings().weight.device), (self.shape.batch, self.shape.tokens, width)

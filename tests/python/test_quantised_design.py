@@ -237,8 +237,10 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     assert worst(found, expected) <= 1e-3
 
 
-def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, tmp_path):
-    case = model_of(tmp_path / "model", "gpt2", 160, 24)
+@pytest.mark.parametrize("family", ["gpt2", "gemma3"])
+def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, tmp_path):
+    case = model_of(tmp_path / "model", family, 160, 24)
+    assert bool(case.shape.window) == (family == "gemma3")
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8")
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
