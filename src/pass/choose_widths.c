@@ -5,6 +5,7 @@
  * width is halved until they fit.  The joint search (widths_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
  * loops one tile (arXiv 2509.13694). */
 #include "base/nearest.h"
+#include "pass/kernel_edit.h"
 #include "pass/widths.h"
 
 #define PORT_BITS 512
@@ -216,6 +217,20 @@ static void find_candidates(struct widths *w)
 
 /* --- the space of a search */
 
+static struct width_part part_read(const struct op *op, int operand)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	int64_t low = access->offset, high = access->offset, elements = type_elements(op->operand[operand]->type);
+	for (int l = 0; l < op->kernel->loops; l++) {
+		const struct guard_range *guard = access_guard(access, l);
+		int64_t first = guard ? guard->low : 0, last = guard ? guard->high - 1 : op->kernel->loop[l].extent - 1, stride = access->stride[l];
+		low += stride * (stride < 0 ? last : first);
+		high += stride * (stride < 0 ? first : last);
+	}
+	bool inside = access->index_operand < 0 && low >= 0 && high < elements;
+	return inside ? (struct width_part){(double)low / (double)elements, (double)(high + 1) / (double)elements} : (struct width_part){0, 1};
+}
+
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
@@ -223,12 +238,14 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = sums ? sums->result[0]->id : -1};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
+	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
 		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, &kernel->phase[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
+		kernel->part[j] = part_read(op, j);
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
 		kernel->carried[j] = known && !value->def;
 	}

@@ -40,11 +40,16 @@ struct width_phase {
 	double first, cycles;     /* until its first result, and its last, from there on */
 };
 
+struct width_part {
+	double low, high;         /* of the source's numbers, in row-major order */
+};
+
 struct width_kernel {
 	const struct op *op;
 	int operands;
 	int *source;              /* [operands] the kernel that makes it, or what a unit makes it of; -1: memory */
 	struct width_phase *phase;        /* [operands] */
+	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
 	bool *late;               /* [operands] read after the reduction */
 	bool *carried;            /* [operands] made by the layer before */
 	int loop;                 /* the rolled loop that it stands in; -1: none */

@@ -30,6 +30,14 @@ static void through_unit(const struct width_phase *phase, double *begin, double 
 	*end = larger(start + phase->cycles, *end + phase->part * (phase->wait + phase->cycles));
 }
 
+/* Numbers come in order, evenly. */
+static void through_part(const struct width_part *part, double *begin, double *end)
+{
+	double all = *end - *begin;
+	*end = *begin + part->high * all;
+	*begin += part->low * all;
+}
+
 static void walk_kernel(struct walk *walk, int k, bool first_layer)
 {
 	const struct width_space *space = walk->space;
@@ -45,6 +53,7 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		double begin = space->begin[source], end = space->end[source];
 		if (phase->cycles > 0)
 			through_unit(phase, &begin, &end);
+		through_part(&kernel->part[j], &begin, &end);
 		if (kernel->late[j]) {
 			late = larger(late, begin);
 			tail = larger(tail, end);
