@@ -49,10 +49,12 @@ struct datapath {
 	const struct op *first;   /* NULL: none yet */
 };
 
-/* Always, or where a counter is 0: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
+/* Always, or where counters are 0: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
 static bool takes_at_once(const struct value *when)
 {
 	const struct op *def = when->def;
+	if (def && def->code == OP_ANDI)
+		return takes_at_once(def->operand[0]) && takes_at_once(def->operand[1]);
 	const struct attr *number = def && def->code == OP_CMPI && def->operand[1]->def ? attr_get(def->operand[1]->def, "value") : NULL;
 	bool counter = number && !def->operand[0]->def && def->operand[0]->type->kind == TYPE_INDEX;
 	return (def && def->code == OP_CONSTANT) || (counter && !number->integer && !attr_integer_or(def, "predicate", 1));
@@ -66,7 +68,7 @@ static void check_datapath(struct op *op, void *context)
 	if (op->code == OP_TAKE && path->first && !takes_at_once(op->operand[0])) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
 			if (attr_get(loop, NEST_MARK))
-				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: a counter must be 0 there, so that none begins with a word of another");
+				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
 	}
 	if (op->code != OP_FOR || !attr_get(op, NEST_MARK))
 		return;

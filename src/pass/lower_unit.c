@@ -97,11 +97,24 @@ void unit_keep(const struct unit *unit, struct process *p, const struct phase *p
 		keep_token(unit, p, phase, (struct token){in, kept[q], next, NULL, whole});
 }
 
+struct value *unit_stream(const struct unit *unit, struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next)
+{
+	struct value *fresh = make_equal(p, counter[0], 0), *first = make_and(p, fresh, make_equal(p, counter[2], 0));
+	struct value *word = make_take(p, first, in), *place = unit_group_place(unit, p, counter);
+	struct value *now = make_select(p, fresh, word, make_load(p, kept, place));
+	make_store(p, word, kept, make_select(p, first, place, make_index(p, unit->groups_most)));      /* the last place is never read */
+	if (next)
+		make_push(p, first, word, next);
+	return now;
+}
+
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word)
 {
 	struct value **array = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	for (int q = 0; q < unit->abreast; q++)
-		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most, word, 1);
+		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most + unit->streams, word, 1);
+	if (unit->streams)
+		attr_set(p->module, array[0]->def, "stream.distance", attr_integer(p->module, unit->distance));
 	return array;
 }
 
@@ -233,7 +246,7 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 
 struct feed {
 	int chains;
-	struct value **chain;     /* channels of the process */
+	struct value **chain, *scale;     /* channels of the process; scale: NULL where it takes them itself */
 };
 
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
@@ -242,6 +255,8 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 	(void)unit;
 	process_loop(p, phase->contract.tokens * phase->contract.groups);
 	process_pipeline(p, 1);
+	if (feed->scale)
+		make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
 	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
 	for (int i = 0; i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
@@ -257,7 +272,7 @@ static int processes_of(const struct unit *unit)
 static void add_feed(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "feed");
-	struct feed feed = {.chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	struct feed feed = {.scale = unit->streams ? process_argument(&p, unit->scales, "scale") : NULL, .chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
 	for (int i = 0; i < processes_of(unit); i += CHAIN)
 		feed.chain[feed.chains++] = process_argument(&p, unit->input[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
@@ -265,7 +280,7 @@ static void add_feed(const struct unit *unit)
 }
 
 struct scales {
-	struct value *words, **out, **kept;
+	struct value *words, **out, **kept, *in;  /* in: NULL where each phase has its own */
 };
 
 /* An f16 or f32 for each slice of a process. */
@@ -280,15 +295,16 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 {
 	const struct scales *scales = context;
 	const struct type *half = word_of(unit, 16);
-	struct value *in = process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), *counter[UNIT_LOOPS];
+	struct value *counter[UNIT_LOOPS];
 	const struct type *real = word_of(unit, 32);
 	struct value **own = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), **product = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	int tiles = unit_tiles(p, phase);
-	unit_keep(unit, p, phase, in, scales->kept, NULL);
+	if (!unit->streams)
+		unit_keep(unit, p, phase, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
 	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *place = unit_group_place(unit, p, counter);
 	for (int q = 0; q < unit->abreast; q++) {
-		own[q] = make_load(p, scales->kept[q], place);
+		own[q] = unit->streams ? unit_stream(unit, p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
 		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];
 	}
 	for (int i = 0; i < processes_of(unit); i++) {
@@ -307,6 +323,7 @@ static void add_scale(const struct unit *unit, struct value *words)
 	for (int i = 0; i < processes_of(unit); i++)
 		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
+	scales.in = unit->streams ? process_argument(&p, unit->scales, "s") : NULL;
 	unit_each(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
@@ -465,6 +482,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		unit->distance = i && unit->distance < phase->block * phase->words ? unit->distance : phase->block * phase->words;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
+	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 }
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
@@ -492,6 +510,7 @@ void lower_unit(struct design *design, const struct block *body)
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
+	unit.scales = unit.streams ? inner_fifo(&unit, "s_scales", type_float(module, 32), AHEAD) : NULL;
 	unit.sums = fifos(&unit, "s_sums", unit.real, unit.words_most > 1 ? unit.words_most * unit.block_most : AHEAD);
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)

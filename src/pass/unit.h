@@ -27,12 +27,14 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast;              /* tokens that a slice takes a cycle */
+	bool streams;             /* one token: a phase works on the groups as they come, else it keeps those of a tile first */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
 	int64_t groups_most, block_most, words_most;
 	int64_t distance;         /* cycles between two additions to one sum, at least */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
+	struct value *scales;     /* FIFO from the feed to where scales are handed out, if it streams */
 };
 
 /* Calls `add` for every phase, inside the loop over the layers where it has one. */
@@ -47,6 +49,8 @@ int unit_tiles(struct process *p, const struct phase *phase);
 /* What comes for the groups of a tile, a token's after another's, is kept in one array for each token abreast, and sent on.  next: NULL where nothing is behind. */
 void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next);
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word);
+/* Of a phase that works on what comes as it comes: the first block takes it, and keeps it for the others.  next: NULL, or what comes goes there as well. */
+struct value *unit_stream(const struct unit *unit, struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next);
 /* Its place there, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter);
 /* NULL where there are no tokens: the first one, for which words are taken that all use. */

@@ -38,6 +38,7 @@ struct width_phase {
 	double wait;              /* cycles of the unit's other work on the same numbers, which comes before */
 	double part;              /* of the numbers that it takes before it begins */
 	double first, cycles;     /* until its first result, and its last, from there on */
+	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
 };
 
 struct width_part {

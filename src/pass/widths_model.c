@@ -25,6 +25,12 @@ struct walk {
 /* The unit's results begin when those that it works on have done so, and end no sooner than its work on the last part of them. */
 static void through_unit(const struct width_phase *phase, double *begin, double *end)
 {
+	if (phase->last > 0) {
+		double first = larger(*begin + phase->wait + phase->first, *end + phase->wait + phase->last);
+		*begin = first;
+		*end = first + phase->cycles - phase->first;
+		return;
+	}
 	double start = *begin + phase->part * (*end - *begin) + phase->wait;
 	*begin = start + phase->first;
 	*end = larger(start + phase->cycles, *end + phase->part * (phase->wait + phase->cycles));

@@ -1,8 +1,8 @@
-/* What a shared unit does between two kernels, for the search for widths: nothing comes out before all that it takes of a tile of tokens is in. */
+/* What a shared unit does between two kernels, for the search for widths: nothing comes out before all that it takes of a token, or of a tile of them, is in. */
 #include "ir/contract.h"
 #include "pass/widths.h"
 
-#define BLOCK 64              /* rows of a slice that are summed side by side, at most (lower_unit.c) */
+#define BLOCK 12              /* rows of a slice that are summed side by side, about (lower_unit.c) */
 
 /* Of a tile, that its tokens take. */
 static double words_of(const struct contract *contract, int abreast)
@@ -39,5 +39,6 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->part = (double)contract_tile(contract.tokens) / (double)contract.tokens;
 	phase->first = block * (double)contract.groups * words_of(&contract, abreast);
 	phase->cycles = cycles_of(&contract, slices, abreast);
+	phase->last = contract.tokens == 1 ? block : 0;
 	return made_as(made->def->operand[0]);
 }
