@@ -32,6 +32,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	*kernel = (struct width_kernel){.loop = -1, .follows = -1, .operands = 1 + below(state, 2), .options = 1 + below(state, most_options)};
 	kernel->source = ARENA_ARRAY(arena, int, 2);
 	kernel->phase = ARENA_ARRAY(arena, struct width_phase, 2);
+	kernel->part = ARENA_ARRAY(arena, struct width_part, 2);
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
 	kernel->carried = ARENA_ARRAY(arena, bool, 2);
 	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
@@ -41,6 +42,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	for (int j = 0; j < kernel->operands; j++) {
 		kernel->source[j] = k && below(state, 4) ? below(state, k) : -1;
 		kernel->late[j] = !below(state, 5);
+		kernel->part[j] = (struct width_part){0, 1};
 	}
 	for (int o = 0; o < kernel->options; o++) {
 		struct width_option *option = &kernel->option[o];
@@ -176,7 +178,12 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
 	space->kernel[2].phase[0] = (struct width_phase){.part = 1, .wait = 10, .first = 20, .cycles = 30};         /* a unit begins at 100, other work first: its results come from 130 to 140 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 230) < 1e-9);
+	space->kernel[2].phase[0].last = 5;           /* it works on what comes: the first result 5 after the last number, the last one 10 later */
+	assert_true(fabs(widths_cost(space, choice).cycles - 215) < 1e-9);
 	space->kernel[2].phase[0] = (struct width_phase){0};
+	space->kernel[2].part[0].low = 0.5;           /* what it reads begins to come in the middle */
+	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
+	space->kernel[2].part[0].low = 0;
 	space->loops = 1;
 	space->loop[0] = (struct width_loop){0, 4, 10};
 	for (int k = 0; k < 4; k++)
