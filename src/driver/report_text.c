@@ -33,6 +33,35 @@ static void add_launch(const struct report *report, struct text *out)
 		 report->predicted ? "when the words of every FIFO pass" : "nothing overlaps along the longest chain");
 }
 
+static const struct type *state_type(const struct attr *inputs, int number)
+{
+	const struct attr *entry = inputs->items[number].value;
+	return text_same(attr_item_text(entry, "role"), "state") ? type_scalar(attr_item(entry, "type")->type) : NULL;
+}
+
+/* With --quant: what it made of the states, since those of a form that it does not know stay as they are. */
+static void add_numbers(const struct report *report, struct text *out)
+{
+	const struct attr *inputs = attr_get(module_main(report->module), "stream.inputs");
+	if (text_same(report->quant, "none"))
+		return;
+	text_add(out, "numbers         %s", report->quant);
+	const char *before = "; states: ";
+	for (int i = 0; i < inputs->count; i++) {
+		const struct type *type = state_type(inputs, i);
+		int first = 0, count = 0;
+		while (type && state_type(inputs, first) != type)
+			first++;
+		if (!type || first < i)
+			continue;
+		for (int j = i; j < inputs->count; j++)
+			count += state_type(inputs, j) == type;
+		text_add(out, "%s%d of %s", before, count, type->text);
+		before = ", ";
+	}
+	text_add(out, "\n");
+}
+
 static void add_answer(const struct report *report, struct text *out)
 {
 	const struct design_time *time = &report->time;
@@ -54,6 +83,7 @@ static void add_answer(const struct report *report, struct text *out)
 		text_add(out, "%s%s\n", i ? "                " : "what helps      ", answer.advice[i]);
 	text_add(out, "energy          %.4g mJ a launch at %.4g W; %.4g mJ at the board's limit of %g W    (estimate: from %g W at rest to the limit, by the part of the LUTs, DSPs and memory that works; platform table)\n",
 		 report->energy.launch_mj, report->energy.watts, report->energy.limit_mj, report->platform->watts, report->platform->idle_watts);
+	add_numbers(report, out);
 	if (report->memory_ms > 0)
 		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
 			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);

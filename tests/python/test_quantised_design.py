@@ -242,6 +242,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, tmp_path)
     case = model_of(tmp_path / "model", family, 160, 24)
     assert bool(case.shape.window) == (family == "gemma3")
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8")
+    assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         for count in (24, 7, 24, 24, 24, 24, 11):
