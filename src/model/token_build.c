@@ -2,7 +2,7 @@
 #include "model/bundle.h"
 #include "model/token.h"
 
-#define STEPS_MOST (1 << 17)  /* of a process */
+#define STEPS_MOST (1 << 18)  /* of a process */
 #define LEVELS 48             /* loops around an access */
 #define STRETCHES_LEAST 16    /* of a pipelined loop, where a process runs many */
 

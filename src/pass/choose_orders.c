@@ -28,7 +28,6 @@ static void add_kernels(struct chooser *c, const struct block *block)
 			add_kernels(c, op->region[0]);
 		if (op->code != OP_KERNEL || kernel_is_gather(op))
 			continue;
-		INVARIANT(s->module->guard, op->operands <= ORDERS_PORTS, "a kernel of %d operands", op->operands);
 		int k = c->graph.kernels++;
 		c->first[k] = plan_kernel(s->module, op, reach_of(s->module->arena, op), only_stored(op), c->width[op->result[0]->id].lanes);
 		c->graph.kernel[k] = (struct orders_kernel){.op = op, .operands = op->operands};

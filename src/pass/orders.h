@@ -3,7 +3,6 @@
 #define STC_ORDERS_H
 #include "pass/order.h"
 
-#define ORDERS_PORTS 32                   /* operands of a kernel whose orders are chosen */
 #define ORDERS_DIGITS 7                   /* of a kernel's loops, cut: 5040 permutations */
 #define ORDERS_CUTS 64                    /* counted at most */
 #define ORDERS_WHOLE (INT64_C(1) << 20)   /* the lag of a reader that needs the whole tensor first */
@@ -58,11 +57,12 @@ struct orders_fork {
 struct orders_graph {
 	struct arena *arena;
 	int kernels, values;
+	int ports;                /* most operands of a kernel */
 	struct orders_kernel *kernel;     /* makers before readers */
 	struct orders_value *value;
 	int forks;
 	struct orders_fork *fork;
-	int64_t *scratch;         /* of orders_fifos */
+	int64_t *scratch;         /* of orders_fifos: words held at each operand of each kernel, the lag of each value, that of the operands at hand */
 	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };
 

@@ -70,7 +70,7 @@ static void meet(const struct orders_graph *graph, const int *choice, int k, int
 {
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
-	int64_t start = -1, ready = -1, behind[ORDERS_PORTS];
+	int64_t start = -1, ready = -1, *behind = lag + graph->values;
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		behind[j] = source < 0 ? -1 : lag[source];
@@ -154,7 +154,7 @@ static struct orders_fork find_paths(const struct orders_graph *graph, int value
 static void find_forks(struct orders_graph *graph)
 {
 	graph->fork = ARENA_ARRAY(graph->arena, struct orders_fork, graph->values + 1);
-	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, graph->kernels * ORDERS_PORTS + graph->values + 1);
+	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
 			graph->fork[graph->forks++] = find_paths(graph, v);
@@ -164,6 +164,8 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 {
 	struct orders_splits **splits = orders_find_splits(graph, first);
 	for (int k = 0; k < graph->kernels; k++)
+		graph->ports = graph->kernel[k].operands > graph->ports ? graph->kernel[k].operands : graph->ports;
+	for (int k = 0; k < graph->kernels; k++)
 		orders_options(graph, k, platform, &first[k], splits[k]);
 	make_buffers(graph);
 	find_forks(graph);
@@ -171,25 +173,25 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 {
-	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * ORDERS_PORTS;
+	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * graph->ports;
 	for (int f = 0; f < graph->forks; f++)
 		for (int i = 0; i < graph->fork[f].kernels; i++)
 			for (int k = graph->fork[f].kernel[i], j = 0; j < graph->kernel[k].operands; j++)
-				held[k * ORDERS_PORTS + j] = 0;
+				held[k * graph->ports + j] = 0;
 	for (int v = 0; v < graph->values; v++)
 		lag[v] = -1;
 	for (int f = 0; f < graph->forks; f++) {
 		const struct orders_fork *fork = &graph->fork[f];
 		lag[fork->value] = 0;
 		for (int i = 0; i < fork->kernels; i++)
-			meet(graph, choice, fork->kernel[i], lag, held + fork->kernel[i] * ORDERS_PORTS);
+			meet(graph, choice, fork->kernel[i], lag, held + fork->kernel[i] * graph->ports);
 		lag[fork->value] = -1;
 		for (int i = 0; i < fork->kernels; i++)
 			lag[graph->kernel[fork->kernel[i]].value] = -1;
 	}
 	for (int k = 0; k < graph->kernels; k++)
 		for (int j = 0; j < graph->kernel[k].operands; j++)
-			bytes += held[k * ORDERS_PORTS + j];
+			bytes += held[k * graph->ports + j];
 	return bytes / 4 * HELD_QUARTERS;
 }
 

@@ -133,6 +133,9 @@ struct orders_splits **orders_find_splits(const struct orders_graph *graph, cons
 	for (int round = 0; round < ROUNDS; round++)          /* words are cuts for direct neighbours only */
 		for (int step = 0; step < 2 * graph->kernels; step++)
 			for_ports(&c, step % graph->kernels, step >= graph->kernels, round == ROUNDS - 1);
+	for (int step = 0; step < 2 * graph->kernels; step++)         /* … and for those behind a kernel that only passes them on */
+		if (step >= graph->kernels || !kernel_has_reduction(graph->kernel[step].op->kernel))
+			for_ports(&c, step % graph->kernels, step >= graph->kernels, false);
 	for (int k = 0; k < graph->kernels; k++)
 		split_as_first(&c, k);
 	return c.splits;
