@@ -176,9 +176,9 @@ public:
 		Call *copy = new Call(std::move(call));
 		fibre *process = new fibre();
 
-		if (processes.empty() && told)
+		if (processes.empty() && asked)
 			error.clear();
-		told = false;
+		asked = false;
 		process->name = name;
 		process->call = copy;
 		process->run = [](void *closure) { (*static_cast<Call *>(closure))(); };
@@ -208,7 +208,7 @@ public:
 	}
 
 	std::string error;        /* empty: the last region succeeded, and those before it since the error was asked for */
-	bool told = true;         /* it was */
+	bool asked = true;        /* it was */
 	std::vector<mark> marks;  /* of the last region */
 	channel *channels = nullptr;
 	fibre *running = nullptr;
@@ -532,7 +532,7 @@ __attribute__((used, visibility("default"))) inline const char *st_region_error(
 {
 	const std::string &error = st::region::here().error;
 
-	st::region::here().told = true;
+	st::region::here().asked = true;
 	return error.empty() ? nullptr : error.c_str();
 }
 
