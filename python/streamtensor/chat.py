@@ -124,7 +124,7 @@ def _print_launches(design: Path, both: bool, answer: Answer | Answers) -> None:
     rate = 1000 * last.count / card["latency_ms"]
     rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
     cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
-    print(f"accelerator    {rates}: {cycles} cycles a {'launch' if many else 'token'} at {card['clock_mhz']:g} MHz behind {last.position} others, and "
+    print(f"accelerator    {rates}: {cycles} cycles a token{' of all' if many else ''} at {card['clock_mhz']:g} MHz behind {last.position} others, and "
           f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us of launch: {last.count} {'tokens' if last.count > 1 else 'token'} in one (simulated)")
 
 

@@ -156,7 +156,7 @@ def _add_generate(commands, name: str) -> None:
     command.add_argument("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of probability P together")
     command.add_argument("--context", type=int, metavar="N", help="as for compile")
     command.add_argument("--tokens-per-launch", type=int, metavar="N",
-                         help="with --argmax: text tokens that a launch decodes, each after the one it chose before (default 16); sampling takes one")
+                         help="text tokens that a launch decodes, each after the one it chose before (default 16; 1, which sampling takes: the logits come back)")
     command.add_argument("--tokens", type=int, metavar="N", help="prompts go in by chunks of up to N tokens (default 16; 1, the default with w4a8: token by token, on a design without prefill)")
     _add_argmax(command)
     _add_quant(command)
@@ -282,8 +282,10 @@ def _generate(options, progress: Progress) -> int:
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
-    per_launch = (generation.TOKENS_PER_LAUNCH if options.argmax else 1) if options.tokens_per_launch is None else options.tokens_per_launch
-    generation.check_per_launch(per_launch, options.argmax)
+    default = 1 if options.temperature else generation.TOKENS_PER_LAUNCH
+    per_launch = default if options.tokens_per_launch is None else options.tokens_per_launch
+    argmax = options.argmax or (per_launch > 1 and not options.temperature)
+    generation.check_per_launch(per_launch, argmax)
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
     _check_method(options)
     platform = _platform(options, progress)
@@ -291,7 +293,7 @@ def _generate(options, progress: Progress) -> int:
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
     both = not Scheme.parse(options.quant or "fp32").shares_unit if options.tokens is None else options.tokens != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, options.argmax, len(prompts))
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts))
     shape = shapes[0]
     new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1) for prompt in prompts)
     with _design_folder(options.output) as folder:

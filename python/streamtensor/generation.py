@@ -61,7 +61,7 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
     if tokens < 1:
         raise Error(f"--tokens-per-launch {tokens} is too few", "accepted is 1 or more")
     if tokens > 1 and not argmax:
-        raise Error(f"--tokens-per-launch {tokens} needs a design that chooses the token itself", "accepted is 1, or --argmax without sampling")
+        raise Error(f"--tokens-per-launch {tokens} needs a design that chooses the token itself (--argmax)", "accepted is 1: sampling and whoever wants the logits take one token a launch")
 
 
 class Decoder:

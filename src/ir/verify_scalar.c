@@ -15,6 +15,7 @@ enum rule {
 	RULE_WIDER_INTEGER,
 	RULE_NARROWER_INTEGER,
 	RULE_INDEX_CAST,
+	RULE_BITS,                /* an f32 as i32 */
 	RULE_POWER,               /* a float and an integer */
 	RULE_COUNTER,             /* index without operands */
 	RULE_FLAG,                /* i1 without operands */
@@ -32,7 +33,7 @@ static const enum rule rule_of[OP_COUNT] = {
 	[OP_CMPF] = RULE_COMPARE_REAL, [OP_CMPI] = RULE_COMPARE_INTEGER, [OP_SELECT] = RULE_SELECT,
 	[OP_EXTF] = RULE_WIDER_REAL, [OP_TRUNCF] = RULE_NARROWER_REAL, [OP_SITOFP] = RULE_INTEGER_TO_REAL,
 	[OP_UITOFP] = RULE_INTEGER_TO_REAL, [OP_FPTOSI] = RULE_REAL_TO_INTEGER, [OP_EXTSI] = RULE_WIDER_INTEGER,
-	[OP_EXTUI] = RULE_WIDER_INTEGER, [OP_TRUNCI] = RULE_NARROWER_INTEGER, [OP_INDEX_CAST] = RULE_INDEX_CAST,
+	[OP_EXTUI] = RULE_WIDER_INTEGER, [OP_TRUNCI] = RULE_NARROWER_INTEGER, [OP_INDEX_CAST] = RULE_INDEX_CAST, [OP_BITCAST] = RULE_BITS,
 	[OP_FPOWI] = RULE_POWER, [OP_INDEX] = RULE_COUNTER, [OP_ACTIVE] = RULE_FLAG,
 };
 
@@ -108,6 +109,7 @@ static const char *conversion_error(enum rule rule, const struct type *from, con
 {
 	bool right = rule == RULE_WIDER_REAL ? is_real(from) && is_real(to) && width(from) < width(to)
 		     : rule == RULE_NARROWER_REAL ? is_real(from) && is_real(to) && width(from) > width(to)
+		     : rule == RULE_BITS ? is_real(from) && is_number(to) && width(from) == 32 && width(to) == 32
 		     : rule == RULE_INTEGER_TO_REAL ? is_number(from) && is_real(to)
 		     : rule == RULE_REAL_TO_INTEGER ? is_real(from) && is_number(to)
 		     : rule == RULE_WIDER_INTEGER ? is_number(from) && is_number(to) && width(from) < width(to)

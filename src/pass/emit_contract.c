@@ -48,6 +48,19 @@ static const struct type *padded_order(struct module *module, const struct type 
 	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
 }
 
+/* Its only reader is a reduction that takes padded words (plan_kernel.c). */
+static bool is_taken_padded(const struct streams *s, const struct op *old)
+{
+	int readers = 0, padded = 0;
+	for (const struct op *op = old->parent->first; op; op = op->next)
+		for (int j = 0; j < op->operands; j++) {
+			const struct plan *plan = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->plan[op->result[0]->id] : NULL;
+			readers += op->operand[j] == old->result[0];
+			padded += plan && plan->padded && plan->lanes == UNIT_LANES && plan_is_tree(op->kernel, plan);
+		}
+	return readers == 1 && padded == 1;
+}
+
 /* All of one row where padding at its end is dropped by all readers. */
 static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
 {
@@ -56,7 +69,7 @@ static const struct type *result_type(struct streams *s, const struct contract *
 	if (contract->tokens > 1)
 		return tiled_order(s->module, contract, tensor);
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
-	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && only_stored(old))
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old)))
 		return padded_order(s->module, tensor, lanes);
 	return in_words_of(s->module, order, result_lanes(s->module, tensor));
 }

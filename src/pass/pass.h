@@ -66,6 +66,7 @@ bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
 bool split_sliced(struct pass_context *context, struct module *module);
+bool fuse_largest(struct pass_context *context, struct module *module);
 bool bind_extents(struct pass_context *context, struct module *module);
 bool quantise(struct pass_context *context, struct module *module);
 bool roll_layers(struct pass_context *context, struct module *module);

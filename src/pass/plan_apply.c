@@ -180,6 +180,22 @@ static struct body apply_body(struct module *module, const struct plan *plan, co
 	return to;
 }
 
+/* Of a reduction along padded words, what is padded is the number that it starts with. */
+static void drop_padding(struct module *module, const struct plan *plan, const struct kernel *from, struct kernel *to)
+{
+	const struct type *index = type_index(module), *type = to->type;
+	struct body *body = &to->update;
+	int source = plan->part[plan->parts - 1].source, term = 0;
+	enum op_code combine = kernel_combine(to, &term);
+	int extent = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = index, .integer = from->loop[source].extent}), at = counter(module, body, plan, source);
+	int inside = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {at, extent}, .integer = 2});
+	int start = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .integer = (int64_t)to->init});
+	int kept = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_SELECT, .type = type, .argument = {inside, term, start}});
+	int acc = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = type});
+	body->result = body_add(module, body, (struct node){.kind = NODE_OP, .code = combine, .type = type, .argument = {acc, kept}});
+	body_remove_dead(module, body);
+}
+
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan)
 {
 	struct kernel *to = arena_copy(module->arena, kernel, sizeof *kernel);
@@ -193,6 +209,8 @@ struct kernel *plan_apply(struct module *module, const struct platform *platform
 	apply_access(module->arena, plan, &kernel->result, &to->result);
 	to->update = apply_body(module, plan, &kernel->update);
 	to->post = apply_body(module, plan, &kernel->post);
+	if (plan->padded && plan_is_tree(kernel, plan))
+		drop_padding(module, plan, kernel, to);
 	to->scheduled = true;
 	to->lanes = plan->lanes;
 	to->rows = plan->rows;

@@ -6,6 +6,7 @@
  * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
  * operand - interleave - lanes.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
 #include "pass/kernel_edit.h"
+#include "pass/pass.h"
 #include "pass/schedule.h"
 
 #define INTERLEAVE 8
@@ -90,6 +91,26 @@ static bool can_pad(const struct planner *p, int loop)
 	return true;
 }
 
+/* A contraction unit gives a row in words of UNIT_LANES, the last of them padded.  May the loop take them?  In a largest or smallest integer a number may count twice,
+ * so that what is padded can be the one that the reduction starts with; integers also need no partial results (plan_partial). */
+static bool can_drop(const struct planner *p, int loop)
+{
+	const struct kernel *kernel = p->kernel;
+	bool twice = kernel->combine == OP_MAXSI || kernel->combine == OP_MINSI, found = false;
+	if (!twice || !kernel->loop[loop].reduction || p->most_lanes < UNIT_LANES)
+		return false;
+	for (int j = 0; j < p->op->operands; j++) {
+		const struct value *value = p->op->operand[j];
+		if (!kernel->operand[j].stride[loop])
+			continue;
+		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == type_elements(value->type);
+		if (!row || kernel->operand[j].stride[loop] != 1 || kernel->loop[loop].extent != type_elements(value->type))
+			return false;
+		found = true;
+	}
+	return found;
+}
+
 static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
@@ -98,6 +119,10 @@ static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);
 	*padded = lanes < 16 && lanes < most && l->extent > 16 * most && can_pad(p, loop);
+	if (lanes < UNIT_LANES && can_drop(p, loop)) {
+		*padded = true;
+		return UNIT_LANES;
+	}
 	return *padded ? most : lanes;
 }
 
@@ -179,7 +204,7 @@ static void add_reductions(struct planner *p, int lane)
 		if (!p->kernel->loop[l].reduction)
 			continue;
 		if (l == lane)
-			add_part(p, l, p->kernel->loop[l].extent / p->plan.lanes, p->plan.lanes);
+			add_part(p, l, (p->kernel->loop[l].extent + p->plan.lanes - 1) / p->plan.lanes, p->plan.lanes);
 		else
 			add_part(p, l, p->kernel->loop[l].extent, 1);
 	}

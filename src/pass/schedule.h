@@ -14,7 +14,7 @@ struct plan {
 	struct plan_part *part;   /* schedule order, outermost first; the last one is the lane part if lanes > 1 */
 	int64_t lanes;
 	int64_t rows;             /* 1, or the trip of the part before the lanes, which then runs at once too (kernel.h) */
-	bool padded;              /* the parts of the lane's loop cover more than its extent */
+	bool padded;              /* the parts of the lane's loop cover more than its extent; a reduction drops the rest */
 };
 
 /* How an operand reaches the kernel; decides what the schedule may ask of it. */

@@ -127,6 +127,9 @@ static void test_real_operations(void **state)
 	for (int p = 0; p < 16; p++, n++)
 		text_add(&text, "    %%p%d = \"arith.cmpf\"(%%w, %%u3) {predicate = %d : i64} : (vector<4xf32>, vector<4xf32>) -> vector<4xi1>\n"
 			 "    %%s%d = arith.select %%p%d, %%s%d, %%w : vector<4xi1>, vector<4xf32>\n", p, p, n + 1, p, n);
+	text_add(&text, "    %%bits = arith.bitcast %%s%d : vector<4xf32> to vector<4xi32>\n    %%number = arith.sitofp %%bits : vector<4xi32> to vector<4xf32>\n"
+		 "    %%s%d = arith.addf %%s%d, %%number : vector<4xf32>\n", n, n + 1, n);
+	n++;
 	struct text body = text_new(arena);
 	text_add(&body, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4xf32>, 4>) -> vector<4xf32>\n%s", text.data);
 	text_add(&body, "    \"stream.push\"(%%t, %%s%d, %%g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n  } {stream.pipeline = 1}\n", n);
