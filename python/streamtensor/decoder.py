@@ -12,8 +12,8 @@ What is in front of it is seen by nobody.
 Of a prefill's N tokens the first `tokens` count: the others are padding, whose rows are not written, and the logits are those
 of the last one that counts (`every`: of all N). With `argmax` the id of the largest logit, the lowest of equal ones, takes
 the logits' place. The states' axis 2 is a run-time extent named `positions`: no row beyond it is
-read. So that such an extent comes last, the new keys and values stand before the past ones; attention does not depend on their
-order. What a token may not see, later ones of its launch and rows outside a layer's sliding window, is worked out in the
+read, and of the states of a layer with a sliding window none that is older. So that such an extent comes last, the new keys and values stand before the past
+ones; attention does not depend on their order. What a token may not see, later ones of its launch and rows outside a layer's sliding window, is worked out in the
 step, from positions. `masked`: rows from `positions` on too, where the extent cannot be said.
 """
 from dataclasses import dataclass
@@ -71,9 +71,10 @@ class Step(torch.nn.Module):
         starts = tokens.pop(0) if shape.batch > 1 else None
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
         past = k[0].shape[2]
-        mask = self._mask(at, starts, past, None if shape.mixed else shape.window)
-        if shape.mixed or config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer
-            mask = {"full_attention": mask, "sliding_attention": self._mask(at, starts, past, shape.window)}
+        mask = self._mask(at, starts, past) if shape.window is None else self._window_mask(at, starts, past, shape.window)
+        if config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer; all have one form, so that all layers are alike
+            full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
+            mask = {"full_attention": full, "sliding_attention": mask}
         head = self.model.get_output_embeddings()
         hook = head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens[0]),)) if tokens and not shape.every else None
         try:
@@ -85,31 +86,31 @@ class Step(torch.nn.Module):
                 hook.remove()
         return (_largest(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
-    def _mask(self, at, starts, past: int, window: int | None):
+    def _window_mask(self, at, starts, past: int, window: int):
+        """The same as _mask as one expression over all keys, of which the last `window` are seen: in one part, so that attention on bytes reads it as blocks of keys."""
+        shape, keys = self.shape, torch.arange(self.shape.tokens + past, device=at.device)
+        place = torch.where(keys < shape.tokens, at[:1] + keys, keys - shape.tokens)
+        age = at[:, None] - place[None]
+        hidden = (age < 0) | (age >= window)
+        if shape.masked:
+            hidden = hidden | ((keys >= shape.tokens) & (place >= at[:1]))[None]
+        if starts is not None:
+            hidden = hidden[None] | ((place[None, None] < starts[:, :, None]) & (age != 0)[None])
+        return self._additive(hidden, shape.tokens + past)[:, None]
+
+    def _mask(self, at, starts, past: int):
         """Additive, 1 or Bx1xNx(N+past): 0 where the token at at[i] sees new token j, or row j - N of the cache."""
         shape, rows = self.shape, torch.arange(past, device=at.device)
-        distance, age = at[:, None] - at[None], at[:, None] - rows[None]
+        distance = at[:, None] - at[None]
         hidden = [distance < 0, rows[None] >= at[:1, None] if shape.masked else None]
-        if window:
-            hidden = [hidden[0] | (distance >= window), age >= window if hidden[1] is None else hidden[1] | (age >= window)]
         if shape.tokens == 1:
             hidden[0] = None  # a token sees itself
-        if window and shape.tokens > 1 and starts is None:  # one part, so that attention on bytes reads it as blocks of keys
-            return self._additive(self._outside(at, past, window), shape.tokens + past)[:, None]
         if starts is not None:
             hidden = _before(hidden, [at, rows], starts[:, :, None], distance != 0)
         if hidden == [None, None]:
             return torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
         parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past))]
         return torch.cat(parts, 2)[:, None]
-
-    def _outside(self, at, past: int, window: int):
-        """The same over tokens and rows alike."""
-        first, key = at[:1, None], torch.arange(self.shape.tokens + past, device=at.device)[None]
-        row = key - self.shape.tokens
-        age = torch.where(row < 0, at[:, None] - first - key, at[:, None] - row)
-        hidden = (age < 0) | (age >= window)
-        return hidden | (row >= first) if self.shape.masked else hidden
 
     def _additive(self, hidden, width: int):
         shown, extents = torch.zeros((), device=self.model.get_input_embeddings().weight.device), (self.shape.batch, self.shape.tokens, width)
@@ -150,7 +151,7 @@ class Shape:
     tokens: int   # text tokens in one step, at most: 1 for decode
     past: int     # rows of the cache: context - 1
     window: int | None = None  # text tokens that a sliding layer sees, where that is less than the context
-    mixed: bool = False        # other layers see all of them
+    sliding: tuple[bool, ...] = ()  # with a window: which layers have it
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
     every: bool = False        # a prefill gives the logits of all its tokens
     argmax: bool = False       # the likeliest token instead of logits; a launch of decode may be several tokens then, each the one that the last chose
@@ -168,10 +169,15 @@ class Shape:
             raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit or 'any'}")
         if phase == "prefill" and not 1 <= tokens < context:
             raise Error(f"--tokens {tokens} is outside what the context of {context} can hold", f"accepted are 1 to {context - 1}")
-        window, mixed = _window(config)
+        window, sliding = _window(config)
         if window is None or context <= window:
-            window, mixed = None, False
-        return cls(phase, config.num_hidden_layers, heads, width, tokens if phase == "prefill" else 1, context - 1, window, mixed)
+            window, sliding = None, ()
+        return cls(phase, config.num_hidden_layers, heads, width, tokens if phase == "prefill" else 1, context - 1, window, sliding)
+
+    @property
+    def mixed(self) -> bool:
+        """Some layers have a window, others see all."""
+        return self.window is not None and not all(self.sliding)
 
     def cache_shape(self) -> tuple[int, int, int, int]:
         return (self.batch, self.heads, self.past, self.width)
@@ -183,7 +189,9 @@ class Shape:
         return [ids, *scalars] + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
 
     def input_ports(self) -> list[Port]:
-        states = (Port(name, "state", dims=("", "", "" if self.masked else "positions", "")) for name in self.cache_names())
+        dims = ("", "", "" if self.masked else "positions", "")
+        states = (Port(name, "state", dims=dims, window=self.window if self.window and sliding and not self.masked else None)
+                  for name, sliding in zip(self.cache_names(), 2 * (self.sliding or (False,) * self.layers)))
         goes_on = self.argmax and self.tokens == 1
         ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None)
         scalars = (Port(name, "input", step=1 if goes_on and name == "positions" else None) for name in self.scalar_names())
@@ -205,9 +213,8 @@ class Shape:
         return [f"{kind}.{layer}" for kind in "kv" for layer in range(self.layers)]
 
 
-def _window(config) -> tuple[int | None, bool]:
-    """How many tokens a layer with sliding attention sees (None: there is no such layer), and whether others see all."""
-    kinds = getattr(config, "layer_types", None)
-    if kinds and "sliding_attention" not in kinds:
-        return None, False
-    return getattr(config, "sliding_window", None), bool(kinds) and any(kind != "sliding_attention" for kind in kinds)
+def _window(config) -> tuple[int | None, tuple[bool, ...]]:
+    """How many tokens a layer with sliding attention sees (None: there is no such layer), and which layers are such."""
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
+    sliding = tuple(kind == "sliding_attention" for kind in kinds)
+    return (getattr(config, "sliding_window", None) if any(sliding) else None), sliding

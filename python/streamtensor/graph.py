@@ -31,6 +31,7 @@ class Port:
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
     next: tuple[str, int] | None = None  # input: the output that it takes for the next token of a launch, of so many at most
     step: int | None = None  # input: by how much it grows from a token to the next
+    window: int | None = None  # argument: nothing depends on rows older than so many tokens
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,8 @@ def _dictionary(port: Port):
         values["stream.next"] = ir.DictAttr.get({"output": ir.StringAttr.get(output), "most": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), most)})
     if port.step is not None:
         values["stream.step"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.step)
+    if port.window is not None:
+        values["stream.window"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.window)
     if port.axis is not None:
         values["stream.axis"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), port.axis)
     if port.at is not None:

@@ -7,6 +7,7 @@
 #include "driver/limits.h"
 #include "driver/simulate.h"
 #include "driver/write_design.h"
+#include "ir/lookback.h"
 #include "model/timing.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -198,7 +199,7 @@ static bool names_dim(const struct module *module, const char *symbol)
 		const struct attr *dims = attr_item(inputs->items[i].value, "dims");
 		for (int d = 0; dims && d < dims->count; d++) {
 			const char *named = timing_dim_symbol(dims->items[d].value);
-			if (named && text_same(named, symbol))
+			if (named && text_same(lookback_symbol(module, named), symbol))
 				return true;
 		}
 	}

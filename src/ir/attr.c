@@ -205,6 +205,16 @@ const struct attr *function_result_attr(const struct op *function, int index, co
 	return item_attr(function, "res_attrs", index, name);
 }
 
+void function_set_argument_attr(struct module *module, struct op *function, int index, const char *name, const struct attr *value)
+{
+	const struct attr *list = attr_get(function, "arg_attrs");
+	const struct attr **items = ARENA_ARRAY(module->arena, const struct attr *, list->count);
+	for (int i = 0; i < list->count; i++)
+		items[i] = list->items[i].value;
+	items[index] = attr_with(module, items[index], name, value);
+	attr_set(module, function, "arg_attrs", attr_array(module, list->count, items));
+}
+
 int function_argument_named(const struct op *function, const char *name)
 {
 	for (int i = 0; i < function->region[0]->arguments; i++) {

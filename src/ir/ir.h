@@ -143,6 +143,7 @@ const char *attr_text_or(const struct op *op, const char *name, const char *abse
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
 const struct attr *function_argument_attr(const struct op *function, int index, const char *name);
 const struct attr *function_result_attr(const struct op *function, int index, const char *name);
+void function_set_argument_attr(struct module *module, struct op *function, int index, const char *name, const struct attr *value);
 int function_argument_named(const struct op *function, const char *name);                  /* the argument of this stream.name; -1: none */
 
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);   /* pre-order, regions included; visit may remove the op it is given */

@@ -1,4 +1,5 @@
 /* The verifier: the op table, structure and visibility of values. */
+#include "ir/lookback.h"
 #include "ir/verify.h"
 #include <string.h>
 
@@ -186,8 +187,9 @@ static void check_functions(struct verifier *verifier)
 }
 
 /* Arguments of main at tensor level, entries of stream.inputs below. */
-bool verify_symbol(const struct verifier *verifier, const char *name)
+bool verify_symbol(const struct verifier *verifier, const char *symbol)
 {
+	const char *name = lookback_symbol(verifier->module, symbol);
 	const struct op *main = module_main(verifier->module);
 	const struct attr *inputs = main ? attr_get(main, "stream.inputs") : NULL;
 	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;

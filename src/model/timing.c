@@ -1,4 +1,5 @@
 #include "model/timing.h"
+#include "ir/lookback.h"
 #include "ir/nest.h"
 #include "model/dot_cost.h"
 #include <string.h>
@@ -86,15 +87,39 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	return true;
 }
 
+static bool given(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+{
+	for (int i = 0; i < extents; i++)
+		if (text_same(extent[i].symbol, symbol)) {
+			*value = extent[i].value;
+			return true;
+		}
+	return false;
+}
+
+/* Of layers that differ, the mean. */
+static bool mean_of_layers(const struct op *op, const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+{
+	struct lookback lookback;
+	int64_t all, sum = 0;
+	if (!lookback_of(op, symbol, &lookback))
+		return false;
+	if (!given(lookback.symbol, extents, extent, &all))
+		all = lookback.most;
+	for (int i = 0; i < lookback.layers; i++)
+		sum += lookback_value(&lookback, i, all);
+	*value = sum / lookback.layers;
+	return true;
+}
+
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
 {
 	struct run_time_trip trip;
-	int64_t times;
+	int64_t times, value;
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
-	for (int i = 0; i < extents; i++)
-		if (text_same(extent[i].symbol, trip.symbol))
-			return times * run_time_count(&trip, extent[i].value);
+	if (given(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
+		return times * run_time_count(&trip, value);
 	return times * trip.most;
 }
 

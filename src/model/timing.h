@@ -38,7 +38,8 @@ struct extent_value {         /* the value of a launch scalar that bounds loops 
 
 /* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count, `times` over; false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
-/* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none. */
+/* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none.
+ * Of layers that look back differently far (ir/lookback.h) it is the mean, unless the symbol that they have in place of the input is listed itself. */
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent);
 /* Trips of a loop: at given extents where they are known at run time only. */
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent);

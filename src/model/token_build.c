@@ -57,7 +57,7 @@ static bool add_terms(const struct value *value, int64_t factor, int first, int6
 	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first)
 		sum[value->id] += factor;
-	if (!value->def || value->def->code == OP_CONSTANT)
+	if (!value->def || value->def->code == OP_CONSTANT || attr_get(value->def, "stream.gap"))
 		return true;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands)
 		return false;

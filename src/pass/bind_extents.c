@@ -1,7 +1,9 @@
 /* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that dim's extent at run time ("" elsewhere).  Every loop that walks such a
  * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
  * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
+ * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/lookback.h).
  * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
+#include "ir/lookback.h"
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
 #include <string.h>
@@ -43,7 +45,17 @@ static void add_digit(struct binder *b, struct value *value, struct digit digit)
 	VEC_PUSH(b->module->arena, &digits->list, digit);
 }
 
-static void mark_argument(struct binder *b, const struct op *main, int number)
+/* A window that all rows fit into changes nothing. */
+static const char *symbol_of(struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
+{
+	const struct attr *window = function_argument_attr(main, number, "stream.window");
+	if (!window || window->kind != ATTR_INTEGER || window->integer < 1 || window->integer > extent)
+		return symbol;
+	const int64_t rows = window->integer - 1;
+	return lookback_add(b->module, (struct lookback){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});
+}
+
+static void mark_argument(struct binder *b, struct op *main, int number)
 {
 	struct value *argument = main->region[0]->argument[number];
 	const struct attr *dims = function_argument_attr(main, number, "stream.dims");
@@ -56,8 +68,9 @@ static void mark_argument(struct binder *b, const struct op *main, int number)
 		diag_note(b->module->diag, "accepted is one string per dim: the name of an input of one integer, or \"\"");
 		return;
 	}
+	const struct attr **near = ARENA_ARRAY(b->module->arena, const struct attr *, type->rank + 1);
 	for (int d = 0; d < type->rank; d++) {
-		const struct attr *name = dims->items[d].value;
+		const struct attr *name = near[d] = dims->items[d].value;
 		if (name->kind != ATTR_STRING || !*name->text)
 			continue;
 		if (!is_symbol(main, name->text)) {
@@ -69,8 +82,11 @@ static void mark_argument(struct binder *b, const struct op *main, int number)
 		int64_t stride = 1;
 		for (int inner = d + 1; inner < type->rank; inner++)
 			stride *= type->shape[inner];
-		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = name->text});
+		const char *symbol = symbol_of(b, main, number, name->text, type->shape[d]);
+		near[d] = attr_string(b->module, symbol);
+		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = symbol});
 	}
+	function_set_argument_attr(b->module, main, number, "stream.dims", attr_array(b->module, type->rank, near));
 }
 
 /* The counters for which the operand is active. */
@@ -105,8 +121,20 @@ static bool walks(const struct op *op, int operand, const struct digit *digit, i
 static bool refuse(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
 {
 	b->failed = true;
-	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", digit->symbol, why);
+	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", lookback_symbol(b->module, digit->symbol), why);
 	return diag_note(b->module->diag, "accepted are dims that are walked whole, alone or behind others in a concat; without stream.dims the extent is that of compile time");
+}
+
+/* Rows that are left out lie behind all that guards tell apart. */
+static bool guards_in_front(const struct op *op, int loop, int64_t plus)
+{
+	int64_t extent = op->kernel->loop[loop].extent;
+	for (int j = 0; j < op->operands; j++) {
+		const struct guard_range *guard = access_guard(&op->kernel->operand[j], loop);
+		if (guard && (guard->low > plus || (guard->high > plus && guard->high < extent)))
+			return false;
+	}
+	return true;
 }
 
 static bool bind_loop(struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
@@ -119,6 +147,8 @@ static bool bind_loop(struct binder *b, struct op *op, int operand, const struct
 		return refuse(b, op, digit, "has other elements behind it in a concat");
 	if (loop->run_time && !run_time_same(loop->run_time, trip))
 		return refuse(b, op, digit, "meets another one in the same loop");
+	if (!text_same(lookback_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
+		return refuse(b, op, digit, "has a window, and is walked in part");
 	loop->run_time = trip;
 	return true;
 }

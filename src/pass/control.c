@@ -1,63 +1,106 @@
 /* Run-time trip counts in processes.  A process that needs one takes the symbol's value once a launch, as the first thing it does, from a control FIFO of its
- * own; one control process per symbol sends it to all of them.  So a launch scalar reaches every process in one way. */
+ * own; one control process per symbol sends it to all of them.  So a launch scalar reaches every process in one way.
+ * Where layers look back only so far (ir/lookback.h), one more process takes the symbol and sends what is left of it in each layer. */
+#include "ir/lookback.h"
 #include "pass/process.h"
 
 #define CONTROL_DEPTH 2
 
-/* What is made belongs before the first loop of the process, behind the constants. */
-static struct block *begin_head(struct process *p, struct block *head)
+/* What is made belongs before the first loop of `place`, behind the constants. */
+struct head {
+	struct block made, *open, *place;
+};
+
+static void begin_head(struct process *p, struct block *place, struct head *head)
 {
-	struct block *open = p->block;
-	*head = (struct block){.parent = p->function};
-	p->block = head;
-	return open;
+	*head = (struct head){.made = {.parent = place->parent}, .open = p->block, .place = place};
+	p->block = &head->made;
 }
 
-static void end_head(struct process *p, struct block *open)
+static void end_head(struct process *p, struct head *head)
 {
-	struct op *loop = p->entry->first;
+	struct op *loop = head->place->first;
 	while (loop && loop->code != OP_FOR && loop->code != OP_ACQUIRE)
 		loop = loop->next;
-	for (struct op *op = p->block->first, *next; op; op = next) {
+	for (struct op *op = head->made.first, *next; op; op = next) {
 		next = op->next;
 		op->previous = op->next = NULL;
 		if (loop)
 			op_insert_before(loop, op);
 		else
-			op_append(p->entry, op);
+			op_append(head->place, op);
 	}
-	p->block = open;
+	p->block = head->open;
+}
+
+/* Where a symbol's value is known: once a launch, or once a layer where it differs from one to the next. */
+static struct block *place_of(struct process *p, const char *symbol)
+{
+	struct lookback lookback;
+	if (!lookback_find(p->module, symbol, &lookback) || lookback.layers == 1)
+		return p->entry;
+	INVARIANT(p->module->guard, p->layer, "the run-time extent \"%s\" of a layer is asked for outside", symbol);
+	return p->layer->block;
+}
+
+/* The name of what is made there. */
+static const char *key_at(struct process *p, const struct block *place, const char *what)
+{
+	return place == p->entry ? what : text_format(p->module->arena, "%s in layers %d", what, p->rolled);
+}
+
+/* The FIFO that brings a symbol to this process. */
+static struct value *symbol_fifo(struct process *p, const char *symbol, const struct type **word)
+{
+	struct design *design = p->design;
+	struct lookback lookback;
+	bool near = lookback_find(p->module, symbol, &lookback);
+	struct control *control = map_get(&design->controls, near ? lookback.symbol : symbol), *to = control;
+	INVARIANT(p->module->guard, control, "nothing brings the run-time extent \"%s\"", symbol);
+	*word = control->word;
+	for (to = near ? control->near : control; to && near && !text_same(to->symbol, symbol);)
+		to = to->near;
+	if (!to) {
+		to = ARENA_NEW(p->module->arena, struct control);
+		*to = (struct control){.symbol = symbol, .near = control->near, .word = control->word};
+		control->near = to;
+	}
+	struct value *fifo = design_fifo(design, text_format(p->module->arena, "s_%s", symbol), control->word, near ? lookback.layers : CONTROL_DEPTH);
+	VEC_PUSH(p->module->arena, &to->fifo, fifo);
+	return fifo;
 }
 
 /* The symbol's value, as an index. */
 static struct value *symbol_value(struct process *p, const char *symbol)
 {
-	struct design *design = p->design;
-	const struct type *index = type_index(p->module);
-	struct value *known = map_get(&p->constants, symbol);
+	struct block *place = place_of(p, symbol);
+	const struct type *index = type_index(p->module), *type;
+	const char *key = key_at(p, place, symbol);
+	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
-	struct control *control = map_get(&design->controls, symbol);
-	INVARIANT(p->module->guard, control, "nothing brings the run-time extent \"%s\"", symbol);
-	struct value *fifo = design_fifo(design, text_format(p->module->arena, "s_%s", symbol), control->word, CONTROL_DEPTH);
-	VEC_PUSH(p->module->arena, &control->fifo, fifo);
-	struct value *word = make_take(p, NULL, process_argument(p, fifo, symbol));
+	struct head head;
+	begin_head(p, place, &head);
+	struct value *fifo = symbol_fifo(p, symbol, &type), *word = make_take(p, NULL, process_argument(p, fifo, symbol));
 	struct value *low[2] = {word->type == index ? word : make_op(p, OP_INDEX_CAST, index, 1, &word), make_index(p, 0)};
 	struct value *value = make_op(p, OP_MAXSI, index, 2, low);
-	map_set(&p->constants, symbol, value);
+	end_head(p, &head);
+	map_set(&p->constants, key, value);
 	return value;
 }
 
 struct value *process_count(struct process *p, const struct run_time_trip *trip, int64_t times)
 {
-	const char *key = text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times);
+	struct block *place = place_of(p, trip->symbol);
+	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times));
 	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
-	struct block head, *open = begin_head(p, &head);
+	struct value *symbol = symbol_value(p, trip->symbol);
+	struct head head;
+	begin_head(p, place, &head);
 	const struct type *index = type_index(p->module);
 	const int64_t one = 1;
-	struct value *symbol = symbol_value(p, trip->symbol);
 	struct value *count = make_address(p, 1, &symbol, &one, trip->plus + trip->tile - 1);
 	struct value *low[2] = {count, make_index(p, 0)};
 	if (trip->plus + trip->tile < 1)
@@ -70,9 +113,47 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 	count = make_op(p, OP_MINSI, index, 2, high);
 	count = make_address(p, 1, &count, &times, 0);
 	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
-	end_head(p, open);
+	end_head(p, &head);
 	map_set(&p->constants, key, count);
 	return count;
+}
+
+/* Turns that are left out. */
+static struct value *turns_out(struct process *p, const struct lookback *lookback, const struct run_time_trip *trip, int64_t times)
+{
+	struct block *place = place_of(p, trip->symbol);
+	const char *key = key_at(p, place, text_format(p->module->arena, "%s out/%lldx%lld", trip->symbol, (long long)trip->tile, (long long)times));
+	struct value *known = map_get(&p->constants, key);
+	if (known)
+		return known;
+	struct value *all = symbol_value(p, lookback->symbol), *own = symbol_value(p, trip->symbol);
+	struct head head;
+	begin_head(p, place, &head);
+	const struct type *index = type_index(p->module);
+	struct value *most[2] = {all, make_index(p, lookback->most)};
+	struct value *rows[2] = {make_op(p, OP_MINSI, index, 2, most), own};
+	struct value *parts[2] = {make_op(p, OP_SUBI, index, 2, rows), make_index(p, trip->tile)};
+	struct value *out = trip->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0];
+	out = make_address(p, 1, &out, &times, 0);
+	attr_set(p->module, out->def, "stream.gap", attr_unit(p->module));
+	end_head(p, &head);
+	map_set(&p->constants, key, out);
+	return out;
+}
+
+struct value *process_point(struct process *p, const struct run_time_trip *trip, int64_t times, struct value *counter)
+{
+	struct lookback lookback;
+	const int64_t factor[2] = {1, 1};
+	if (!trip || !counter || !lookback_find(p->module, trip->symbol, &lookback))
+		return counter;
+	struct value *both[2] = {counter, turns_out(p, &lookback, trip, times)};
+	int64_t head = lookback_head(&lookback, trip) * times;
+	if (head) {
+		both[1] = make_select(p, make_compare(p, 5, counter, head), both[1], make_index(p, 0));
+		attr_set(p->module, both[1]->def, "stream.gap", attr_unit(p->module));
+	}
+	return make_address(p, 2, both, factor, 0);
 }
 
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
@@ -85,9 +166,59 @@ const struct attr *run_time_attr(struct module *module, const struct run_time_tr
 void lower_extent(struct design *design, const struct op *op)
 {
 	struct control *control = ARENA_NEW(design->module->arena, struct control);
+	control->symbol = attr_text_or(op, "name", "");
 	control->in = stream_fifo(design, op->operand[0]);
 	control->word = stream_word(design->module, op->operand[0]->type);
-	map_set(&design->controls, attr_text_or(op, "name", ""), control);
+	map_set(&design->controls, control->symbol, control);
+}
+
+/* How many rows this layer sees; of layers that see all, more than there are. */
+static struct value *rows_of_layer(struct process *p, const struct lookback *lookback)
+{
+	struct value *rows = NULL;
+	for (int i = 0; i < lookback->layers; i++) {
+		struct value *own = make_index(p, lookback->rows[i] == LOOKBACK_ALL ? lookback->most : lookback->rows[i]);
+		rows = rows && rows != own ? make_select(p, make_compare(p, 5, p->layer, i), own, rows) : own;
+	}
+	return rows;
+}
+
+static struct value *near_value(struct process *p, const struct lookback *lookback)
+{
+	const struct type *index = type_index(p->module);
+	const int64_t whole[2] = {1, -lookback->tile};
+	struct value *most[2] = {symbol_value(p, lookback->symbol), make_index(p, lookback->most)};
+	struct value *all = make_op(p, OP_MINSI, index, 2, most), *rows[2] = {all, rows_of_layer(p, lookback)};
+	struct value *behind = make_op(p, OP_SUBI, index, 2, rows);
+	const int64_t one = 1;
+	struct value *low[2] = {make_address(p, 1, &behind, &one, -lookback->room), make_index(p, 0)};
+	struct value *parts[2] = {make_op(p, OP_MAXSI, index, 2, low), make_index(p, lookback->tile)};
+	struct value *both[2] = {all, lookback->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0]};
+	return make_address(p, 2, both, whole, 0);
+}
+
+static void push_to_all(struct process *p, const struct control *control, struct value *word)
+{
+	for (size_t k = 0; k < control->fifo.count; k++)
+		make_push(p, NULL, word, process_argument(p, control->fifo.data[k], text_format(p->module->arena, "y%zu", k)));
+}
+
+/* What is left of a symbol, in every layer. */
+static void lower_near(struct design *design, const struct control *control)
+{
+	struct lookback lookback;
+	struct value *counter;
+	bool found = lookback_find(design->module, control->symbol, &lookback);
+	INVARIANT(design->module->guard, found, "nothing is said about the run-time extent \"%s\"", control->symbol);
+	design->layers = lookback.layers > 1 ? lookback.layers : 0;
+	struct process p = process_new(design, text_format(design->module->arena, "control_%s", control->symbol));
+	process_layers(&p);
+	int opened = process_nest(&p, 0, NULL, 1, &counter);
+	struct value *value = near_value(&p, &lookback);
+	push_to_all(&p, control, control->word == value->type ? value : make_op(&p, OP_INDEX_CAST, control->word, 1, &value));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+	design->layers = 0;
 }
 
 void lower_controls(struct design *design)
@@ -95,12 +226,13 @@ void lower_controls(struct design *design)
 	for (size_t i = 0; i < design->controls.entries.count; i++) {
 		const struct map_entry *entry = &design->controls.entries.data[i];
 		struct control *control = entry->value;
+		for (const struct control *near = control->near; near; near = near->near)
+			lower_near(design, near);
 		struct process p = process_new(design, text_format(design->module->arena, "control_%s", entry->key));
 		struct value *in = process_argument(&p, control->in, "x"), *counter;
 		int opened = process_nest(&p, 0, NULL, 1, &counter);
 		struct value *word = make_take(&p, NULL, in);
-		for (size_t k = 0; k < control->fifo.count; k++)
-			make_push(&p, NULL, word, process_argument(&p, control->fifo.data[k], text_format(design->module->arena, "y%zu", k)));
+		push_to_all(&p, control, word);
 		process_close(&p, opened);
 		process_finish(&p);
 	}

@@ -1,4 +1,5 @@
 /* A kernel's structure as text. */
+#include "ir/lookback.h"
 #include "pass/kernel_edit.h"
 #include "pass/kernel_signature.h"
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static void add_body(const struct body *body, struct text *out)
 	text_add(out, "%d}", body->result);
 }
 
-void kernel_signature(const struct op *op, struct text *out)
+void kernel_signature(const struct op *op, const struct module *module, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
 	text_add(out, "%s %a %s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "", kernel->scan ? "s " : "");
@@ -37,7 +38,7 @@ void kernel_signature(const struct op *op, struct text *out)
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p", kernel->loop[l].extent);
 		if (trip)
-			text_add(out, "(%s+%" PRId64 ")/%" PRId64 " ", trip->symbol, trip->plus, trip->tile);
+			text_add(out, "(%s+%" PRId64 ")/%" PRId64 " ", module ? lookback_symbol(module, trip->symbol) : trip->symbol, trip->plus, trip->tile);
 	}
 	for (int i = 0; i < op->operands; i++) {
 		text_add(out, "%s", type_scalar(op->operand[i]->type)->text);

@@ -3,7 +3,7 @@
 #define STC_KERNEL_SIGNATURE_H
 #include "ir/kernel.h"
 
-void kernel_signature(const struct op *op, struct text *out);
+void kernel_signature(const struct op *op, const struct module *module, struct text *out);
 bool kernel_is_copy(const struct op *op);        /* one operand, unchanged elements, no guard, no gather */
 bool kernel_is_identity(const struct op *op);    /* … each at its own address */
 #endif

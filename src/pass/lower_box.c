@@ -9,9 +9,13 @@ static struct value *address_of(struct process *p, const struct side *side, stru
 {
 	int inner = side->steps->loops - side->shared;
 	int64_t *step = ARENA_ARRAY(p->module->arena, int64_t, inner + 1);
-	for (int i = 0; i < inner; i++)
+	struct value **point = ARENA_ARRAY(p->module->arena, struct value *, inner + 1);
+	for (int i = 0; i < inner; i++) {
+		const struct run_time_trip *trip = side->steps->run_time[side->shared + i];
 		step[i] = side->steps->step[side->shared + i] / side->word;
-	return make_address(p, inner, counter, step, side->steps->first / side->word);
+		point[i] = step[i] ? process_point(p, trip, trip ? side->steps->trip[side->shared + i] / trip->most : 1, counter[i]) : NULL;
+	}
+	return make_address(p, inner, point, step, side->steps->first / side->word);
 }
 
 static struct value *lane_address(struct process *p, const struct side *side, struct value *address, int64_t lane)

@@ -145,7 +145,7 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 			return lane_numbers(l);
 		if (node->integer == l->nest)
 			return make_index(p, l->row);
-		return l->counter[node->integer] ? l->counter[node->integer] : make_index(p, 0);
+		return l->counter[node->integer] ? process_point(p, l->kernel->loop[node->integer].run_time, 1, l->counter[node->integer]) : make_index(p, 0);
 	}
 	if (node->code == OP_ACTIVE)
 		return make_when(p, inside(l, &l->kernel->operand[node->integer]));

@@ -52,7 +52,7 @@ static struct value *image_address(struct process *p, const struct image *image,
 	struct value **all = ARENA_ARRAY(p->module->arena, struct value *, dims + 1);
 	int64_t *pitch = ARENA_ARRAY(p->module->arena, int64_t, dims + 1);
 	for (int i = 0; i < dims; i++) {
-		all[i] = counter[i];
+		all[i] = process_point(p, image->order.run_time ? image->order.run_time[i] : NULL, 1, counter[i]);
 		pitch[i] = image->pitch[i] * scale;
 	}
 	all[dims] = source->count > 1 ? p->layer : NULL;

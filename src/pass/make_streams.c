@@ -1,6 +1,7 @@
 /* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that follows from it, memory is read and written by DMA ops.
  * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
  * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
+#include "ir/lookback.h"
 #include "pass/held.h"
 #include "pass/streams.h"
 #include <string.h>
@@ -393,7 +394,7 @@ static void emit_extents(struct streams *s, const struct op *old, const struct b
 			emit_extents(s, old, op->region[0], done);
 		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
 			if (op->kernel->loop[l].run_time)
-				emit_extent(s, old, op->kernel->loop[l].run_time->symbol, op->location, done);
+				emit_extent(s, old, lookback_symbol(s->module, op->kernel->loop[l].run_time->symbol), op->location, done);
 	}
 }
 

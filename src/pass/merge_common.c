@@ -48,7 +48,7 @@ static void merge_kernel(struct merge *merge, struct op *op)
 	if (kernel_is_identity(op) && replace(op, op->operand[0]))
 		return;
 	struct text key = text_new(merge->module->arena);
-	kernel_signature(op, &key);
+	kernel_signature(op, NULL, &key);
 	for (int i = 0; i < op->operands; i++)
 		text_add(&key, " %d", number(merge, op->operand[i]));
 	struct op *same = map_get(&merge->seen, key.data);

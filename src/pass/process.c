@@ -92,6 +92,7 @@ void process_layers(struct process *p)
 	if (!p->design->layers)
 		return;
 	p->layer = process_loop(p, p->design->layers);
+	p->rolled++;
 	process_mark(p, "stream.layer");
 }
 

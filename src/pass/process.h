@@ -20,7 +20,9 @@ struct design {               /* the hardware-level main being made */
 	struct map controls;      /* symbol -> struct control * */
 };
 
-struct control {              /* a launch scalar that bounds loops */
+struct control {              /* a launch scalar that bounds loops, or what of it counts in each layer */
+	const char *symbol;
+	struct control *near;     /* list: what layers that look back only so far make of it */
 	struct value *in;         /* FIFO that brings it */
 	const struct type *word;
 	VEC(struct value *) fifo; /* one per process that needs it */
@@ -40,6 +42,7 @@ struct process {
 	VEC(struct value *) channel;              /* main's values, in argument order */
 	VEC(const struct attr *) argument_attrs;
 	struct value *layer;      /* counter of the layer loop, or NULL */
+	int rolled;               /* layer loops so far */
 	struct map constants;
 };
 
@@ -55,6 +58,8 @@ void process_mark(struct process *process, const char *attribute);              
 int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
 int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */
 struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
+/* Where a counter stands that jumps over rows that are left out; else the counter. */
+struct value *process_point(struct process *process, const struct run_time_trip *trip, int64_t times, struct value *counter);
 void process_pipeline(struct process *process, int interval);                     /* the innermost open loop is pipelined */
 void process_close(struct process *process, int loops);
 void process_layers(struct process *process);             /* opens the layer loop where there is one */

@@ -1,4 +1,5 @@
 /* The kernels between scores and values: they walk blocks of keys, and keys that are not there change nothing. */
+#include "ir/lookback.h"
 #include "pass/quantise_state.h"
 
 /* What stands beyond the last key. */
@@ -162,7 +163,8 @@ const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *ke
 	if (!keys->trip)
 		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
-	*trip = (struct run_time_trip){.symbol = keys->trip->symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
+	const char *symbol = lookback_in_tiles(q->module, keys->trip->symbol, keys->block, (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
+	*trip = (struct run_time_trip){.symbol = symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
 	return trip;
 }
 

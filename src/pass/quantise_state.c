@@ -5,6 +5,7 @@
  *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys
  * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its beginning: the rows of a launch come before those of the past in
  * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room. */
+#include "ir/lookback.h"
 #include "pass/kernel_signature.h"
 #include "pass/quantise_state.h"
 
@@ -175,7 +176,7 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	keys.shared = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */
 	keys.rows = keys.shared ? keys.lead + keys.past + STATE_GROUP - 1 : keys.lead - keys.fresh + keys.block * keys.blocks;
 	if (keys.trip)
-		keys.count = q->main->region[0]->argument[function_argument_named(q->main, keys.trip->symbol)];
+		keys.count = q->main->region[0]->argument[function_argument_named(q->main, lookback_symbol(q->module, keys.trip->symbol))];
 	return keys;
 }
 
@@ -219,14 +220,16 @@ static void set_item(struct module *module, struct op *op, const char *list, int
 }
 
 /* stream.dims of a state that is read in whole blocks. */
-static const struct attr *blocked_dims(struct module *module, const struct keys *keys, int rank, int axis)
+static const struct attr *blocked_dims(struct quantiser *q, const struct keys *keys, int rank, int axis)
 {
+	struct module *module = q->module;
+	const struct run_time_trip *trip = keys_trip(q, keys);
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
 	struct named items[6] = {{"first", attr_integer(module, keys->lead - keys->fresh)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks)}};
 	int count = 3;
-	if (keys->trip) {
-		items[count++] = (struct named){"symbol", attr_string(module, keys->trip->symbol)};
-		items[count++] = (struct named){"plus", attr_integer(module, keys->trip->plus)};
+	if (trip) {
+		items[count++] = (struct named){"symbol", attr_string(module, trip->symbol)};
+		items[count++] = (struct named){"plus", attr_integer(module, trip->plus)};
 	}
 	if (keys->shared)
 		items[count++] = (struct named){"word", attr_integer(module, 1)};
@@ -247,7 +250,7 @@ static const struct attr *argument_attr(struct quantiser *q, const struct attent
 {
 	struct module *module = q->module;
 	const struct attr *attr = attr_get(q->main, "arg_attrs")->items[cache->argument].value;
-	return attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.dims", blocked_dims(module, &a->keys, rank, cache->axis));
+	return attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.dims", blocked_dims(q, &a->keys, rank, cache->axis));
 }
 
 static const struct attr *result_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name)

@@ -34,5 +34,6 @@ static inline struct op *roll_op(const struct roll *roll, int layer, int positio
 }
 
 bool roll_classify(struct roll *roll);   /* false: the layers' operands do not line up */
+void roll_lookback(struct roll *roll);   /* the first layer's loops, and the states that are picked, are bound for all layers */
 void roll_build(struct roll *roll);      /* replaces the kernels by one scf.for */
 #endif

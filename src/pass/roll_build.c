@@ -146,6 +146,7 @@ void roll_build(struct roll *roll)
 	struct building b = {.roll = roll, .before = roll_op(roll, roll->layers - 1, roll->period - 1)->next};
 	for (int i = 0; i < roll->layers * roll->period; i++)
 		roll->kernel[roll->start + i]->result[0]->data = NULL;
+	roll_lookback(roll);
 	make_loop(&b);
 	make_picks(&b);
 	rename_after(&b);

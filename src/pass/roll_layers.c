@@ -49,7 +49,7 @@ static struct roll list_kernels(struct module *module, struct block *block)
 		if (op->code != OP_KERNEL)
 			continue;
 		struct text key = text_new(module->arena);
-		kernel_signature(op, &key);
+		kernel_signature(op, module, &key);
 		int *number = map_get(&seen, key.data);
 		if (!number) {
 			number = ARENA_NEW(module->arena, int);

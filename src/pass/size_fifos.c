@@ -198,11 +198,11 @@ static struct symbols find_symbols(const struct fifo_network *n)
 	return symbols;
 }
 
-enum extent_step { EXTENT_NONE, EXTENT_ONE, EXTENT_TWO, EXTENT_HALF, EXTENT_LAST, EXTENT_STEPS, EXTENT_EIGHTH = EXTENT_STEPS };
+enum extent_step { EXTENT_NONE, EXTENT_ONE, EXTENT_TWO, EXTENT_HALF, EXTENT_LAST, EXTENT_STEPS, EXTENT_MOST = EXTENT_STEPS, EXTENT_EIGHTH };
 
 static int64_t extent_at(int64_t most, enum extent_step step)
 {
-	const int64_t value[] = {[EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_EIGHTH] = most / 8};
+	const int64_t value[] = {[EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most, [EXTENT_EIGHTH] = most / 8};
 	return value[step];
 }
 
@@ -228,12 +228,14 @@ static void open_lesser(struct fifo_network *n)
 }
 
 /* Does the launch end as well with smaller extents?  The depths are those of the most; at the extents at which loops begin to run, in the middle, and just below
- * the most, the token model runs the same network again, and what is too short is made deeper.  Deeper never hurts what was shown before. */
+ * the most, the token model runs the same network again, and what is too short is made deeper.  Deeper never hurts what was shown before.
+ * Where layers look back differently far, all do as one of them in each of these runs; the run at the most is theirs that see all rows. */
 static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
 {
 	struct symbols symbols = find_symbols(n);
 	bool good = true;
-	for (int step = 0; symbols.list.count && good && step < EXTENT_STEPS; step++) {
+	int steps = attr_get(n->module->op, "stream.lookback") ? EXTENT_MOST + 1 : EXTENT_STEPS;
+	for (int step = 0; symbols.list.count && good && step < steps; step++) {
 		n->budget = BUDGET;
 		set_extents(n, &symbols, (enum extent_step)step);
 		n->tokens = n->tokens ? token_network_new(n->arena, n->context->platform, n->module, n->detail) : NULL;

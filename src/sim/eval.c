@@ -1,4 +1,5 @@
 /* Walks main at tensor and stream level; the hardware level has its own interpreter. */
+#include "ir/lookback.h"
 #include "sim/eval_level.h"
 #include <string.h>
 
@@ -40,6 +41,32 @@ int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_
 	return trip ? extent / trip->most * run_time_count(trip, *value) : extent;
 }
 
+struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
+{
+	struct lookback lookback;
+	if (!trip || !lookback_find(e->module, trip->symbol, &lookback))
+		return (struct gap){0};
+	const int64_t *all = map_get(&e->symbols, lookback.symbol), *value = map_get(&e->symbols, trip->symbol), times = extent / trip->most;
+	int64_t there = *all < 0 ? 0 : *all < lookback.most ? *all : lookback.most;
+	return (struct gap){lookback_head(&lookback, trip) * times, (there - *value) / trip->tile * times};
+}
+
+/* Symbols that stand for less in layers that look back only so far. */
+static void bind_layer(struct evaluation *e, int layer)
+{
+	const struct attr *list = attr_get(e->module->op, "stream.lookback");
+	for (int i = 0; list && i < list->count; i++) {
+		struct lookback lookback;
+		const char *name = attr_item_text(list->items[i].value, "name");
+		const int64_t *all = lookback_find(e->module, name, &lookback) ? map_get(&e->symbols, lookback.symbol) : NULL;
+		if (!all || layer >= lookback.layers)
+			continue;
+		int64_t *value = ARENA_NEW(e->arena, int64_t);
+		*value = lookback_value(&lookback, layer, *all);
+		map_set(&e->symbols, name, value);
+	}
+}
+
 static bool eval_nothing(struct evaluation *e, struct op *op)
 {
 	(void)e;
@@ -59,6 +86,7 @@ static bool eval_for(struct evaluation *e, struct op *op)
 		struct tensor *counter = eval_new(e, body->argument[0]->type);
 		memcpy(counter->data, &at, (size_t)scalar_storage_bytes(counter->type));
 		body->argument[0]->data = counter;
+		bind_layer(e, (int)at);
 		if (!eval_block(e, body))
 			return false;
 		for (int i = 0; i < op->results; i++)
@@ -170,6 +198,7 @@ static void bind_symbols(struct evaluation *e, const struct op *main)
 		*value = eval_integer(argument);
 		map_set(&e->symbols, name, value);
 	}
+	bind_layer(e, 0);
 }
 
 /* Rows from `count` on along `axis` become 0. */

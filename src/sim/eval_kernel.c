@@ -10,8 +10,12 @@ struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 	nest.operand = ARENA_ARRAY(e->arena, struct port, op->operands + 1);
 	nest.result = ARENA_ARRAY(e->arena, struct port, 1);
 	nest.yield = ARENA_ARRAY(e->arena, int, 1);
-	for (int l = 0; l < kernel->loops; l++)
+	struct gap *gap = ARENA_ARRAY(e->arena, struct gap, kernel->loops + 1);
+	for (int l = 0; l < kernel->loops; l++) {
 		nest.extent[l] = eval_trips(e, kernel->loop[l].extent, kernel->loop[l].run_time);
+		gap[l] = eval_gap(e, kernel->loop[l].extent, kernel->loop[l].run_time);
+		nest.gap = gap[l].out ? gap : nest.gap;
+	}
 	for (int i = 0; i < op->operands; i++)
 		nest.operand[i] = (struct port){.type = type_scalar(op->operand[i]->type), .access = kernel->operand[i]};
 	nest.result[0] = (struct port){.type = kernel->type, .access = kernel->result};

@@ -9,6 +9,23 @@ struct runner {
 	int *operand_step;        /* step that reads the operand */
 };
 
+int64_t gap_point(struct gap gap, int64_t turn)
+{
+	return turn < gap.head ? turn : turn + gap.out;
+}
+
+/* The counter of a loop as bodies see it. */
+static int64_t point_of(const struct nest *nest, int loop, int64_t turn)
+{
+	return nest->gap ? gap_point(nest->gap[loop], turn) : turn;
+}
+
+/* The counter as addresses take it. */
+static int64_t place_of(const struct nest *nest, int loop, int64_t turn)
+{
+	return nest->packed ? turn : point_of(nest, loop, turn);
+}
+
 int program_add(struct arena *arena, struct program *program, struct step step)
 {
 	step.value = arena_alloc(arena, NEST_CHUNK * sizeof(int64_t));
@@ -64,7 +81,7 @@ static bool port_fits(struct module *module, const struct op *op, const struct n
 		}
 		if (first > last)
 			return true;
-		int64_t at_first = first * port->access.stride[l], at_last = last * port->access.stride[l];
+		int64_t at_first = place_of(nest, l, first) * port->access.stride[l], at_last = place_of(nest, l, last) * port->access.stride[l];
 		low += at_first < at_last ? at_first : at_last;
 		high += at_first < at_last ? at_last : at_first;
 	}
@@ -80,7 +97,7 @@ static int64_t address(const struct runner *r, const struct access *access)
 {
 	int64_t at = access->offset;
 	for (int l = 0; l < r->nest->loops; l++)
-		at += access->stride[l] * r->counter[l];
+		at += access->stride[l] * place_of(r->nest, l, r->counter[l]);
 	return at;
 }
 
@@ -154,7 +171,7 @@ static void run_constant(const struct runner *r, struct step *step)
 
 static void run_counter(const struct runner *r, struct step *step)
 {
-	int64_t first = r->counter[step->number], *value = step->value;
+	int64_t first = point_of(r->nest, step->number, r->counter[step->number]), *value = step->value;
 	bool moves = step->number == r->vector;
 	for (int64_t i = 0; i < r->count; i++)
 		value[i] = moves ? first + i : first;
@@ -323,8 +340,10 @@ static bool next_point(struct runner *r)
 static void run_row(struct runner *r, bool fold, bool sequential)
 {
 	int64_t extent = r->vector < 0 ? 1 : r->nest->extent[r->vector];
-	for (int64_t at = 0; at < extent; at += NEST_CHUNK) {
-		r->count = extent - at < NEST_CHUNK ? extent - at : NEST_CHUNK;
+	int64_t head = r->vector < 0 || !r->nest->gap ? 0 : r->nest->gap[r->vector].head;
+	for (int64_t at = 0; at < extent; at += r->count) {
+		int64_t left = at < head && head < extent ? head - at : extent - at;      /* a chunk lies on one side of the gap */
+		r->count = left < NEST_CHUNK ? left : NEST_CHUNK;
 		if (r->vector >= 0)
 			r->counter[r->vector] = at;
 		run_chunk(r, fold, sequential);

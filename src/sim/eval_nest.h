@@ -42,9 +42,15 @@ struct port {                 /* an operand or a result in memory */
 	struct access access;
 };
 
+struct gap {                  /* from the point `head` on, counters are `out` more: run-time extents, see ir/lookback.h */
+	int64_t head, out;
+};
+
 struct nest {
 	int loops;
 	int64_t *extent;          /* [loops] */
+	const struct gap *gap;    /* [loops]; NULL: there are none */
+	bool packed;              /* ports hold no elements for what lies in a gap */
 	int operands, results;
 	struct port *operand, *result;
 	struct program program;
@@ -55,5 +61,6 @@ struct nest {
 
 int program_add(struct arena *arena, struct program *program, struct step step);        /* returns its index */
 bool program_add_body(struct module *module, struct arena *arena, struct location location, struct program *program, const struct body *body);
+int64_t gap_point(struct gap gap, int64_t turn);
 bool nest_run(struct module *module, struct arena *arena, const struct op *op, struct nest *nest);
 #endif

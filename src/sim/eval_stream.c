@@ -10,6 +10,7 @@ struct order {
 	const int64_t *extent;    /* [dims] */
 	const int64_t *tile;      /* [dims] */
 	int64_t *counter, *trip;  /* [iteration dims]; trips of this run */
+	struct gap *gap;          /* [iteration dims] */
 	int64_t *at;              /* [dims] of the word */
 	int64_t *inside;          /* [dims] of the lane in the word */
 };
@@ -58,8 +59,12 @@ static bool order_of(struct evaluation *e, const struct op *op, const struct typ
 	order->tile = tile;
 	order->counter = ARENA_ARRAY(arena, int64_t, stream->itensor->dims + 1);
 	order->trip = ARENA_ARRAY(arena, int64_t, stream->itensor->dims + 1);
-	for (int i = 0; i < stream->itensor->dims; i++)
-		order->trip[i] = eval_trips(e, stream->itensor->trip[i], stream->itensor->run_time ? stream->itensor->run_time[i] : NULL);
+	order->gap = ARENA_ARRAY(arena, struct gap, stream->itensor->dims + 1);
+	for (int i = 0; i < stream->itensor->dims; i++) {
+		const struct run_time_trip *run_time = stream->itensor->run_time ? stream->itensor->run_time[i] : NULL;
+		order->trip[i] = eval_trips(e, stream->itensor->trip[i], run_time);
+		order->gap[i] = eval_gap(e, stream->itensor->trip[i], run_time);
+	}
 	order->at = ARENA_ARRAY(arena, int64_t, dims + 1);
 	order->inside = ARENA_ARRAY(arena, int64_t, dims + 1);
 	return true;
@@ -93,7 +98,7 @@ static void move_words(const struct order *order, char *words, char *tensor, boo
 		for (int d = 0; d < order->dims; d++) {
 			order->at[d] = affine_constant(type->map, d);
 			for (int i = 0; i < type->dims; i++)
-				order->at[d] += affine_at(type->map, d, i) * type->step[i] * order->counter[i];
+				order->at[d] += affine_at(type->map, d, i) * type->step[i] * gap_point(order->gap[i], order->counter[i]);
 		}
 		move_tile(order, words + w * order->lanes * bytes, tensor, bytes, send);
 		for (int i = type->dims - 1; i >= 0 && ++order->counter[i] == order->trip[i]; i--)
@@ -266,6 +271,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	struct nest nest = eval_kernel_nest(e, op);
+	nest.packed = true;
 	for (int i = 0; i < op->operands; i++) {
 		const struct words *words = op->operand[i]->data;
 		struct port *port = &nest.operand[i];

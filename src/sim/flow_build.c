@@ -1,4 +1,5 @@
 /* A hardware-level module as a network of processes that exchange times. */
+#include "ir/lookback.h"
 #include "sim/flow_network.h"
 #include <string.h>
 
@@ -114,11 +115,78 @@ static void add_wait(struct builder *b, int64_t cycles)
 
 static bool build_block(struct builder *b, const struct block *block, int64_t repeats);
 
+/* --- layers */
+
+static void find_lookback(struct op *op, void *context)
+{
+	struct run_time_trip trip;
+	struct lookback lookback;
+	int64_t times;
+	bool *found = context;
+	*found = *found || (timing_run_time(op, &trip, &times) && lookback_of(op, trip.symbol, &lookback) && lookback.layers > 1);
+}
+
+/* Do loops in it run differently often in different layers? */
+static bool layers_differ(const struct op *loop)
+{
+	bool found = false;
+	if (attr_get(loop, "stream.layer"))
+		ir_walk(loop->region[0], find_lookback, &found);
+	return found;
+}
+
+static int64_t value_of(const struct flow_network *network, const struct lookback *lookback)
+{
+	for (int i = 0; i < network->extents; i++)
+		if (text_same(network->extent[i].symbol, lookback->symbol))
+			return network->extent[i].value;
+	return lookback->most;
+}
+
+/* The extents that the network has in this layer. */
+static void enter_layer(struct flow_network *network, int layer)
+{
+	const struct attr *list = attr_get(network->module->op, "stream.lookback");
+	struct extent_value *extent = ARENA_ARRAY(network->arena, struct extent_value, network->extents + list->count);
+	int count = 0;
+	for (int i = 0; i < list->count; i++) {
+		struct lookback lookback;
+		if (lookback_find(network->module, attr_item_text(list->items[i].value, "name"), &lookback) && layer < lookback.layers)
+			extent[count++] = (struct extent_value){lookback.name, lookback_value(&lookback, layer, value_of(network, &lookback))};
+	}
+	for (int i = 0; i < network->extents; i++)
+		extent[count++] = network->extent[i];
+	network->extent = extent;
+	network->extents = count;
+}
+
+/* Written out, layer by layer. */
+static bool build_layers(struct builder *b, const struct op *loop, int64_t layers, int64_t repeats)
+{
+	struct flow_network *network = b->network;
+	const struct extent_value *extent = network->extent;
+	int extents = network->extents;
+	bool built = true;
+	for (int i = 0; built && i < layers; i++) {
+		int64_t *counter = ARENA_NEW(network->arena, int64_t);
+		*counter = i;
+		loop->region[0]->argument[0]->data = counter;
+		enter_layer(network, i);
+		built = build_block(b, loop->region[0], repeats);
+		network->extent = extent;
+		network->extents = extents;
+	}
+	add_wait(b, LOOP_CYCLES);
+	return built;
+}
+
 static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats)
 {
 	int64_t trips, *counter = ARENA_NEW(b->network->arena, int64_t);
 	if (!flow_trips(b->network, loop, &trips))
 		return false;
+	if (layers_differ(loop))
+		return build_layers(b, loop, trips, repeats);
 	loop->region[0]->argument[0]->data = counter;
 	size_t start = b->process->steps.count;
 	add_step(b, (struct flow_step){.kind = STEP_LOOP, .counter = counter, .trips = trips});

@@ -26,7 +26,7 @@ static void add_terms(struct linear *sum, const struct value *value, int64_t fac
 	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
 	for (int i = 0; !value->def && i < sum->levels; i++)
 		sum->factor[i] += value->data == sum->counter[i] ? factor : 0;
-	if (!value->def || value->def->code == OP_CONSTANT)
+	if (!value->def || value->def->code == OP_CONSTANT || attr_get(value->def, "stream.gap"))
 		return;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands) {
 		sum->other = true;

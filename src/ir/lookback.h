@@ -1,0 +1,28 @@
+/* Layers that look back only so many rows.  A run-time extent `symbol` counts the rows that there are; where a layer sees the last ones only, the loops over them leave whole tiles of older rows
+ * out.  Such loops name a symbol of their own, an entry of the module's `stream.lookback`, whose value is the extent less the rows that are left out in that layer; so the number of turns follows
+ * from it as from any other extent.  Counters are those of the loop without the gap: turn i stands for point i before the gap, and for i + the tiles left out behind it. */
+#ifndef STC_LOOKBACK_H
+#define STC_LOOKBACK_H
+#include "ir/ir.h"
+
+#define LOOKBACK_ALL (-1)
+
+struct lookback {
+	const char *name, *symbol;        /* its own; the input's */
+	int64_t tile;             /* rows are left out in tiles of so many */
+	int64_t room;             /* the first rows, which are never left out: they lie in one tile with what is in front of them */
+	int64_t most;             /* rows */
+	int layers;               /* 1: the same in all */
+	const int64_t *rows;      /* [layers] that a layer sees, besides those of the launch; LOOKBACK_ALL: all */
+};
+
+bool lookback_find(const struct module *module, const char *name, struct lookback *lookback);      /* false: a plain symbol */
+bool lookback_of(const struct op *op, const char *name, struct lookback *lookback);                 /* of the module that the op is in */
+const char *lookback_add(struct module *module, struct lookback lookback);                         /* its name; an equal one is found again */
+const char *lookback_symbol(const struct module *module, const char *name);                        /* the input that a symbol comes from */
+const char *lookback_in_tiles(struct module *module, const char *name, int64_t tile, int64_t room);      /* the same in larger tiles; a plain symbol stays */
+const char *lookback_of_layers(struct module *module, int layers, const char *const *name);         /* the symbol that is name[i] in layer i; NULL: there is none */
+int64_t lookback_rows_out(const struct lookback *lookback, int layer, int64_t value);              /* left out where the input has this value */
+int64_t lookback_value(const struct lookback *lookback, int layer, int64_t value);                 /* of its own symbol */
+int64_t lookback_head(const struct lookback *lookback, const struct run_time_trip *trip);          /* turns before the gap */
+#endif
