@@ -160,6 +160,17 @@ static void see_through_casts(struct search *s, const struct readers_of *from, s
 	}
 }
 
+/* As they stand in the block: one that depends on another comes after it.  Casts that several readers share had mixed them. */
+static struct readers_of in_order(struct search *s, const struct readers_of *from)
+{
+	struct readers_of to = {0};
+	for (const struct op *op = from->list.data[0].op->parent->first; op; op = op->next)
+		for (size_t i = 0; i < from->list.count; i++)
+			if (from->list.data[i].op == op)
+				VEC_PUSH(s->module->arena, &to.list, from->list.data[i]);
+	return to;
+}
+
 static bool widths_fit(struct module *module, const struct type *left, const struct type *right)
 {
 	int64_t lanes = stream_lanes(left), other = stream_lanes(right);
@@ -190,10 +201,11 @@ static void plan_value(struct search *s, const struct value *value)
 	see_through_casts(s, readers, &all);
 	bool held = is_held(value, &all);
 	size_t least = held ? 2 : 3;
-	if (all.list.count < least)
+	if (all.list.count < least || !is_one_block(value, &all))
 		return;
+	all = in_order(s, &all);
 	const struct type *type = all.list.data[0].op->operand[all.list.data[0].operand]->type;
-	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(type->itensor) > SHORT_WORDS) && is_one_block(value, &all);
+	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(type->itensor) > SHORT_WORDS);
 	for (size_t i = 0; i < all.list.count; i++)
 		fit = fit && widths_fit(s->module, value->type, all.list.data[i].op->operand[all.list.data[i].operand]->type);
 	all.phase = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);

@@ -1,5 +1,6 @@
 /* A wish for part of a stream in the stream's own order: the words outside the part are dropped on the way (stream.chunk), and nothing is held.
- * The stream's loops are split into digits; a wanted loop walks a range of one digit, and a digit without a wanted loop stays where the offset says. */
+ * The stream's loops are split into digits; a wanted loop walks a range of one digit, and a digit without a wanted loop stays where the offset says; of a loop that sends the same again
+ * the first turns are taken. */
 #include "pass/streams.h"
 
 #define DIGITS_MOST 16
@@ -37,8 +38,16 @@ static bool find_chunk(struct sequence have, struct sequence want, struct chunk 
 		return false;
 	for (int l = 0; l < have.dims; l++) {
 		int64_t stride = have.stride[l], above = stride * have.trip[l];
-		if (stride <= 0)
+		if (stride < 0 || chunk->digits == DIGITS_MOST || (!stride && run_time_of(have, l)))
 			return false;
+		if (!stride) {                /* of what is sent again, the first times */
+			bool again = w < want.dims && !want.stride[w];
+			if (again && (run_time_of(want, w) || want.trip[w] > have.trip[l]))
+				return false;
+			chunk->digit[chunk->digits++] = (struct digit){l, have.trip[l], 0, 0, again ? want.trip[w] : 1};
+			w += again;
+			continue;
+		}
 		for (; w < want.dims && want.stride[w] >= stride && want.stride[w] < above && want.stride[w] % stride == 0; w++) {
 			bool whole = want.stride[w] == stride && above == stride * have.trip[l] && want.trip[w] == have.trip[l];
 			if (!run_time_same(run_time_of(have, l), run_time_of(want, w)) || (run_time_of(have, l) && !whole))
@@ -64,7 +73,7 @@ static const struct type *split_type(struct module *module, const struct type *s
 		const struct digit *digit = &chunk->digit[i];
 		trip[i] = digit->trip;
 		run_time[i] = run_time_of(have, digit->loop);
-		step[i] = order->step[digit->loop] * (digit->stride / have.stride[digit->loop]);
+		step[i] = order->step[digit->loop] * (digit->stride ? digit->stride / have.stride[digit->loop] : 1);
 		for (int r = 0; r < results; r++)
 			rows[r * (dims + 1) + i] = affine_at(order->map, r, digit->loop);
 	}

@@ -122,6 +122,19 @@ static void remove_wishes(struct block *block)
 	}
 }
 
+/* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
+static struct value *part_of_earlier(struct module *module, const struct readers *readers, size_t i, bool crossing)
+{
+	struct op *wish = readers->wish.data[i];
+	struct value *part = NULL;
+	for (size_t e = 0; e < i && crossing && !part; e++) {
+		struct value *earlier = readers->wish.data[e]->result[0]->data;
+		if (readers->wish.data[e]->parent == wish->parent)
+			part = chunk_to(module, wish, earlier, attr_get(wish, "tensor")->type, wish->result[0]->type);
+	}
+	return part;
+}
+
 static void satisfy_all(struct module *module, struct value *from)
 {
 	struct readers *readers = from->data;
@@ -133,6 +146,7 @@ static void satisfy_all(struct module *module, struct value *from)
 		for (size_t e = 0; e < i && !answer; e++)               /* an earlier reader wants the same */
 			if (readers->wish.data[e]->result[0]->type == wish->result[0]->type && readers->wish.data[e]->parent == wish->parent)
 				answer = readers->wish.data[e]->result[0]->data;
+		answer = answer ? answer : part_of_earlier(module, readers, i, home(from) != wish->parent);
 		wish->result[0]->data = answer ? answer : satisfy(module, from, wish);
 	}
 	from->data = NULL;
