@@ -1,5 +1,6 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
+#include "model/feedback.h"
 #include "model/token.h"
 #include <string.h>
 
@@ -70,7 +71,21 @@ static void estimate_energy(struct report *report, struct arena *arena)
 		busy[i] = report->simulated ? flow_busy(&report->flow.process[i]) : report->time.process[i].busy;
 	for (int i = 0; report->simulated && i < report->flow.ports; i++)
 		bytes += (double)report->flow.port[i].bytes;
-	report->energy = energy_of(report->platform, &report->cost, busy, report->simulated ? bytes : report->time.memory_bytes, cycles, report->latency_ms);
+	bytes = report->simulated ? bytes : report->time.memory_bytes;
+	report->energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
+	if (report->together)
+		report->token_energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
+}
+
+static void set_latency(struct report *report, int64_t cycles)
+{
+	const struct platform *platform = report->platform;
+	struct feedback feedback;
+	report->latency_ms = platform_launch_ms(platform, cycles);
+	if (!feedback_read(module_main(report->module), &feedback))
+		return;
+	report->together = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
+	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;
 }
 
 /* Of one module they are asked for when it is built and when it is reported. */
@@ -100,7 +115,7 @@ struct report report_make(struct session *session, const char *name)
 	double per_ms = platform->clock_mhz * 1e3;
 	report.model_ms = platform_launch_ms(platform, report.time.most);
 	report.least_ms = platform_launch_ms(platform, report.time.least);
-	report.latency_ms = report.model_ms;
+	set_latency(&report, report.time.most);
 	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
 	estimate_energy(&report, session->arena);
@@ -127,7 +142,7 @@ void report_simulate(struct session *session, struct report *report)
 		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
 		return;
 	}
-	report->latency_ms = platform_launch_ms(session->platform, flow.cycles);
+	set_latency(report, flow.cycles);
 	estimate_energy(report, session->arena);
 }
 

@@ -38,6 +38,9 @@ struct report {
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
 	double latency_ms;        /* simulated, else as modelled */
 	struct energy energy;     /* of a launch of so long */
+	int64_t together;         /* text tokens that a launch is taken to be where the design chooses them itself; 0: it does not */
+	double token_ms;          /* then: of one of them, with its part of the launch */
+	struct energy token_energy;
 	const char *kernel;       /* JSON members about a kernel of several phases; NULL: there is one phase */
 };
 

@@ -179,7 +179,7 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		advise_depths(arena, report, &answer);
 	if (report->deadlock || !report->cost.processes)
 		return answer;
-	if (launch > 0.2)
+	if (launch > 0.2 && !report->together)
 		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
 	if (ends(report) && report->flow.segments)
 		advise_path(arena, report, &answer);

@@ -77,12 +77,15 @@ void report_json(const struct report *report, struct text *out)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
 	add_cycles(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
+	double token_ms = report->together ? report->token_ms : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
+	if (report->together)
+		text_add(out, "  \"token_ms\": %.6g,\n  \"token_mj\": %.4g,\n", report->token_ms, report->token_energy.launch_mj);
 	if (report->decodes)
-		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)(report->tokens * report->sequences) * 1e3 / report->latency_ms);
+		text_add(out, "  \"tokens_per_s\": %.6g,\n", (double)report->sequences * 1e3 / token_ms);
 	if (report->decodes && report->sequences > 1)
-		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n", (long long)report->sequences, (double)report->tokens * 1e3 / report->latency_ms);
+		text_add(out, "  \"sequences\": %lld,\n  \"sequence_tokens_per_s\": %.6g,\n", (long long)report->sequences, 1e3 / token_ms);
 	if (report->decodes && report->tokens == 1)
-		text_add(out, "  \"launches_per_token\": 1,\n");
+		text_add(out, "  \"launches_per_token\": %.6g,\n", report->together ? 1.0 / (double)report->together : 1.0);
 	if (report->decodes && report->tokens > 1)
 		text_add(out, "  \"tokens_per_launch\": %lld,\n", (long long)report->tokens);
 	text_add(out, "  \"energy\": {\"watts\": %.4g, \"launch_mj\": %.4g, \"limit_watts\": %.6g, \"limit_mj\": %.4g},\n", report->energy.watts, report->energy.launch_mj, report->platform->watts,

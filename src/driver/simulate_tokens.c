@@ -4,6 +4,7 @@
 #include "model/feedback.h"
 
 #define BENT 0.002            /* part of its cycles by which a token may lie off the line */
+#define APART 8               /* tokens between two that are simulated, at most: rows of a cache come in blocks of so many or more */
 
 struct sweep {
 	struct session *session;
@@ -43,7 +44,7 @@ static double sum_between(struct sweep *s, int64_t first, int64_t last, double f
 		return 0;
 	int64_t middle = first + (last - first) / 2;
 	double here = cycles_at(s, middle), line = from + (to - from) * (double)(middle - first) / (double)(last - first), off = here > line ? here - line : line - here;
-	if (off > BENT * here)
+	if (off > BENT * here || last - first > APART)
 		return sum_between(s, first, middle, from, here) + here + sum_between(s, middle, last, here, to);
 	return (double)(middle - first - 1) * (from + here) / 2 + here + (double)(last - middle - 1) * (here + to) / 2;
 }

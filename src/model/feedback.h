@@ -3,6 +3,8 @@
 #define STC_FEEDBACK_H
 #include "ir/ir.h"
 
+#define FEEDBACK_TOKENS 16    /* of a launch, in reports: as many as `streamtensor generate` takes */
+
 struct platform;
 
 struct feedback {

@@ -104,6 +104,9 @@ def test_the_simulation_sums_tokens(compiled):
     assert one["cycles"] == each[0] and one["latency_ms"] == core.simulate(folder, None, {"positions": 3})["latency_ms"]
     us = 1000 * launch["latency_ms"] - launch["cycles"] / launch["clock_mhz"]
     assert abs(us - 45) < 0.1 and abs(launch["token_ms"] * 8 / launch["latency_ms"] - 1) < 1e-5
+    report = json.loads((folder / "report.json").read_text())
+    assert report["launches_per_token"] == 1 / 16 and abs(report["token_ms"] - (report["cycles"]["simulated"] / 3e5 + 0.045 / 16)) < 1e-6
+    assert abs(report["tokens_per_s"] * report["token_ms"] / 1000 - 1) < 1e-5 and report["token_mj"] < report["energy"]["launch_mj"]
     for words, message in ((["--tokens", "3"], "where it begins is not said"), (["--tokens", "25", "--extent", "positions=0"], "accepted are 1 to 24"),
                            (["--tokens", "2", "--extent", "positions=0", "--launches", "2"], "neither --launches nor --overlap")):
         done = stc("simulate", folder, *words)
