@@ -458,7 +458,7 @@ def check_name(source, line, name, what):
 
 def check_top(source, top):
     """Interface of the kernel; returns its m_axi argument names."""
-    ports, bundles, seen = {}, {}, set()
+    ports, bundles, seen, shared = {}, {}, set(), []
     for pragma, _ in top.pragmas("interface"):
         found = options(pragma.tokens[0].text)
         mode = found.get("mode") or next((m for m in ("m_axi", "s_axilite", "axis", "ap_ctrl_none", "ap_ctrl_chain") if m in found), "")
@@ -493,46 +493,55 @@ def check_top(source, top):
             source.report(entry[2], "C2", f"{p.name} has no bundle")
         else:
             for other, channel in bundles.get(bundle, []):
-                if channel is None or entry[1].get("channel", channel) == channel:
-                    source.report(entry[2], "C2", f"{p.name} and {other} share bundle {bundle} without a channel each")
+                if channel is None or entry[1].get("channel") is None:
+                    source.report(entry[2], "C2", f"{p.name} and {other} share bundle {bundle} without channels")
+                elif entry[1]["channel"] == channel:
+                    shared.append((entry[2], p.name, other, f"channel {channel} of bundle {bundle}"))
             check_name(source, entry[2], bundle, "bundle")
             bundles.setdefault(bundle, []).append((p.name, entry[1].get("channel")))
     adapters = len(pointers) - sum(len(users) - 1 for users in bundles.values())
     if adapters > 32:
         source.report(top.line, "C7", f"{adapters} m_axi ports, at most 32 can be linked")
-    return [p.name for p in pointers]
+    return [p.name for p in pointers], shared
 
 
 def check_pointers(source, region):
+    """{pointer: the process that uses it, and the line of its call}"""
     users = {}
     for line, process, arguments in region.calls:
         pointers = [a[0].text for a, p in zip(arguments, process.parameters) if p.kind == "pointer"]
         for name in pointers:
             if name in users:
-                source.report(line, "C2", f"pointer {name} is used by {users[name]} and {process.name}")
-            users.setdefault(name, process.name)
+                source.report(line, "C2", f"pointer {name} is used by {users[name][0]} and {process.name}")
+            users.setdefault(name, (process.name, line))
+    return users
 
 
 def check_source(source):
     """Runs every rule on one file; returns {kernel name: its m_axi arguments}."""
-    kernels = {}
+    kernels, regions, shared = {}, [], []
     check_language(source)
     for function in source.functions.values():
         check_name(source, function.line, function.name, "function")
         check_function(source, function)
         if function.exported:
-            kernels[function.name] = check_top(source, function)
+            kernels[function.name], alike = check_top(source, function)
+            shared += alike
         if function.pragmas("dataflow"):
             region = Region(source, function)
             region.check_ends()
             region.check_counts()
             region.check_cycles()
-            check_pointers(source, region)
+            regions.append(check_pointers(source, region))
             for name, channel in region.channels.items():
                 check_name(source, channel.line, name, "stream")
             for line, process, _ in region.calls:
                 if not any("off" in options(p.tokens[0].text) for p, _ in process.pragmas("inline")):
                     source.report(process.line, "A11", f"process {process.name} needs #pragma HLS inline off")
+    for users in regions:
+        for line, name, other, what in shared:
+            if users.get(name) != users.get(other):
+                source.report(line, "C2", f"{name} and {other}, which are not of one process, share {what}")
     return kernels
 
 

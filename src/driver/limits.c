@@ -82,15 +82,19 @@ bool limits_clock(struct session *session)
 	return true;
 }
 
+bool limits_crowded(const struct session *session, const struct design_cost *cost)
+{
+	const struct platform *board = session->platform;
+	bool crowded = false;
+	for (int d = 0; d < board->dies; d++)
+		crowded |= 100 * resources_share(cost->die[d], board->die[d]) > board->crowded_percent;
+	return crowded;
+}
+
 bool limits_slow_down(struct session *session, const struct design_cost *cost)
 {
 	const struct platform *board = session->platform;
-	double fullest = 0;
-	for (int d = 0; d < board->dies; d++) {
-		double share = resources_share(cost->die[d], board->die[d]);
-		fullest = share > fullest ? share : fullest;
-	}
-	if (session->options.choices.value[CHOICE_CLOCK] || 100 * fullest <= board->crowded_percent)
+	if (session->options.choices.value[CHOICE_CLOCK] || !limits_crowded(session, cost))
 		return false;
 	session->options.choices.value[CHOICE_CLOCK] = (int64_t)(board->clock_mhz / board->crowded_period);
 	return limits_clock(session);

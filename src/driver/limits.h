@@ -10,6 +10,8 @@ extern const char *const limit_unit[LIMITS];
 /* Fills session->limit and lowers the clock of session->platform; false after a diagnostic: a wish that is absurd, or that another one contradicts. */
 bool limits_read(struct session *session);
 bool limits_clock(struct session *session);        /* the clock alone */
+/* Is a die fuller than the platform calls crowded? */
+bool limits_crowded(const struct session *session, const struct design_cost *cost);
 /* The clock's rule: where a die is fuller than the platform calls crowded and the user has not said a clock, it is slower by the platform's factor.  true: it has just been lowered, so the design
  * is to be built again. */
 bool limits_slow_down(struct session *session, const struct design_cost *cost);

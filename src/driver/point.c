@@ -9,6 +9,7 @@
 #define NARROWER 0.8
 #define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
+#define FEWER 6               /* at most one slice in so many is given up for the clock */
 #define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
 #define QUICK_EVENTS 2400000  /* and simulates no more iterations */
 
@@ -148,6 +149,49 @@ static bool build_fitting(struct build *b)
 	return refuse_limit(b);
 }
 
+static const struct op *dot_in(const struct block *block)
+{
+	const struct op *found = NULL;
+	for (const struct op *op = block->first; op && !found; op = op->next)
+		found = op->code == OP_DOT ? op : op->region[0] ? dot_in(op->region[0]) : NULL;
+	return found;
+}
+
+static int slices_of(const struct design_cost *cost)
+{
+	int slices = 0;
+	for (int i = 0; i < cost->processes; i++) {
+		const struct op *dot = dot_in(cost->process[i].function->region[0]);
+		slices += dot ? dot->operands - 1 : 0;
+	}
+	return slices;
+}
+
+/* Fewer ports side by side for states, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded? */
+static bool build_with_less(struct build *b)
+{
+	struct session *session = b->session;
+	struct choices wanted = session->choices, *choices = &session->choices;
+	int slices = slices_of(&b->cost), fewer = slices - UNIT_LANES;
+	const struct {
+		int ports, slices;    /* 0: as wanted */
+	} tried[] = {{2, 0}, {1, 0}, {0, fewer}, {2, fewer}, {1, fewer}};
+	for (size_t i = 0; slices && i < sizeof tried / sizeof *tried; i++) {
+		if ((tried[i].ports && wanted.value[CHOICE_STATE_PORTS]) || (tried[i].slices && (wanted.value[CHOICE_SLICES] || fewer * FEWER < slices * (FEWER - 1))))
+			continue;
+		*choices = wanted;
+		if (tried[i].ports)
+			choices->value[CHOICE_STATE_PORTS] = tried[i].ports;
+		if (tried[i].slices)
+			choices->value[CHOICE_SLICES] = fewer;
+		if (!build_fitting(b))
+			return false;
+		if (!limits_crowded(session, &b->cost))
+			return true;
+	}
+	return false;
+}
+
 /* At the clock that the rule gives; of one of two phases nobody knows yet how full its dies will be. */
 static bool build_timed(struct build *b)
 {
@@ -155,8 +199,13 @@ static bool build_timed(struct build *b)
 	struct choices wanted = session->choices;
 	if (!build_fitting(b))
 		return false;
-	if (!whole(b) || session->widths || !limits_slow_down(session, &b->cost))
+	if (!whole(b) || session->widths || session->options.choices.value[CHOICE_CLOCK] || !limits_crowded(session, &b->cost))
 		return true;
+	session->choices = wanted;
+	if (build_with_less(b))
+		return true;
+	session->choices = wanted;
+	limits_slow_down(session, &b->cost);
 	session->choices = wanted;
 	session->choices.value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 	return build_fitting(b);

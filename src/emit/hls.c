@@ -65,6 +65,30 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->both |= feedback_touches(main, port.buffer);
 }
 
+static const struct op *process_of(const struct op *main, int argument)
+{
+	const struct value *port = main->region[0]->argument[argument];
+	for (const struct op *call = main->region[0]->first; call; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			if (call->operand[i] == port)
+				return call;
+	return NULL;
+}
+
+/* Ports before this one in its adapter, those of one process once; but where its own process has one, the unit of that. */
+static int unit_of(const struct kernel_port *list, int number)
+{
+	int units = 0;
+	for (int i = 0; i < number; i++) {
+		if (!text_same(list[i].port.bundle, list[number].port.bundle))
+			continue;
+		if (list[i].process && list[i].process == list[number].process)
+			return list[i].unit;
+		units = list[i].unit >= units ? list[i].unit + 1 : units;
+	}
+	return units;
+}
+
 static void join_adapter(struct kernel_port *list, int count, int number)
 {
 	struct kernel_port *port = &list[number];
@@ -81,10 +105,9 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 		port->adapter = port->adapter < 0 ? i : port->adapter;
 		port->adapter_bytes += again ? 0 : other->bytes;
 		port->adapter_bits = bits > port->adapter_bits ? bits : port->adapter_bits;
-		port->unit += i < number;
 		others += i != number;
 	}
-	port->unit = others ? port->unit : -1;
+	port->unit = others ? unit_of(list, number) : -1;
 }
 
 int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port)
@@ -99,6 +122,7 @@ int emit_kernel_ports(struct arena *arena, const struct phases *phases, const st
 			int number = emit_argument(main, i);
 			count = number >= count ? number + 1 : count;
 			add_port(&list[number], main, i);
+			list[number].process = phases->count == 1 ? process_of(main, i) : NULL;
 		}
 	for (int k = 0; k < count; k++)
 		join_adapter(list, count, k);

@@ -7,6 +7,7 @@
 
 #define LOOP_LUT 64           /* a counter and its comparison */
 #define INDEX_TERM_LUT 32     /* one adder of an address */
+#define FURTHER_UNIT 2        /* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts, registers, arbitration), which its load and store units have in common */
 
 struct counting {
 	const struct platform *platform;
@@ -77,6 +78,12 @@ static int factor_bits(const struct op *op)
 	return bits;
 }
 
+static bool by_power_of_two(const struct op *op)
+{
+	const struct attr *number = (op->code == OP_DIVSI || op->code == OP_REMSI) && op->operand[1]->def ? attr_get(op->operand[1]->def, "value") : NULL;
+	return number && number->integer > 0 && !(number->integer & (number->integer - 1));
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
@@ -100,7 +107,7 @@ static void count_op(struct counting *c, const struct op *op)
 	struct operator_cost unit = product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
 	int64_t all = *operations_of(c, code, scalar) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
-	if (scalar->kind == TYPE_INDEX && code == OP_MULI)        /* addresses: a shift or a few adders */
+	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))        /* addresses: a shift, a mask or a few adders */
 		unit = (struct operator_cost){.lut = 2 * INDEX_TERM_LUT};
 	c->sum = resources_add(c->sum, times(unit, more));
 }
@@ -160,10 +167,48 @@ static int die_of(const struct platform *platform, const struct op *function)
 	return die < 0 || die >= platform->dies ? 0 : (int)die;
 }
 
+static bool shares_unit(const struct op *main, const struct value *port, const struct value *other)
+{
+	const struct attr *way = function_argument_attr(main, port->index, "stream.direction"), *other_way = function_argument_attr(main, other->index, "stream.direction");
+	return type_bits(port->type->element) == type_bits(other->type->element) && text_same(bundle_of(main, port->index), bundle_of(main, other->index)) && text_same(way->text, other_way->text);
+}
+
+static bool is_used(const struct op *call, const struct value *port, int before)
+{
+	for (int j = 0; j < before; j++)
+		if (call->operand[j] == port)
+			return true;
+	return false;
+}
+
+/* What its ports take less because they share adapters: a process goes through one load or store unit of an adapter, whichever buffer it is for, and the side to the memory is there once. */
+static struct resources shared_units(const struct platform *platform, const struct op *main, const struct op *call)
+{
+	struct resources sum = {0};
+	for (int i = 0; i < call->operands; i++) {
+		bool again = false, further = false;
+		for (int j = 0; is_port(call->operand[i]->type) && j < call->operand[i]->index; j++) {
+			const struct value *other = main->region[0]->argument[j];
+			bool alike = shares_unit(main, call->operand[i], other);
+			again |= alike && is_used(call, other, i);
+			further |= alike;
+		}
+		struct resources own = again || further ? port_resources(platform, call->operand[i]->type->element) : (struct resources){0};
+		sum = resources_add(sum, again ? own : (struct resources){.lut = own.lut / FURTHER_UNIT, .ff = own.ff / FURTHER_UNIT});
+	}
+	return sum;
+}
+
+static struct resources less(struct resources left, struct resources right)
+{
+	return resources_add(left, (struct resources){-right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram});
+}
+
 static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
 {
 	struct op *function = module_find(module, attr_text_or(call, "callee", ""));
 	struct counting c = count_process(platform, function);
+	c.sum = less(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);
 	design->process[design->processes++] = (struct process_cost){
 		attr_text_or(function, "sym_name", ""), function, call, die, c.sum, c.lanes, c.widest_interval};

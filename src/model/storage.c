@@ -1,4 +1,4 @@
-/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 a LUT, shift registers of 32 x 1 a LUT. */
+/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
 #include "model/resource.h"
 
 const char *const storage_name[] = {"auto", "registers", "lutram", "bram", "uram"};
@@ -78,12 +78,12 @@ struct memory memory_of(const struct platform *platform, const struct op *op)
 	return memory;
 }
 
-/* Up to 32 words a FIFO is a shift register, which is also what synthesis makes of it. */
+/* Up to 32 words a FIFO is a shift register, which is also what synthesis makes of it: a LUT has one bit of 32 words, or two bits of 16 (UG574, SRL32 and SRL16 with one address). */
 static struct resources fifo_cost(const struct platform *platform, struct memory fifo)
 {
 	struct resources control = {.lut = platform->fifo_word_lut, .ff = platform->fifo_word_lut};
 	if (fifo.storage == STORAGE_AUTO && fifo.depth <= 32)
-		return resources_add(control, (struct resources){.lut = fifo.bits, .ff = fifo.bits});
+		return resources_add(control, (struct resources){.lut = fifo.depth <= 16 ? (fifo.bits + 1) / 2 : fifo.bits, .ff = fifo.bits});
 	if (fifo.storage == STORAGE_AUTO)
 		fifo.storage = storage_choose(fifo.bits, fifo.depth, platform_total(platform).uram > 0);
 	return resources_add(control, storage_cost(fifo.storage, fifo.bits, fifo.depth));

@@ -3,8 +3,8 @@
  * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
  *   Ports as wide as the unit's words ride on the adapters of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.
  *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
- *   Those through which few words go, and that are narrow or not as wide as another port of their buffer, share one adapter that reaches all their buffers' channels (a linker takes a
- *   range of channels for a port, UG1393); their words travel one by one.
+ *   Those through which few words go, and that are narrow or append to what another one reads, share one adapter that reaches all their buffers' channels (a linker takes a range of
+ *   channels for a port, UG1393); their words travel one by one.
  * What else shares an adapter shares a memory channel, and so do ports of one buffer. */
 #include "model/timing.h"
 #include "pass/memory.h"
@@ -78,14 +78,14 @@ static void survey(struct bundling *b)
 	for (int i = 0; i < b->ports; i++) {
 		struct bundled *port = &b->port[i];
 		port->other = other_port(b, i);
-		port->narrow = port->words <= FEW_WORDS && (port->bits <= NARROW_BITS || (port->other >= 0 && b->port[port->other].bits != port->bits && port->write));
+		port->narrow = port->words <= FEW_WORDS && (port->bits <= NARROW_BITS || (port->other >= 0 && port->write));
 	}
 }
 
 /* As wide as the unit's words. */
 static bool is_rider(const struct bundled *port)
 {
-	return port->bits == UNIT_WORD_BITS;
+	return port->bits == UNIT_WORD_BITS && !port->narrow;
 }
 
 static void join_narrow(struct bundling *b)

@@ -1,6 +1,8 @@
 /* Kernels, gathers and loads of make_streams. */
 #include "pass/streams.h"
 
+#define PORT_BITS 512
+
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {
 	attr_set(module, op, "tensor", attr_type(module, tensor));
@@ -20,7 +22,7 @@ const struct type *stream_tensor(const struct value *stream)
 
 const struct type *natural_order(struct module *module, const struct type *tensor)
 {
-	return natural_order_to(module, tensor, NULL);
+	return natural_order_to(module, tensor, NULL, PORT_BITS);
 }
 
 /* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says; in words of at most `word`. */
@@ -60,20 +62,34 @@ static int64_t *narrowed_rows(struct arena *arena, int results, const int64_t *r
 	return narrow;
 }
 
-const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims)
+/* Points of the dim outside the last one that are in a word as well, of which it has all. */
+static int64_t word_rows(const struct points *points, int64_t extent, int64_t most)
+{
+	int64_t rows = 1, last = points->tile > 1 ? points->tile : points->trip ? 1 : points->most;
+	most = most < points->word ? most : points->word;
+	while (2 * rows <= most && last % (2 * rows) == 0 && points->first % (2 * rows) == 0 && extent % (2 * rows) == 0)
+		rows *= 2;
+	return rows;
+}
+
+const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits)
 {
 	int rank = tensor->rank, count = 0, wide = 2 * rank;
 	const struct type *scalar = type_scalar(tensor);
 	struct points points = rank ? points_of(module->arena, dims, rank - 1, tensor->shape[rank - 1]) : (struct points){.tile = 1, .most = 1, .word = 1};
-	int64_t lanes = 1, last = points.tile > 1 ? points.tile : points.most, most = 512 / type_bits(scalar);
+	int64_t lanes = 1, last = points.tile > 1 ? points.tile : points.most, most = bits / type_bits(scalar), more = 1;
 	most = most < points.word ? most : points.word;
 	while (2 * lanes <= most && last % (2 * lanes) == 0 && points.first % (2 * lanes) == 0)
 		lanes *= 2;
+	if (rank > 1 && lanes == tensor->shape[rank - 1]) {
+		points = points_of(module->arena, dims, rank - 2, tensor->shape[rank - 2]);
+		more = word_rows(&points, tensor->shape[rank - 2], bits > PORT_BITS ? most / lanes : 1);
+	}
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide + 1), *step = ARENA_ARRAY(module->arena, int64_t, wide + 1);
 	int64_t *shape = ARENA_ARRAY(module->arena, int64_t, rank + 1), *rows = affine_rows(module->arena, wide, rank + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide + 1);
 	for (int d = 0; d < rank; d++) {
-		int64_t word = shape[d] = d == rank - 1 ? lanes : 1;
+		int64_t word = shape[d] = d == rank - 1 ? lanes : d == rank - 2 ? more : 1;
 		points = points_of(module->arena, dims, d, tensor->shape[d]);
 		rows[d * (wide + 1) + wide] = points.first;
 		if (points.tile > 1) {
@@ -88,7 +104,7 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 		trip[count] = (points.tile > 1 ? points.tile : points.most) / word;
 		step[count++] = word;
 	}
-	const struct type *tile = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
+	const struct type *tile = lanes * more == 1 ? scalar : type_shaped(module, TYPE_VECTOR, rank, shape, scalar);
 	int results = rank ? rank : 1;
 	return type_canonical(module, tile, count, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, wide, count));
 }

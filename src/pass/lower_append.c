@@ -90,17 +90,18 @@ bool append_in_parts(struct design *design, const char *state, int parts)
 struct value **append_ports(struct process *p, const struct state *state, const struct type *word)
 {
 	struct arena *arena = p->module->arena;
-	struct value **port = ARENA_ARRAY(arena, struct value *, state->parts);
-	for (int i = 0; i < state->parts; i++)
+	int ports = state->parts * state->ports;
+	struct value **port = ARENA_ARRAY(arena, struct value *, ports);
+	for (int i = 0; i < ports; i++)
 		port[i] = process_argument(p, design_port(p->design, text_format(arena, "append%d", p->design->serial++), word, state->buffer[i], true),
-		                           state->parts > 1 ? text_format(arena, "m%d", i) : "m");
+		                           ports > 1 ? text_format(arena, "m%d", i) : "m");
 	return port;
 }
 
 void append_wait(struct process *p, const struct state *state, struct value *when)
 {
 	for (int i = 0; i < state->parts; i++) {
-		struct value *token = map_get(&p->design->tokens, state->buffer[i]);
+		struct value *token = map_get(&p->design->tokens, state->buffer[i * state->ports]);
 		if (token)
 			make_take(p, when, process_argument(p, token, state->parts > 1 ? text_format(p->module->arena, "read_done%d", i) : "read_done"));
 	}
@@ -126,13 +127,48 @@ struct row {
 	struct value *in, *at, *kept;             /* channels; array with the position, or NULL */
 };
 
-static void append_part(struct process *p, const struct row *row, struct value *memory)
+static struct value *divided(struct process *p, enum op_code code, struct value *number, int64_t by)
+{
+	struct value *operand[2] = {number, make_index(p, by)};
+	return make_op(p, code, type_index(p->module), 2, operand);
+}
+
+/* Ports have the words of a part in turns, so which of them has this word depends on the position; the others write it behind their last one.  The store's words may be narrower than the ports'.
+ * outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on. */
+static void store_in_turns(struct process *p, const struct row *row, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
+{
+	const struct state *state = row->state;
+	int64_t each = state->lanes / row->order.lanes, most = state->elements / row->order.lanes;
+	const int64_t pitch[3] = {1, each, 1};
+	struct value *turn = each > 1 ? divided(p, OP_DIVSI, inner, each) : inner, *port = divided(p, OP_REMSI, turn, state->ports);
+	struct value *place[3] = {outer, divided(p, OP_DIVSI, turn, state->ports), each > 1 ? divided(p, OP_REMSI, inner, each) : NULL};
+	struct value *address = make_address(p, 3, place, pitch, 0);
+	for (int i = 0; i < state->ports; i++)
+		make_store(p, word, memory[i], make_select(p, make_equal(p, port, i), address, make_index(p, most)));
+}
+
+/* The part of an address that whole heads and layers make, in each port's buffer, or the rest. */
+static struct value *part_address(struct process *p, const struct row *row, struct value *const *counter, const int64_t *pitch, bool outer)
+{
+	int count = row->order.dims + 2;
+	struct value **term = ARENA_ARRAY(p->module->arena, struct value *, count);
+	int64_t *own = ARENA_ARRAY(p->module->arena, int64_t, count), ports = row->state->ports;
+	for (int i = 0; i < count; i++) {
+		bool above = i < row->order.dims ? row->order.stride[i] >= row->inner * row->extent : i == row->order.dims + 1;
+		term[i] = above == outer ? counter[i] : NULL;
+		own[i] = i < row->order.dims && outer ? pitch[i] / ports : pitch[i];
+	}
+	int64_t first = outer ? row->state->offset : row->order.offset + row->before * row->inner;
+	return make_address(p, count, term, own, first / row->order.lanes);
+}
+
+static void append_part(struct process *p, const struct row *row, struct value *const *memory)
 {
 	const struct sequence *order = &row->order;
-	int dims = order->dims;
+	int dims = order->dims, ports = row->state->ports;
 	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, dims + 2), *first = NULL;
 	int64_t *pitch = ARENA_ARRAY(p->module->arena, int64_t, dims + 2);
-	int opened = process_nest(p, dims, order->trip, 1, counter);
+	int opened = process_nest(p, dims, order->trip, ports, counter);
 	for (int i = 0; i < dims; i++) {
 		pitch[i] = order->stride[i] / order->lanes;
 		if (counter[i])
@@ -144,7 +180,13 @@ static void append_part(struct process *p, const struct row *row, struct value *
 	pitch[dims] = row->inner / order->lanes;
 	counter[dims + 1] = p->layer;
 	pitch[dims + 1] = row->elements / order->lanes;
-	make_store(p, make_take(p, NULL, row->in), memory, make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
+	struct value *word = make_take(p, NULL, row->in);
+	if (ports == 1) {
+		make_store(p, word, memory[0], make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
+	} else {
+		struct value *outer = part_address(p, row, counter, pitch, true), *inner = part_address(p, row, counter, pitch, false);
+		store_in_turns(p, row, memory, word, outer, inner);
+	}
 	process_close(p, opened);
 }
 
@@ -160,7 +202,7 @@ bool lower_append(struct design *design, const struct op *store)
 	if (writes_rows(design, store))
 		return lower_rows(design, store, state, whole);
 	int axis = (int)attr_item(output, "axis")->integer;
-	struct row row = {.state = state, .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / state->parts};
+	struct row row = {.state = state, .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
 	for (int d = axis + 1; d < whole->rank; d++)
 		row.inner *= whole->shape[d];
 	struct value *fifo = store_fifo(design, store);
@@ -177,7 +219,7 @@ bool lower_append(struct design *design, const struct op *store)
 		process_layers(&p);
 	}
 	for (int i = 0; i < state->parts; i++)
-		append_part(&p, &row, memory[i]);
+		append_part(&p, &row, memory + i * state->ports);
 	process_close(&p, design->layers > 0);
 	process_finish(&p);
 	return true;

@@ -5,7 +5,7 @@
 
 #define PORT_BITS 512
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
-#define APART_LEAST 1024      /* words of a layer's state: fewer are not worth a loader for each part, if none was wished for */
+#define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
 
@@ -97,27 +97,47 @@ static struct image in_turns(struct arena *arena, const struct image *image, int
 	return to;
 }
 
-/* step: words between the beginnings of the loads, which have a FIFO each.  state: the buffer, if it is a state's; else NULL. */
-static void add_loader(struct design *design, struct value *port, int loads, struct value *const *fifo, int64_t step, const struct image *single, const struct source *source, const char *state)
+struct loader {
+	int ports;                /* side by side, each with its part of a word */
+	struct value *const *port;
+	int loads;                /* that take turns, each with a FIFO */
+	struct value *const *fifo;
+	int64_t step;             /* words between the beginnings of two */
+	const struct image *image;
+	const struct source *source;
+	const char *state;        /* its buffer, the first port's; NULL: it is no state */
+};
+
+static struct value *read_word(struct process *p, const struct loader *loader, struct value *const *memory, struct value *address)
+{
+	struct value **word = ARENA_ARRAY(p->module->arena, struct value *, loader->ports);
+	for (int i = 0; i < loader->ports; i++)
+		word[i] = make_load(p, memory[i], address);
+	return loader->ports > 1 ? make_op(p, OP_JOIN_LANES, loader->fifo[0]->type->element, loader->ports, word) : word[0];
+}
+
+static void add_loader(struct design *design, const struct loader *loader)
 {
 	struct process p = process_new(design, "load");
 	struct arena *arena = p.module->arena;
-	struct value *memory = process_argument(&p, port, "m");
+	struct value **memory = ARENA_ARRAY(arena, struct value *, loader->ports);
+	for (int i = 0; i < loader->ports; i++)
+		memory[i] = process_argument(&p, loader->port[i], loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
 	int turn;
-	struct image image = in_turns(arena, single, loads, step, &turn);
+	struct image image = in_turns(arena, loader->image, loader->loads, loader->step, &turn);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
 	process_layers(&p);
 	int opened = process_nest_to(&p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
-	bool behind = state && image.order.run_time;
-	struct value *word = make_load(&p, memory, image_address(&p, &image, counter, source, 1, state ? image.order.offset / image.order.lanes : 0));
-	for (int i = 0; i < loads; i++)
-		make_push(&p, turn < 0 ? NULL : make_equal(&p, counter[turn], i), word, process_argument(&p, fifo[i], loads > 1 ? text_format(arena, "y%d", i) : "y"));
+	bool state = loader->state, behind = state && image.order.run_time;
+	struct value *word = read_word(&p, loader, memory, image_address(&p, &image, counter, loader->source, 1, state ? image.order.offset / image.order.lanes : 0));
+	for (int i = 0; i < loader->loads; i++)
+		make_push(&p, turn < 0 ? NULL : make_equal(&p, counter[turn], i), word, process_argument(&p, loader->fifo[i], loader->loads > 1 ? text_format(arena, "y%d", i) : "y"));
 	if (behind) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
 	if (state)
-		push_token(&p, state, behind ? 0 : image.order.dims, image.order.trip, counter);
+		push_token(&p, loader->state, behind ? 0 : image.order.dims, image.order.trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -135,12 +155,13 @@ static void join_ports(struct design *design, struct value *const *part, int par
 	process_finish(&p);
 }
 
-/* elements: of a layer, in each of the buffers. */
-static void remember_state(struct design *design, const struct source *source, int parts, const char **buffer, int64_t elements)
+/* like: what all of them have in common. */
+static void remember_state(struct design *design, const struct source *source, const struct state *like)
 {
 	for (int i = 0; i < source->count; i++) {
-		struct state *state = ARENA_NEW(design->module->arena, struct state);
-		*state = (struct state){.parts = parts, .buffer = buffer, .offset = i * elements};
+		struct state *state = arena_copy(design->module->arena, like, sizeof *like);
+		state->offset = i * like->elements;
+		state->elements = source->count * like->elements;
 		map_set(&design->states, signature_name(design, false, source->input[i]), state);
 	}
 }
@@ -161,7 +182,8 @@ static void lower_parts(struct design *design, const struct op *load, int parts)
 		design_buffer(design, name, word, image.words * source.count, source.count, segment);
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
-		add_loader(design, design_port(design, name, word, name, false), 1, &part[i], 0, &image, &source, NULL);
+		struct value *port = design_port(design, name, word, name, false);
+		add_loader(design, &(struct loader){.ports = 1, .port = &port, .loads = 1, .fifo = &part[i], .image = &image, .source = &source});
 	}
 	if (parts > 1)
 		join_ports(design, part, parts, out, load->result[0]->type);
@@ -211,33 +233,50 @@ static void read_ahead(struct design *design, struct value *fifo, int64_t words)
 	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
 }
 
-/* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has a buffer and a loader;
+/* The buffer of a part's port: its part of every word of all layers. */
+static const char *state_buffer(struct design *design, const struct source *source, const struct image *image, const struct state *state, int number)
+{
+	struct arena *arena = design->module->arena;
+	const char *name = text_format(arena, "w%d", design->serial++);
+	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
+	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {image->order.lanes, 1};
+	int64_t base = number / state->ports * image->words * image->order.lanes + number % state->ports * state->lanes;
+	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
+	for (int s = 0; s < source->count; s++)
+		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
+			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
+	design_buffer(design, name, word, image->words * source->count + (state->ports > 1), source->count, segment);
+	return name;
+}
+
+/* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
  * else there is one loader for all. */
 static void lower_state(struct design *design, const struct op *load)
 {
-	struct module *module = design->module;
+	struct arena *arena = design->module->arena;
 	struct source source = source_of(design, load);
 	struct image image = state_image(design, load);
 	struct alike alike = alike_of(design, load, &image);
-	const struct type *word = vector_of(module, type_scalar(load->result[0]->type), image.order.lanes);
-	int loads = (int)alike.fifos.count;
-	bool worth = image.words >= APART_LEAST || design->context->choices.value[CHOICE_STATE_PARTS];
+	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
+	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	int parts = apart ? loads : 1;
-	image.words /= parts;
-	int64_t elements = image.words * image.order.lanes;
-	const char **name = ARENA_ARRAY(module->arena, const char *, parts);
-	for (int i = 0; i < parts; i++) {
-		const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, source.count);
-		name[i] = text_format(module->arena, "w%d", design->serial++);
-		for (int s = 0; s < source.count; s++)
-			segment[s] = plain_segment(design, false, source.input[s], i * elements, elements, s * elements);
-		design_buffer(design, name[i], word, image.words * source.count, source.count, segment);
-		if (apart)
+	struct state state = {.parts = apart ? loads : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS : 1};
+	image.words /= state.parts;
+	state.lanes = image.order.lanes / state.ports;
+	state.elements = image.words * state.lanes;
+	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
+	for (int i = 0; i < state.parts; i++) {
+		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
+		for (int k = 0; k < state.ports; k++) {
+			int number = i * state.ports + k;
+			state.buffer[number] = state_buffer(design, &source, &image, &state, number);
+			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
+		}
+		if (apart || state.ports > 1)
 			read_ahead(design, alike.fifos.data[i], image.words);
-		add_loader(design, design_port(design, name[i], word, name[i], false), loads / parts, &alike.fifos.data[i], alike.step, &image, &source, name[i]);
+		add_loader(design, &(struct loader){state.ports, port, loads / state.parts, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * state.ports]});
 	}
-	remember_state(design, &source, parts, name, elements);
+	remember_state(design, &source, &state);
 }
 
 static void lower_bulk(struct design *design, const struct op *load)

@@ -59,6 +59,7 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"));
 	if (!rows.lanes)
 		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
+	INVARIANT(module->guard, state->ports == 1, "several rows of state %s are written to words in turns", name);
 	struct value *fifo = stream_fifo(design, store->operand[0]), *counter[4] = {0};
 	const struct run_time_trip *bound[3] = {NULL, rows.count, NULL};
 	if (rows.count)

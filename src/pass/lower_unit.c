@@ -6,6 +6,7 @@
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
+#define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
@@ -506,7 +507,7 @@ void lower_unit(struct design *design, const struct block *body)
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	const int64_t lanes = SCALE_LANES;
-	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD);
+	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD_WIDE);
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);

@@ -73,3 +73,8 @@ const struct attr *plain_segment(struct design *design, bool output, int index, 
 	const int64_t one = 1;
 	return segment(design, output, index, offset, base, 1, &elements, &one, 0, NULL);
 }
+
+const struct attr *strided_segment(struct design *design, int input, int64_t base, int dims, const int64_t *trip, const int64_t *stride, int64_t offset)
+{
+	return segment(design, false, input, offset, base, dims, trip, stride, 0, NULL);
+}

@@ -18,6 +18,7 @@ const struct attr *plain_segment(struct design *design, bool output, int index, 
 /* What a store writes: its words, at most as wide as a memory port, and the FIFO that brings them. */
 const struct type *store_words(struct design *design, const struct op *store);
 struct value *store_fifo(struct design *design, const struct op *store);
+const struct attr *strided_segment(struct design *design, int input, int64_t base, int dims, const int64_t *trip, const int64_t *stride, int64_t offset);
 bool is_state(struct design *design, int input);
 const char *signature_name(struct design *design, bool output, int index);
 

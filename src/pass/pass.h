@@ -53,7 +53,8 @@ int unit_products(const struct pass_context *context, int bits);
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast);
 /* As many slices as there are ports, as the point allows, and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports);
-/* Has a contraction of the unit several tokens? */
+/* Are there contractions of a unit?  Has one several tokens? */
+bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
 /* Tokens that a slice takes a cycle: 1 where no contraction has several. */
 int unit_abreast(const struct pass_context *context, const struct block *body);

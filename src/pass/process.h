@@ -28,10 +28,12 @@ struct control {              /* a launch scalar that bounds loops, or what of i
 	VEC(struct value *) fifo; /* one per process that needs it */
 };
 
-struct state {                /* where a state lies: its outermost extent in equal parts, each in a buffer of its own */
-	int parts;
-	const char **buffer;      /* [parts] */
+struct state {                /* where a state lies: its outermost extent in equal parts, and the words of a part in turns in the buffers of as many ports as bring them side by side */
+	int parts, ports;
+	const char **buffer;      /* [parts * ports] */
 	int64_t offset;           /* of the first element in each of them */
+	int64_t elements;         /* in each of them; where there are several ports, there is a word behind them, for what is written elsewhere */
+	int64_t lanes;            /* of a word of a port */
 };
 
 struct process {

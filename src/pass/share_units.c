@@ -130,6 +130,14 @@ int unit_products(const struct pass_context *context, int bits)
 	return dot_within(context, bits).words;
 }
 
+bool has_contraction(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_CONTRACT || (op->code == OP_FOR && has_contraction(op->region[0])))
+			return true;
+	return false;
+}
+
 bool unit_has_tokens(const struct block *block)
 {
 	bool several = false;

@@ -222,14 +222,6 @@ static void cut_block(struct cutter *cutter, struct block *block)
 	}
 }
 
-static bool has_contraction(const struct block *block)
-{
-	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code == OP_CONTRACT || (op->code == OP_FOR && has_contraction(op->region[0])))
-			return true;
-	return false;
-}
-
 bool split_states(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);

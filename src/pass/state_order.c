@@ -1,5 +1,9 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own, and one loader serves them in turns. */
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit that decodes, words are as wide
+ * as the widest that a reader wants: memory ports side by side bring them. */
 #include "pass/streams.h"
+
+#define PORT_BITS 512
+#define WORD_BITS 4096        /* of a FIFO, at most */
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
 static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
@@ -21,7 +25,7 @@ static int64_t parts_like(struct module *module, const struct type *tensor, cons
 const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
 {
 	struct module *module = s->module;
-	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims);
+	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims, flow->bits > PORT_BITS ? flow->bits : PORT_BITS);
 	const struct itensor *order = natural->itensor;
 	int64_t number;
 	if (flow->parts < 2 || parts_like(module, flow->tensor, natural, wanted, &number) != flow->parts)
@@ -38,19 +42,34 @@ const struct type *state_order(struct streams *s, const struct flow *flow, const
 	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
 }
 
+/* Of the word that a reader wants, as far as ports side by side bring it. */
+static int64_t wide_bits(const struct streams *s, const struct type *wanted)
+{
+	int64_t bits = PORT_BITS, wish = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS);
+	while (2 * bits <= wish && 2 * bits <= most && 2 * bits <= WORD_BITS)
+		bits *= 2;
+	return bits;
+}
+
 /* Readers that disagree read all of it. */
-void mark_state_parts(struct streams *s, const struct block *block)
+static void mark_block(struct streams *s, const struct block *block, bool wide)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_state_parts(s, op->region[0]);
+			mark_block(s, op->region[0], wide);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
 			struct flow *flow = flow_of(op->operand[j]);
 			if (flow->kind != FLOW_MEMORY || !flow->ordered)
 				continue;
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural_order_to(s->module, flow->tensor, flow->dims),
-			                                   plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type), &number);
+			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type);
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS), wanted, &number), bits = wide_bits(s, wanted);
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
+			flow->bits = wide && bits > flow->bits ? bits : flow->bits;
 		}
 	}
+}
+
+void mark_state_parts(struct streams *s, const struct block *block)
+{
+	mark_block(s, block, has_contraction(block) && !unit_has_tokens(block));
 }

@@ -22,6 +22,7 @@ struct flow {
 	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
 	const struct attr *dims;  /* FLOW_MEMORY: stream.dims, or NULL */
 	int64_t parts;            /* FLOW_MEMORY, ordered: equal parts that its readers want, one each; 1: all of it; 0: no kernel reads it */
+	int64_t bits;             /* FLOW_MEMORY, ordered: of the widest word that a reader wants, and that memory ports side by side may bring; 0: of one port */
 	bool stored, read;        /* who uses the tensor: results of main; kernels */
 	bool row;                 /* it is stored as a row of a state */
 	int kernel, order;        /* choose_orders: 1 + the kernel that makes it; 1 + its row among the values; 0: none */
@@ -64,7 +65,7 @@ struct order order_of_contract(struct module *module, const struct op *op);     
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 int64_t shared_load_lanes(const struct type *scalar);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
-const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims);   /* dims: stream.dims, or NULL */
+const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits);   /* dims: stream.dims, or NULL; bits: most of a word */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
 void mark_state_parts(struct streams *streams, const struct block *block);        /* sets flow->parts of states, from the plans */
 const struct type *state_order(struct streams *streams, const struct flow *flow, const struct type *wanted);      /* what is loaded of a state for a reader that wants this */
