@@ -7,7 +7,7 @@
 #define DIMS_MOST 16          /* what image.c walks */
 #define BYTES_MOST ((int64_t)1 << 40)
 #define ROWS_MOST ((int64_t)1 << 28)
-#define TOKENS_MOST ((int64_t)1 << 24)        /* of a launch */
+#define TOKENS_MOST ((int64_t)1 << 24)        /* of a launch; numbers of one */
 
 static const struct {
 	const char *name, *npy;
@@ -339,6 +339,8 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
 	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
 	elements = (int64_t)input->bytes / input->element_bytes;
+	if (elements < 1 || elements > TOKENS_MOST)
+		return damaged(design, "has a text whose tokens are too large");
 	trip[0] = text = (feedback->most + 1) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};

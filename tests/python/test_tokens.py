@@ -95,6 +95,19 @@ def test_run_writes_the_text(compiled, tmp_path):
         assert refused.returncode == 1 and message in refused.stderr and refused.stderr.count("error:") == 1
 
 
+@pytest.mark.parametrize("key, value", [("offset", 10**9), ("offset", -1), ("most", 0), ("most", 2**40), ("most", CONTEXT + 1), ("input", "x"), ("output", "x"), ("buffer", "x")])
+def test_a_damaged_text_is_refused(compiled, tmp_path, key, value):
+    _, _, folder, _ = compiled
+    for path in folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["feedback"][key] = value
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    done = stc("run", tmp_path, "--tokens", "2", "--out", "ids=y.npy")
+    assert done.returncode == 1 and "manifest.json" in done.stderr and done.stderr.count("error:") == 1, done.stderr
+
+
 def test_the_simulation_sums_tokens(compiled):
     case, _, folder, _ = compiled
     each = [core.simulate(folder, None, {"positions": position})["cycles"] for position in range(3, 11)]
