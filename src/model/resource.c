@@ -80,8 +80,11 @@ static int factor_bits(const struct op *op)
 
 static bool by_power_of_two(const struct op *op)
 {
-	const struct attr *number = (op->code == OP_DIVSI || op->code == OP_REMSI) && op->operand[1]->def ? attr_get(op->operand[1]->def, "value") : NULL;
-	return number && number->integer > 0 && !(number->integer & (number->integer - 1));
+	const struct op *by = op->code == OP_MULI || op->code == OP_DIVSI || op->code == OP_REMSI ? op->operand[1]->def : NULL;
+	if (by && by->code == OP_BROADCAST)
+		by = by->operand[0]->def;
+	const struct attr *number = by ? attr_get(by, "value") : NULL;
+	return number && number->kind == ATTR_INTEGER && number->integer > 0 && !(number->integer & (number->integer - 1));
 }
 
 static void count_op(struct counting *c, const struct op *op)
@@ -96,7 +99,7 @@ static void count_op(struct counting *c, const struct op *op)
 		c->lanes = dot.words * dot.lanes > c->lanes ? dot.words * dot.lanes : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
-	if (!arithmetic)
+	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
 		return;
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	int64_t lanes = op->code == OP_TREE ? lanes_of(op->operand[0]->type) - 1 : lanes_of(op->result[0]->type);
