@@ -49,7 +49,12 @@ static void add_digit(struct binder *b, struct value *value, struct digit digit)
 static const char *symbol_of(struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
 {
 	const struct attr *window = function_argument_attr(main, number, "stream.window");
-	if (!window || window->kind != ATTR_INTEGER || window->integer < 1 || window->integer > extent)
+	if (window && (window->kind != ATTR_INTEGER || window->integer < 1)) {
+		b->failed = true;
+		diag_error(b->module->diag, main->location, "stream.window of argument %d is no number of tokens", number);
+		diag_note(b->module->diag, "accepted is an integer from 1 on");
+	}
+	if (!window || b->failed || window->integer > extent)
 		return symbol;
 	const int64_t rows = window->integer - 1;
 	return lookback_add(b->module, (struct lookback){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});

@@ -1,6 +1,7 @@
 /* The IR: types, text that MLIR accepts and that reads back to the same bytes, kernels' bodies, the verifier, copies. */
 #include "frontend/import.h"
 #include "ir/kernel.h"
+#include "ir/lookback.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -610,6 +611,49 @@ static void bad_designs(void **state)
 	}
 }
 
+/* Layer 0 sees `rows` rows, layer 1 all.  Row r is read at the key fresh + r; keys lie in tiles, of which those before the gap are always read. */
+static void check_lookback(struct fixture *fixture, int64_t tile, int64_t fresh, int64_t rows)
+{
+	const int64_t most = 40, room = (fresh + tile - 1) / tile * tile - fresh, seen[2] = {rows, LOOKBACK_ALL};
+	const char *name = lookback_add(fixture->module, (struct lookback){.symbol = "n", .tile = tile, .room = room, .most = most, .layers = 2, .rows = seen});
+	const struct run_time_trip trip = {.symbol = name, .plus = fresh, .tile = tile, .most = (most + fresh + tile - 1) / tile};
+	struct lookback lookback;
+	assert_true(lookback_find(fixture->module, name, &lookback));
+	assert_string_equal(lookback_symbol(fixture->module, name), "n");
+	for (int64_t n = -2; n < most + 3; n++) {
+		int64_t there = n < 0 ? 0 : n < most ? n : most, out = lookback_rows_out(&lookback, 0, n), value = lookback_value(&lookback, 0, n);
+		int64_t head = lookback_head(&lookback, &trip), turns = run_time_count(&trip, value);
+		assert_int_equal(value + out, there);
+		assert_int_equal(lookback_value(&lookback, 1, n), there);
+		for (int64_t row = 0; row < there; row++) {
+			int64_t point = (fresh + row) / tile, turn = point < head ? point : point - out / tile;
+			bool read = point < head || (point >= head + out / tile && turn < turns);
+			assert_true(read || row < there - rows);
+			assert_false(read && point >= head && (point + 1) * tile - fresh <= there - rows);
+		}
+	}
+}
+
+static void lookbacks(void **state)
+{
+	struct fixture fixture;
+	(void)state;
+	begin(&fixture, LEVEL_TENSOR);
+	for (int64_t tile = 1; tile <= 8; tile *= 2)
+		for (int64_t fresh = 0; fresh < 10; fresh += 3)
+			for (int64_t rows = 0; rows < 30; rows += 7)
+				check_lookback(&fixture, tile, fresh, rows);
+	const int64_t rows = 5;
+	const char *near = lookback_add(fixture.module, (struct lookback){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows});
+	assert_string_equal(near, lookback_add(fixture.module, (struct lookback){.symbol = "m", .tile = 1, .most = 9, .layers = 1, .rows = &rows}));
+	struct lookback joined;
+	assert_true(lookback_find(fixture.module, lookback_of_layers(fixture.module, 3, (const char *[]){near, "m", near}), &joined));
+	assert_true(joined.layers == 3 && joined.rows[0] == 5 && joined.rows[1] == LOOKBACK_ALL && joined.rows[2] == 5);
+	assert_string_equal(lookback_of_layers(fixture.module, 2, (const char *[]){"m", "m"}), "m");
+	assert_null(lookback_of_layers(fixture.module, 2, (const char *[]){near, "other"}));
+	arena_free(fixture.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -617,7 +661,7 @@ int main(void)
 		cmocka_unit_test(bodies),        cmocka_unit_test(uses),          cmocka_unit_test(tensor_text),
 		cmocka_unit_test(stream_text),   cmocka_unit_test(hardware_text), cmocka_unit_test(number_text),
 		cmocka_unit_test(attribute_text), cmocka_unit_test(bad_kernels),  cmocka_unit_test(bad_streams),
-		cmocka_unit_test(bad_designs),
+		cmocka_unit_test(bad_designs),   cmocka_unit_test(lookbacks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
