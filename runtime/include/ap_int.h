@@ -29,4 +29,10 @@ private:
 	storage value;
 };
 
+/* As wide as products are; those of other numbers fit the integers that they convert to. */
+template <int V, int W> inline ap_int<V + W> operator*(ap_int<V> x, ap_int<W> y)
+{
+	return static_cast<std::int64_t>(x) * static_cast<std::int64_t>(y);
+}
+
 #endif

@@ -47,7 +47,7 @@ static void survey_op(struct op *op, void *context)
 	}
 	if (op->code == OP_DOT) {
 		survey->computes = true;
-		survey->operators[op->code] += (op->operands - 1) * type_elements(op->operand[0]->type);
+		survey->operators[op->code] += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
 	}
 }
 

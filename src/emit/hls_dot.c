@@ -1,5 +1,5 @@
 /* Sums of products: one function for each pair of word types.  Widths are written out, so that every adder is as wide as its sums.
- * A product of at most 27 by 18 bits is one DSP48E2; bind_op keeps it there.  Two words are joined in front of it, as ir/dot.h explains. */
+ * A product of at most 27 by 18 bits is one DSP48E2; bind_op keeps it there.  Two words are joined in front of it, and four products taken from it, as ir/dot.h explains. */
 #include "emit/hls.h"
 #include "ir/dot.h"
 
@@ -17,10 +17,9 @@ static const char *add_products(struct text *out, struct names *names, const str
 }
 
 /* Neighbours first, a bit more at each level. */
-static const char *add_tree(struct text *out, struct names *names, const struct dot *dot, const char *from)
+static const char *add_tree(struct text *out, struct names *names, int64_t terms, int bits, const char *from)
 {
-	int bits = dot->product;
-	for (int64_t lanes = dot->lanes; lanes > 1; lanes = (lanes + 1) / 2) {
+	for (int64_t lanes = terms; lanes > 1; lanes = (lanes + 1) / 2) {
 		long long half = lanes / 2, left_over = lanes & 1;
 		const char *to = names_add(names, "", text_format(out->arena, "t%lld", half + left_over));
 		bits++;
@@ -33,27 +32,75 @@ static const char *add_tree(struct text *out, struct names *names, const struct 
 	return from;
 }
 
+/* Each an array of a field, or a flag, of every lane: how it follows from the product, and its bits. */
+static const char *add_array(struct text *out, struct names *names, const struct dot *dot, const char *name, int bits)
+{
+	const char *own = names_add(names, "", name);
+	text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", bits, own, (long long)dot->lanes, own);
+	return own;
+}
+
+/* The fields of (w0 + w1 * 2^offset) * (x0 + x1 * 2^beside) as they lie there, and what each borrows from the one above it. */
+static void add_fields(struct text *out, struct names *names, const struct dot *dot, const char *field[4], const char *flag[3])
+{
+	static const char *const fields[4] = {"own0", "across0", "own1", "across1"}, *const flags[3] = {"low", "middle", "high"};
+	int low = dot->beside, at[4] = {0, low, dot->offset, dot->offset + low};
+	for (int f = 0; f < 4; f++)
+		field[f] = add_array(out, names, dot, fields[f], dot->product);
+	for (int f = 0; f < 3; f++)
+		flag[f] = add_array(out, names, dot, flags[f], 2);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
+	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
+	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x1[l]) * %lld + x0[l];\n", dot->wide, dot->wide, 1LL << dot->beside);
+	text_add(out, "\t\tconst ap_int<%d> product = w * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->wide);
+	text_add(out, "\t\tconst bool sign = x0[l] < 0, any = x0[l] != 0, above = (product >> %d) & 1;\n", dot->offset - 1);
+	for (int f = 0; f < 4; f++)
+		text_add(out, f % 2 ? "\t\t%s[l] = product >> %d;\n" : "\t\t%s[l] = (product >> %d) & %lld;\n", field[f], at[f], (1LL << low) - 1);
+	text_add(out, "\t\t%s[l] = any && w0[l] != 0 && (w0[l] < 0) != sign;\n\t\t%s[l] = above;\n", flag[0], flag[1]);
+	text_add(out, "\t\t%s[l] = any && w1[l] != 0 ? (w1[l] < 0) != sign : above;\n\t}\n", flag[2]);
+}
+
+static void add_four(struct text *out, struct names *names, const struct dot *dot, const char *result)
+{
+	const char *field[4], *flag[3];
+	long long whole = 1LL << dot->beside;
+	add_fields(out, names, dot, field, flag);
+	for (int f = 0; f < 4; f++)
+		field[f] = add_tree(out, names, dot->lanes, dot->product, field[f]);
+	for (int f = 0; f < 3; f++)
+		flag[f] = add_tree(out, names, dot->lanes, 2, flag[f]);
+	text_add(out, "\t%s y;\n\ty[0] = %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[2] = ap_int<%d>(%s[0]) + %s[0];\n", result, field[0], dot->sum, flag[0], whole, dot->sum, field[1], flag[0]);
+	text_add(out, "\ty[1] = ap_int<%d>(%s[0]) + %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[3] = ap_int<%d>(%s[0]) + %s[0];\n\treturn y;\n}\n\n", dot->sum, field[2], flag[1], dot->sum, flag[2], whole,
+		 dot->sum, field[3], flag[2]);
+}
+
+static void add_one_or_two(struct text *out, struct names *names, const struct dot *dot, const char *result)
+{
+	const char *sum = add_tree(out, names, dot->lanes, dot->product, add_products(out, names, dot));
+	if (dot->words == 1) {
+		text_add(out, "\treturn %s[0];\n}\n\n", sum);
+		return;
+	}
+	text_add(out, "\tconst ap_int<%d> high = (%s[0] + %lld) >> %d;\n\t%s y;\n", dot->sum - dot->offset, sum, (1LL << (dot->offset - 1)) - 1, dot->offset, result);
+	text_add(out, "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n", sum, dot->sum, 1LL << dot->offset);
+}
+
 static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot)
 {
-	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[1]->type), *y = hls_type(e, op->result[0]->type);
-	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words, x, w);
+	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[dot->commons]->type), *y = hls_type(e, op->result[0]->type);
+	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * dot->commons, x, w);
 	if (map_get(&e->made, name))
 		return name;
 	map_set(&e->made, name, op);
 	e->narrow = true;
 	struct names names = names_new(e->arena);
 	struct text *out = &e->helpers;
-	const char *const own[] = {e->top, "x", "w0", "w1", "w", "y"};
+	const char *const own[] = {e->top, "x", "x0", "x1", "w0", "w1", "w", "y", "product", "sign", "any", "above"};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		names_add(&names, "", own[i]);
-	text_add(out, "static %s %s(const %s &x, const %s &w0%s)\n{\n#pragma HLS inline\n", y, name, x, w, dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
-	const char *sum = add_tree(out, &names, dot, add_products(out, &names, dot));
-	if (dot->words > 1) {
-		text_add(out, "\tconst ap_int<%d> high = (%s[0] + %lld) >> %d;\n\t%s y;\n", dot->sum - dot->offset, sum, (1LL << (dot->offset - 1)) - 1, dot->offset, y);
-		text_add(out, "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n", sum, dot->sum, 1LL << dot->offset);
-	} else {
-		text_add(out, "\treturn %s[0];\n}\n\n", sum);
-	}
+	text_add(out, "static %s %s(const %s &%s%s, const %s &w0%s)\n{\n#pragma HLS inline\n", y, name, x, dot->commons > 1 ? "x0" : "x", dot->commons > 1 ? text_format(e->arena, ", const %s &x1", x) : "", w,
+		 dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
+	(dot->commons > 1 ? add_four : add_one_or_two)(out, &names, dot, y);
 	return name;
 }
 

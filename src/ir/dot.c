@@ -10,14 +10,29 @@ static int log2_ceil(int64_t n)
 	return bits;
 }
 
-bool dot_plan(struct dot *dot, int words, int64_t lanes, int common, int own)
+static bool plan_four(struct dot *dot, int levels)
+{
+	int bits = dot->common + dot->own - 2;
+	dot->beside = bits;
+	dot->offset = 2 * bits + 2;
+	dot->joined = dot->offset + dot->own + 1;
+	dot->wide = dot->beside + dot->common;
+	dot->product = bits + 1;
+	dot->sum = dot->product + levels;
+	return dot->words == 2 && dot->joined <= DOT_WIDE && dot->wide <= DOT_NARROW && dot->sum <= SUM_BITS;
+}
+
+bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own)
 {
 	int levels = log2_ceil(lanes);
-	*dot = (struct dot){.words = words, .lanes = lanes, .common = common, .own = own, .offset = words > 1 ? common + own - 1 + levels : 0};
+	*dot = (struct dot){.words = words, .commons = commons, .lanes = lanes, .common = common, .own = own, .wide = common};
+	if (commons == 2)
+		return plan_four(dot, levels);
+	dot->offset = words > 1 ? common + own - 1 + levels : 0;
 	dot->joined = words > 1 ? dot->offset + own + 1 : own;
 	dot->product = dot->offset + own + common;
 	dot->sum = dot->product + levels;
-	return words >= 1 && words <= 2 && dot->joined <= DOT_WIDE && common <= DOT_NARROW && dot->product <= SUM_BITS && common + own + levels <= SUM_BITS;
+	return commons == 1 && words >= 1 && words <= 2 && dot->joined <= DOT_WIDE && common <= DOT_NARROW && dot->product <= SUM_BITS && common + own + levels <= SUM_BITS;
 }
 
 static bool is_word(const struct type *type)
@@ -25,16 +40,23 @@ static bool is_word(const struct type *type)
 	return type->kind == TYPE_VECTOR && type->element->kind == TYPE_INTEGER && type->element->width > 1;
 }
 
+static bool same_types(const struct op *op, int first, int end)
+{
+	bool same = true;
+	for (int i = first + 1; i < end; i++)
+		same = same && op->operand[i]->type == op->operand[first]->type;
+	return same;
+}
+
 bool dot_of(const struct op *op, struct dot *dot)
 {
-	int words = op->operands - 1;
-	if (words < 1 || op->results != 1 || !is_word(op->operand[0]->type) || !is_word(op->operand[1]->type))
+	int64_t commons = attr_integer_or(op, "common", 1);
+	if (commons < 1 || commons > 2 || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
 		return false;
-	const struct type *x = op->operand[0]->type, *w = op->operand[1]->type, *y = op->result[0]->type, *sum = type_scalar(y);
-	for (int i = 2; i < op->operands; i++)
-		if (op->operand[i]->type != w)
-			return false;
-	if (type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || (y->kind == TYPE_VECTOR ? type_elements(y) : 1) != words)
+	const struct type *x = op->operand[0]->type, *w = op->operand[commons]->type, *y = op->result[0]->type, *sum = type_scalar(y);
+	int words = op->operands - (int)commons;
+	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS ||
+	    (y->kind == TYPE_VECTOR ? type_elements(y) : 1) != words * commons)
 		return false;
-	return dot_plan(dot, words, type_elements(x), x->element->width, w->element->width);
+	return dot_plan(dot, words, (int)commons, type_elements(x), x->element->width, w->element->width);
 }

@@ -1,6 +1,9 @@
-/* stream.dot: y[i] = Σ_k x[k] * w_i[k] in i32, for one or two words w of one type.
- * With two, each multiplier makes both products: (w_0 + w_1 * 2^offset) * x, summed as it is and taken apart once, at the end.  Products are in (-2^m, 2^m] with m = bits of x + bits of w - 2,
- * their sums over n lanes in (-2^k, 2^k] with k = m + ⌈log2 n⌉; so k + 1 bits tell the first sum, and offset = k + 1. */
+/* stream.dot: y[j * words + i] = Σ_k x_j[k] * w_i[k] in i32, for one or two words w of one type, and for one or two words x (attribute `common`: how many) of one type.
+ * With two w, each multiplier makes both products: (w_0 + w_1 * 2^offset) * x, summed as it is and taken apart once, at the end.  Products are in (-2^m, 2^m] with m = bits of x + bits of w - 2,
+ * their sums over n lanes in (-2^k, 2^k] with k = m + ⌈log2 n⌉; so k + 1 bits tell the first sum, and offset = k + 1.
+ * With two of both it makes all four: (w_0 + w_1 * 2^offset) * (x_0 + x_1 * 2^beside), where beside = m and offset = 2 m + 2.  No x may be the least number of its type
+ * then: products are in (-2^m, 2^m).  Fields that lie m bits apart overlap by their sign: of x_0 * w_0 and x_0 * w_1 only m bits are in the field, and the sign follows from the factors' signs, or there is none where
+ * a factor is 0.  A negative field borrows from the one above it, which is given back, all of a sum's at once. */
 #ifndef STC_DOT_H
 #define STC_DOT_H
 #include "ir/ir.h"
@@ -10,14 +13,17 @@
 
 struct dot {
 	int words;                /* w: 1 or 2 */
+	int commons;              /* x: 1, or 2 if there are two w */
 	int64_t lanes;
 	int common, own;          /* bits of a number of x, and of w */
 	int offset;               /* 0: one word */
-	int joined, product, sum; /* bits of what is multiplied with x, of a product, and of the sum of all */
+	int beside;               /* 0: one x */
+	int joined, wide;         /* bits of the joined w, and of the joined x */
+	int product, sum;         /* of a product, and of the sum of all; with two x, of one of the four */
 };
 
 /* May so many words share multipliers?  false: not with sums that stay apart. */
-bool dot_plan(struct dot *dot, int words, int64_t lanes, int common, int own);
+bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own);
 /* false: the operands or the result do not fit together. */
 bool dot_of(const struct op *op, struct dot *dot);
 #endif

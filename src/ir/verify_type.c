@@ -248,7 +248,7 @@ static void check_dot(struct verifier *verifier, const struct op *op)
 {
 	struct dot dot;
 	if (!dot_of(op, &dot))
-		wrong_types(verifier, op, "a word of integers, one or two more of as many lanes, and an i32 for each of these; the sums of two fit one multiplier side by side");
+		wrong_types(verifier, op, "one or two words of integers (`common`: how many), one or two more of as many lanes, and an i32 for each pair; the products of two fit one multiplier side by side");
 }
 
 static int64_t lanes(const struct type *type)

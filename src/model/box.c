@@ -151,24 +151,66 @@ static void add_whole(const struct type *tensor, struct box *box, struct view *v
 	box->elements = type_elements(tensor);
 }
 
+/* In each turn of the first loops the writer sends every element of a box once, and the reader wants none beside. */
+static bool reads_part(struct arena *arena, const struct walk *from, const struct walk *to, int shared, int64_t *elements)
+{
+	int64_t *shape = ARENA_ARRAY(arena, int64_t, from->rank + 1), sent = 1;
+	coverage_shape(arena, *from, shared, shape);
+	*elements = 1;
+	for (int l = shared; l < from->loops; l++)
+		sent *= from->trip[l];
+	for (int r = 0; r < from->rank; r++) {
+		struct axis fill, drain;
+		coverage_axis(arena, *from, shared, r, false, &fill);
+		coverage_axis(arena, *to, shared, r, false, &drain);
+		if (fill.extent != shape[r] || drain.low < fill.low || drain.low + drain.extent > fill.low + fill.extent)
+			return false;
+		sent *= from->tile[r];
+		*elements *= fill.extent;
+	}
+	return sent == *elements;
+}
+
+/* The loops to share where the reader wants part of the data only: those with which two halves are the least, or none. */
+static int share_part(struct arena *arena, const struct walk *from, const struct walk *to, int most)
+{
+	int64_t elements, least = INT64_MAX;
+	int best = 0;
+	if (reads_part(arena, from, to, 0, &elements))
+		least = elements;
+	for (int k = 1; k <= most; k++) {
+		if (!reads_part(arena, from, to, k, &elements) || 2 * elements > least)
+			continue;
+		least = 2 * elements;
+		best = k;
+	}
+	return best;
+}
+
+static bool can_share(struct arena *arena, const struct walk *from, const struct walk *to, int shared)
+{
+	int64_t elements;
+	return !coverage_differs(arena, *from, *to, shared) || reads_part(arena, from, to, shared, &elements);
+}
+
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
 {
 	bool linearly = from->itensor->map.results != to->itensor->map.results;
 	struct view writer = view_of(arena, tensor, from, linearly), reader = view_of(arena, tensor, to, linearly);
 	bool scattered = writer.scattered || reader.scattered;
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
-	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered || reorder.why ? 0 : reorder.shared};
 	int most = walk_share(arena, &writer.walk, &reader.walk);
+	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered ? 0 : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most) : reorder.shared};
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);
-	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || coverage_differs(arena, writer.walk, reader.walk, box.shared))))
+	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
 		box.why = text_format(arena, "the writer and the reader do not walk %d loops together", box.shared);
 	else if (scattered) {
 		add_whole(tensor, &box, &writer, &box.fill);
 		add_whole(tensor, &box, &reader, &box.drain);
 	} else
-		add_axes(arena, &box, &writer, &reader, box.shared || !reorder.why);
+		add_axes(arena, &box, &writer, &reader, !reorder.why || (box.shared && !coverage_differs(arena, writer.walk, reader.walk, box.shared)));
 	if (box.why)
 		return box;
 	merge_inner(arena, &box.fill, box.shared);

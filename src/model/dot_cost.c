@@ -1,19 +1,47 @@
 #include "model/dot_cost.h"
 
+#define FLAG_LUTS 2           /* a field's sign, and the one above: each follows from five bits */
+
+/* Bits that a tree adds a cycle, from terms of so many; it deepens the latency. */
+static int64_t tree_bits(struct operator_cost *cost, const struct operator_cost *add, int64_t terms, int bits)
+{
+	int64_t added = 0;
+	int latency = 0;
+	for (; terms > 1; terms = (terms + 1) / 2) {
+		added += terms / 2 * ++bits;
+		latency += add->latency;
+	}
+	cost->latency = latency > cost->latency ? latency : cost->latency;
+	return added;
+}
+
+/* Four fields, three counts of borrows, and what puts both together. */
+static int64_t four_bits(const struct dot *dot, struct operator_cost *cost, const struct operator_cost *add)
+{
+	int64_t added = 0;
+	for (int field = 0; field < 4; field++)
+		added += tree_bits(cost, add, dot->lanes, field % 2 ? dot->product : dot->product - 1);
+	for (int count = 0; count < 3; count++)
+		added += tree_bits(cost, add, dot->lanes, 1);
+	return added + 5 * dot->sum;
+}
+
 struct operator_cost dot_cost(const struct platform *platform, const struct dot *dot)
 {
-	struct operator_cost add = platform->cost[OP_ADDI], cost = {.latency = platform->cost[OP_MULI].latency, .dsp = (int)dot->lanes};
-	int64_t added = 0;        /* bits that are added a cycle */
-	int bits = dot->product;
-	for (int64_t terms = dot->lanes; terms > 1; terms = (terms + 1) / 2) {
-		added += terms / 2 * ++bits;
-		cost.latency += add.latency;
-	}
+	struct operator_cost add = platform->cost[OP_ADDI], cost = {.dsp = (int)dot->lanes};
+	int64_t added = dot->commons > 1 ? four_bits(dot, &cost, &add) : tree_bits(&cost, &add, dot->lanes, dot->product), flags = 0;
+	cost.latency += platform->cost[OP_MULI].latency;
 	if (dot->words > 1) {     /* the lower bits of the second number are zero: what is added there is the first one's sign */
-		added += dot->lanes * (dot->own + 1) + dot->sum + dot->offset + 1;
+		added += dot->lanes * (dot->own + 1);
 		cost.latency += 2 * add.latency;
 	}
-	cost.lut = (int)((added * add.lut + 31) / 32);
-	cost.ff = (int)((added * add.ff + 31) / 32);
+	if (dot->commons > 1) {
+		added += dot->lanes * (dot->common + 1);
+		flags = FLAG_LUTS * dot->lanes;
+	} else if (dot->words > 1) {
+		added += dot->sum + dot->offset + 1;
+	}
+	cost.lut = (int)((added * add.lut + 31) / 32 + flags);
+	cost.ff = (int)((added * add.ff + 31) / 32 + flags);
 	return cost;
 }

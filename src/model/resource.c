@@ -96,7 +96,7 @@ static void count_op(struct counting *c, const struct op *op)
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
-		c->lanes = dot.words * dot.lanes > c->lanes ? dot.words * dot.lanes : c->lanes;
+		c->lanes = dot.words * dot.commons * dot.lanes > c->lanes ? dot.words * dot.commons * dot.lanes : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
 	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */

@@ -155,7 +155,7 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		if (op->code == OP_DOT)
-			lanes += (op->operands - 1) * type_elements(op->operand[0]->type);
+			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
 		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
 			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
 	walk->time.multiplies += lanes * trips;

@@ -16,7 +16,7 @@
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
 #define UNIT_LUT_SHARE 43     /* hundredths of the LUTs that a unit's slices and the operators beside it may have: a die may be three quarters full, and processes and what connects them take a quarter */
-#define SLICE_LUT 7700        /* of a slice and its loader */
+#define TOKENS_LUT_SHARE 38   /* the same with several tokens, whose words are put in other orders on the way */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
@@ -240,10 +240,13 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	kernel->whole = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
 		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, &kernel->phase[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
+		if (kernel->phase[j].cycles > 0)
+			kernel->phase[j].number = made_as(value)->def->result[0]->id + 1;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->part[j] = part_read(op, j);
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -273,6 +276,18 @@ static int count_loops(const struct block *block)
 	return count;
 }
 
+/* Phases of the unit are numbered in the order of the program. */
+static int number_phases(const struct block *block, int count)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			count = number_phases(op->region[0], count);
+		if (op->code == OP_CONTRACT)
+			op->result[0]->id = count++;
+	}
+	return count;
+}
+
 /* What kernels read of states in a layer, or outside. */
 static int64_t state_bytes(const struct widths *w)
 {
@@ -298,12 +313,16 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->end = ARENA_ARRAY(arena, double, w->count + 1);
 	space->before = ARENA_ARRAY(arena, double, w->count + 1);
 	space->arrived = ARENA_ARRAY(arena, double, w->count + 1);
+	space->phases = number_phases(block, 0);
+	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	add_block(w, space, block, -1);
 	space->extents = 1;
 	for (int k = 0; k < w->count; k++)
 		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
-			space->extents = w->kernel[k]->kernel->loop[l].run_time ? WIDTH_EXTENTS : space->extents;
+			space->extents = w->kernel[k]->kernel->loop[l].run_time && w->abreast <= 1 ? WIDTH_PRICED : space->extents;
+	space->extent[0] = w->abreast > 1 ? EXTENT_NONE : EXTENT_MOST;
+	space->extent[1] = EXTENT_EIGHTH;
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
@@ -416,7 +435,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	left = platform_total(context->platform).lut * UNIT_LUT_SHARE / 100 - w->slices * SLICE_LUT;
+	left = platform_total(context->platform).lut * (w->abreast > 1 ? TOKENS_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
 	w->lut = w->lut < left ? w->lut : left;
 }
 

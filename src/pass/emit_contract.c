@@ -3,16 +3,16 @@
 #include "pass/streams.h"
 
 /* Words of results that the slices can give in turns. */
-static int64_t result_lanes(struct module *module, const struct type *tensor)
+static int64_t result_lanes(struct module *module, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(module, tensor));
-	return own < UNIT_LANES ? own : UNIT_LANES;
+	int64_t own = stream_lanes(natural_order(module, tensor)), most = contract->tokens > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
+	return own < most ? own : most;
 }
 
 /* Tiles of tokens, the words of a row, the tokens of a tile. */
 static const struct type *tiled_order(struct module *module, const struct contract *contract, const struct type *tensor)
 {
-	const int64_t lanes = result_lanes(module, tensor), tile = contract_tile(contract->tokens), word[2] = {1, lanes};
+	const int64_t lanes = result_lanes(module, contract, tensor), tile = contract_tile(contract->tokens), word[2] = {1, lanes};
 	int64_t trip[3] = {contract->tokens / tile, contract->outputs / lanes, tile}, step[3] = {tile, lanes, 1};
 	int64_t *rows = affine_rows(module->arena, 3, 2);
 	rows[0] = rows[2] = rows[4 + 1] = 1;
@@ -23,7 +23,7 @@ struct order order_of_contract(struct module *module, const struct op *op)
 {
 	struct contract contract;
 	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = result_lanes(module, op->result[0]->type), tile = contract_tile(contract.tokens), row = contract.outputs;
+	int64_t lanes = result_lanes(module, &contract, op->result[0]->type), tile = contract_tile(contract.tokens), row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
@@ -71,7 +71,7 @@ static const struct type *result_type(struct streams *s, const struct contract *
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
 	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old)))
 		return padded_order(s->module, tensor, lanes);
-	return in_words_of(s->module, order, result_lanes(s->module, tensor));
+	return in_words_of(s->module, order, result_lanes(s->module, contract, tensor));
 }
 
 static void add_tensors(const struct flow *flow, struct value **operand, int *count)

@@ -9,16 +9,20 @@ struct slice {
 /* Σ x * w of a group, for each slice, for each token abreast. */
 static struct value *products(const struct unit *unit, struct process *p, struct value *first_token, struct value *const *x, struct value *const *weights)
 {
-	const int64_t sums = unit->products, all = sums * unit->abreast;
+	const int common = unit->common, words = unit->products, dots = unit->abreast / common;
+	const int64_t sums = words * common, all = words * unit->abreast;
 	const struct type *whole = type_integer(p->module, 32), *row = sums > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &sums, whole) : whole;
-	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, 1 + sums), **sum = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
-	for (int i = 0; i < sums; i++)
-		operand[1 + i] = make_take(p, first_token, weights[i]);
-	for (int q = 0; q < unit->abreast; q++) {
-		operand[0] = x[q];
-		sum[q] = make_op(p, OP_DOT, row, 1 + (int)sums, operand);
+	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, common + words), **sum = ARENA_ARRAY(p->module->arena, struct value *, dots);
+	for (int i = 0; i < words; i++)
+		operand[common + i] = make_take(p, first_token, weights[i]);
+	for (int q = 0; q < dots; q++) {
+		for (int j = 0; j < common; j++)
+			operand[j] = x[q * common + j];
+		sum[q] = make_op(p, OP_DOT, row, common + words, operand);
+		if (common > 1)
+			attr_set(p->module, sum[q]->def, "common", attr_integer(p->module, common));
 	}
-	struct value *word = unit->abreast > 1 ? make_op(p, OP_JOIN_LANES, type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), unit->abreast, sum) : sum[0];
+	struct value *word = dots > 1 ? make_op(p, OP_JOIN_LANES, type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), dots, sum) : sum[0];
 	return make_op(p, OP_SITOFP, unit->real, 1, &word);
 }
 

@@ -469,8 +469,10 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	struct design *design = unit->design;
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
-	unit->products = unit_products(design->context, bits);
 	unit->abreast = unit_abreast(design->context, body);
+	struct dot dot = unit_dot(design->context, bits, unit->abreast);
+	unit->products = dot.words;
+	unit->common = dot.commons;
 	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];

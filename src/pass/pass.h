@@ -4,6 +4,7 @@
 #include "ir/ir.h"
 #include "ir/kernel.h"
 #include "model/platform.h"
+#include "ir/dot.h"
 #include "pass/choices.h"
 
 /* What --quant asks for; bits 0: left in floating point. */
@@ -25,6 +26,7 @@ enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
 
 #define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
+#define UNIT_TOKEN_LANES 8    /* the same, where a contraction has several tokens */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
 
@@ -47,11 +49,13 @@ struct pass_context {
 
 /* Does the point ask for a contraction unit, and has the platform enough ports for one? */
 bool has_unit(const struct pass_context *context);
-/* Products of weights of so many bits that a multiplier of the unit makes: as many slices share it. */
-int unit_products(const struct pass_context *context, int bits);
+/* What multipliers of the unit make with weights of so many bits, of tokens abreast: as many slices share one as it takes weights. */
+struct dot unit_dot(const struct pass_context *context, int bits, int abreast);
 /* Of one slice: a word of products of weights of so many bits, and what scales and adds them. */
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast);
-/* As many slices as there are ports, as the point allows, and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
+/* Of one slice and its loader, about. */
+int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast);
+/* As many slices as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports);
 /* Are there contractions of a unit?  Has one several tokens? */
 bool has_contraction(const struct block *block);

@@ -28,8 +28,28 @@ static bool add_digit(struct chunk *chunk, int loop, int64_t trip, int64_t strid
 	return true;
 }
 
+/* A wanted loop that walks points of one of the stream's loops with all that is inside it becomes two: those, and the rest. */
+static void split_wanted(struct arena *arena, struct sequence *want, int w, int64_t stride)
+{
+	if (w == want->dims || run_time_of(*want, w) || want->stride[w] >= stride || want->stride[w] <= 0 || stride % want->stride[w] || want->stride[w] * want->trip[w] % stride)
+		return;
+	int64_t trip = want->stride[w] * want->trip[w] / stride;
+	int64_t *trips = ARENA_ARRAY(arena, int64_t, want->dims + 1), *strides = ARENA_ARRAY(arena, int64_t, want->dims + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, want->dims + 1);
+	for (int i = 0; i <= want->dims; i++) {
+		int from = i > w ? i - 1 : i;
+		trips[i] = i == w ? trip : i == w + 1 ? want->trip[w] / trip : want->trip[from];
+		strides[i] = i == w ? stride : want->stride[from];
+		run_time[i] = run_time_of(*want, from);
+	}
+	want->trip = trips;
+	want->stride = strides;
+	want->run_time = run_time;
+	want->dims++;
+}
+
 /* false: `want` is no part of `have` in its order. */
-static bool find_chunk(struct sequence have, struct sequence want, struct chunk *chunk)
+static bool find_chunk(struct arena *arena, struct sequence have, struct sequence want, struct chunk *chunk)
 {
 	int64_t rest = want.offset - have.offset;
 	int w = 0;
@@ -48,6 +68,8 @@ static bool find_chunk(struct sequence have, struct sequence want, struct chunk 
 			w += again;
 			continue;
 		}
+		if (!run_time_of(have, l))
+			split_wanted(arena, &want, w, stride);
 		for (; w < want.dims && want.stride[w] >= stride && want.stride[w] < above && want.stride[w] % stride == 0; w++) {
 			bool whole = want.stride[w] == stride && above == stride * have.trip[l] && want.trip[w] == have.trip[l];
 			if (!run_time_same(run_time_of(have, l), run_time_of(want, w)) || (run_time_of(have, l) && !whole))
@@ -96,7 +118,7 @@ static struct value *part_of(struct module *module, struct op *before, struct va
 {
 	struct chunk chunk;
 	struct sequence have = sequence_of_type(module->arena, tensor, words), want = sequence_of_type(module->arena, tensor, type);
-	if (!find_chunk(have, want, &chunk))
+	if (!find_chunk(module->arena, have, want, &chunk))
 		return NULL;
 	int64_t low[DIGITS_MOST], high[DIGITS_MOST];
 	for (int i = 0; i < chunk.digits; i++) {

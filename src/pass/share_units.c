@@ -12,6 +12,8 @@
 const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
+#define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
+#define SLICES_QUARTER 4      /* slices and loaders may take one part in so many of the LUTs */
 
 struct pair {
 	struct op *sums, *scaled;
@@ -116,18 +118,13 @@ bool has_unit(const struct pass_context *context)
 	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
 }
 
-static struct dot dot_within(const struct pass_context *context, int bits)
+struct dot unit_dot(const struct pass_context *context, int bits, int abreast)
 {
 	struct dot dot;
-	int words = (int)choice_count(&context->choices, CHOICE_PRODUCTS);
-	while (!dot_plan(&dot, words, UNIT_WORD_BITS / bits, UNIT_NUMBER_BITS, bits) && words > 1)
-		words--;
+	int products = (int)choice_count(&context->choices, CHOICE_PRODUCTS), commons = products > 2 && abreast % 2 == 0 ? 2 : 1, words = products > 1 ? 2 : 1;
+	while (!dot_plan(&dot, words, commons, UNIT_WORD_BITS / bits, UNIT_NUMBER_BITS, bits) && words * commons > 1)
+		*(commons > 1 ? &commons : &words) = 1;
 	return dot;
-}
-
-int unit_products(const struct pass_context *context, int bits)
-{
-	return dot_within(context, bits).words;
 }
 
 bool has_contraction(const struct block *block)
@@ -155,9 +152,19 @@ int64_t slice_dsp(const struct pass_context *context, struct module *module, int
 {
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
-	struct dot dot = dot_within(context, bits);
+	struct dot dot = unit_dot(context, bits, abreast);
 	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
-	return abreast * ((dot_cost(platform, &dot).dsp + dot.words - 1) / dot.words + scaled);
+	int shared = dot.words * dot.commons;
+	return abreast * ((dot_cost(platform, &dot).dsp + shared - 1) / shared + scaled);
+}
+
+int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast)
+{
+	const struct platform *platform = context->platform;
+	const struct type *real = type_float(module, 32);
+	struct dot dot = unit_dot(context, bits, abreast);
+	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).lut + platform_operator(platform, OP_ADDF, real).lut + platform_operator(platform, OP_SITOFP, real).lut;
+	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports)
@@ -165,9 +172,12 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	const struct platform *platform = context->platform;
 	int64_t each = slice_dsp(context, module, bits, abreast), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
 	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
+	int64_t room = platform_total(platform).lut / SLICES_QUARTER / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
-	most = (most < ports ? most : ports) / UNIT_LANES * UNIT_LANES;
-	return most < UNIT_LANES ? UNIT_LANES : (int)most;
+	most = most < room ? most : room;
+	int64_t lanes = abreast > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
+	most = (most < ports ? most : ports) / lanes * lanes;
+	return (int)(most < lanes ? lanes : most);
 }
 
 /* Of a dump that is read again nobody says how its weights were quantised: contractions have the fewest bits, tables of embeddings may have more.  0: no weight has few. */

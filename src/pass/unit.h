@@ -26,7 +26,7 @@ struct phase {
 struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
-	int abreast;              /* tokens that a slice takes a cycle */
+	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	bool streams;             /* one token: a phase works on the groups as they come, else it keeps those of a tile first */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */

@@ -16,15 +16,16 @@ struct candidate {
 	bool frozen;              /* more ports do not help, or are not to be had */
 };
 
-/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most, and to an eighth of it. */
-enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, WIDTH_EXTENTS };
+/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins. */
+enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE };
+#define WIDTH_PRICED 2
 
 /* One width of a kernel and what it costs; times are of one layer. */
 struct width_option {
 	struct width width;
 	int64_t lanes, rows;      /* of its plan */
-	double cycles[WIDTH_EXTENTS];     /* at its own pace: iterations, or words from memory */
-	double ahead[WIDTH_EXTENTS];      /* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
+	double cycles[WIDTH_PRICED];      /* at its own pace: iterations, or words from memory */
+	double ahead[WIDTH_PRICED];       /* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
 	double depth;             /* cycles through its pipeline */
 	double shared;            /* cycles in which the loader that small operands share serves it */
 	double first;             /* the part of its cycles before its first result */
@@ -33,9 +34,9 @@ struct width_option {
 	int64_t dsp, lut;
 };
 
-/* What a shared unit does between a kernel and one of its operands; all 0: nothing. */
+/* A phase of a shared unit, between a kernel and one of its operands; all 0: none.  Phases are worked on one after the other, in the order of the program. */
 struct width_phase {
-	double wait;              /* cycles of the unit's other work on the same numbers, which comes before */
+	int number;               /* from 1 */
 	double part;              /* of the numbers that it takes before it begins */
 	double first, cycles;     /* until its first result, and its last, from there on */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
@@ -51,6 +52,7 @@ struct width_kernel {
 	int *source;              /* [operands] the kernel that makes it, or what a unit makes it of; -1: memory */
 	struct width_phase *phase;        /* [operands] */
 	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
+	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
 	bool *late;               /* [operands] read after the reduction */
 	bool *carried;            /* [operands] made by the layer before */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
@@ -70,6 +72,11 @@ struct width_budget {
 	int ports;                /* of operands that have their own */
 };
 
+struct width_done {           /* when a phase gave its first result and its last; in the layer that is walked */
+	int64_t layer;
+	double begin, end;
+};
+
 struct width_space {
 	struct arena *arena;
 	const struct platform *platform;
@@ -78,10 +85,13 @@ struct width_space {
 	struct width_loop *loop;
 	struct width_budget budget;
 	int extents;              /* that differ: 1, or all */
+	enum width_extent extent[WIDTH_PRICED];
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */
 	double *arrived;          /* [kernels] when what was read ahead for it had arrived */
+	int phases;               /* of the unit */
+	struct width_done *done;  /* [phases + 1] */
 };
 
 struct width_cost {
@@ -96,8 +106,10 @@ const struct fixed_width *widths_of_phase(const struct streams *streams, const s
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
-/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase`.  slices: of the unit; abreast: tokens that each takes a cycle. */
+/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle. */
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, struct width_phase *phase);
+/* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
+void widths_orders(struct streams *streams, const struct width_space *space);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */

@@ -18,22 +18,27 @@ static double larger(double left, double right)
 struct walk {
 	const struct width_space *space;
 	const int *choice;
-	enum width_extent extent;
+	int extent;               /* of those priced */
 	double served;            /* the shared loader's cycles so far */
+	double busy;              /* until when the unit is */
+	int64_t layer;            /* that is walked, from 1 */
 };
 
-/* The unit's results begin when those that it works on have done so, and end no sooner than its work on the last part of them. */
-static void through_unit(const struct width_phase *phase, double *begin, double *end)
+/* A phase begins when those that it works on have begun to come and the one before it is over, and ends no sooner than its work on the last part of them. */
+static void through_unit(struct walk *walk, const struct width_phase *phase, double *begin, double *end)
 {
-	if (phase->last > 0) {
-		double first = larger(*begin + phase->wait + phase->first, *end + phase->wait + phase->last);
-		*begin = first;
-		*end = first + phase->cycles - phase->first;
-		return;
+	struct width_done *done = &walk->space->done[phase->number];
+	if (done->layer != walk->layer) {
+		double start = larger(*begin + phase->part * (*end - *begin), walk->busy), first = start + phase->first, last = larger(start + phase->cycles, *end + phase->part * phase->cycles);
+		if (phase->last > 0) {
+			first = larger(larger(*begin, walk->busy) + phase->first, *end + phase->last);
+			last = first + phase->cycles - phase->first;
+		}
+		walk->busy = last;
+		*done = (struct width_done){walk->layer, first, last};
 	}
-	double start = *begin + phase->part * (*end - *begin) + phase->wait;
-	*begin = start + phase->first;
-	*end = larger(start + phase->cycles, *end + phase->part * (phase->wait + phase->cycles));
+	*begin = done->begin;
+	*end = done->end;
 }
 
 /* Numbers come in order, evenly. */
@@ -57,9 +62,11 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 			continue;
 		const struct width_phase *phase = &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
-		if (phase->cycles > 0)
-			through_unit(phase, &begin, &end);
+		if (phase->number)
+			through_unit(walk, phase, &begin, &end);
 		through_part(&kernel->part[j], &begin, &end);
+		if (kernel->whole[j])
+			begin = end;
 		if (kernel->late[j]) {
 			late = larger(late, begin);
 			tail = larger(tail, end);
@@ -93,6 +100,7 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	double before = walk->served;
 	double ends[WALKED] = {0};
 	for (int64_t layer = 0; layer < layers; layer++) {
+		walk->layer++;
 		for (int k = loop->first; k < loop->end; k++)
 			walk_kernel(walk, k, !layer);
 		ends[layer] = latest(space, loop->first, loop->end);
@@ -105,11 +113,15 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 		space->begin[k] += more;
 		space->end[k] += more;
 	}
+	walk->busy += more;
+	walk->layer++;
 }
 
-static double cycles_at(const struct width_space *space, const int *choice, enum width_extent extent)
+static double cycles_at(const struct width_space *space, const int *choice, int extent)
 {
-	struct walk walk = {.space = space, .choice = choice, .extent = extent};
+	struct walk walk = {.space = space, .choice = choice, .extent = extent, .layer = 1};
+	for (int p = 0; p <= space->phases; p++)
+		space->done[p].layer = 0;
 	for (int k = 0; k < space->kernels; k++)
 		space->before[k] = space->begin[k] = space->arrived[k] = 0;
 	for (int k = 0; k < space->kernels;) {
@@ -135,7 +147,7 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
 	}
 	for (int e = 0; e < space->extents; e++)
-		cost.cycles += cycles_at(space, choice, (enum width_extent)e) / space->extents;
+		cost.cycles += cycles_at(space, choice, e) / space->extents;
 	return cost;
 }
 

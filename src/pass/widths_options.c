@@ -67,12 +67,28 @@ static double iterations(const struct plan *plan)
 	return product;
 }
 
-/* The part of its iterations that a kernel does where run-time loops run to an eighth of their most. */
-static double part_of_eighth(const struct kernel *kernel, const struct plan *plan)
+/* Turns of a loop at an extent. */
+static int64_t turns_at(const struct run_time_trip *run_time, int64_t most, enum width_extent extent)
+{
+	switch (extent) {
+	case EXTENT_MOST:
+		return most;
+	case EXTENT_EIGHTH:
+		return (most + 7) / 8;
+	case EXTENT_NONE:
+		return run_time_count(run_time, 0) < most ? run_time_count(run_time, 0) : most;
+	}
+	return most;
+}
+
+/* The part of its iterations that a kernel does at an extent. */
+static double part_at(const struct kernel *kernel, const struct plan *plan, enum width_extent extent)
 {
 	double part = 1;
-	for (int i = 0; i < plan_loops(plan); i++)
-		part *= kernel->loop[plan->part[i].source].run_time ? (double)((plan->part[i].trip + 7) / 8) / (double)plan->part[i].trip : 1;
+	for (int i = 0; i < plan_loops(plan); i++) {
+		const struct run_time_trip *run_time = kernel->loop[plan->part[i].source].run_time;
+		part *= run_time ? (double)turns_at(run_time, plan->part[i].trip, extent) / (double)plan->part[i].trip : 1;
+	}
 	return part;
 }
 
@@ -177,10 +193,12 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 		*takes = memory > *takes ? memory : *takes;
 		option.shared += shared_cycles(m, reach, plan, j);
 	}
-	option.cycles[EXTENT_MOST] = option.shared > cycles && !m->space->reads_ahead ? option.shared : cycles;      /* ahead, it takes the loader's time only */
-	option.cycles[EXTENT_EIGHTH] = option.cycles[EXTENT_MOST] * part_of_eighth(kernel, plan);
-	option.ahead[EXTENT_MOST] = ahead;
-	option.ahead[EXTENT_EIGHTH] = ahead * part_of_eighth(kernel, plan);
+	cycles = option.shared > cycles && !m->space->reads_ahead ? option.shared : cycles;      /* ahead, it takes the loader's time only */
+	for (int e = 0; e < WIDTH_PRICED; e++) {
+		double part = part_at(kernel, plan, m->space->extent[e]);
+		option.cycles[e] = cycles * part;
+		option.ahead[e] = ahead * part;
+	}
 	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
 	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
@@ -239,7 +257,7 @@ static void add_gather(struct maker *m)
 {
 	struct width_option *option = ARENA_NEW(m->space->arena, struct width_option);
 	*option = (struct width_option){.width = {.lanes = m->candidate->port_lanes, .bulk = -1, .ports = 1}, .lanes = 1, .rows = 1};
-	for (int e = 0; e < WIDTH_EXTENTS; e++)
+	for (int e = 0; e < WIDTH_PRICED; e++)
 		option->cycles[e] = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
 	option->depth = m->space->platform->memory_latency;
 	option->need = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
@@ -293,5 +311,6 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)
 			follow(space, &space->kernel[k]);
+	widths_orders(streams, space);
 	return true;
 }

@@ -9,6 +9,7 @@
 static const int start_share[STARTS] = {8, 8, 4, 4};  /* each takes one part in so many of the points; exchanges take the rest */
 #define PACES 64              /* that are looked at, */
 #define FASTER 0.8            /* each so much shorter than the one before */
+#define SHARE_MOST 64         /* of the board's operators that a kernel takes at a pace, one part in 1, 2, 4 … so many */
 #define FOLLOWING 4           /* kernels that may answer a change of one */
 
 struct search {
@@ -92,34 +93,47 @@ static void exchange(struct search *s, const int *free, int count, int *saved)
 	s->now = now;
 }
 
-/* The narrowest option that takes no longer; where none is as fast, the fastest. */
-static int option_of_pace(const struct width_kernel *kernel, int extent, double cycles)
+static bool is_within(const struct width_option *option, const struct width_budget *budget, int64_t share)
+{
+	return option->dsp <= budget->dsp / share && option->lut <= budget->lut / share;
+}
+
+/* The narrowest option that takes no longer; where none is as fast, or not with one part in `share` of the board, the fastest. */
+static int option_of_pace(const struct search *s, const struct width_kernel *kernel, int extent, double cycles, int64_t share)
 {
 	int best = 0;
 	for (int o = 0; o < kernel->options && kernel->option[best].cycles[extent] > cycles; o++)
-		best = kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent] ? o : best;
+		if (is_within(&kernel->option[o], &s->space->budget, share) && kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent])
+			best = o;
 	return best;
 }
 
-/* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all take the same pace, the best that there is room for. */
+static double slowest(const struct width_space *space, int extent)
+{
+	double pace = 0;
+	for (int k = 0; k < space->kernels; k++)
+		pace = space->kernel[k].option[0].cycles[extent] > pace ? space->kernel[k].option[0].cycles[extent] : pace;
+	return pace;
+}
+
+/* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all take the same pace, the best that there is room for; and those for which it is dear stay behind. */
 static void same_pace(struct search *s)
 {
 	double best = INFINITY;
 	int *found = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
-	for (int extent = 0; extent < s->space->extents; extent++) {
-		double pace = 0;
-		for (int k = 0; k < s->space->kernels; k++)
-			pace = s->space->kernel[k].option[0].cycles[extent] > pace ? s->space->kernel[k].option[0].cycles[extent] : pace;
-		for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
-			for (int k = 0; k < s->space->kernels; k++)
-				s->tried[k] = option_of_pace(&s->space->kernel[k], extent, pace);
-			double now = price(s, s->tried);
-			if (now >= best)
-				continue;
-			best = now;
-			copy(s, found, s->tried);
+	for (int extent = 0; extent < s->space->extents; extent++)
+		for (int64_t share = 1; share <= SHARE_MOST; share *= 2) {
+			double pace = slowest(s->space, extent);
+			for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
+				for (int k = 0; k < s->space->kernels; k++)
+					s->tried[k] = option_of_pace(s, &s->space->kernel[k], extent, pace, share);
+				double now = price(s, s->tried);
+				if (now >= best)
+					continue;
+				best = now;
+				copy(s, found, s->tried);
+			}
 		}
-	}
 	copy(s, s->choice, found);
 }
 

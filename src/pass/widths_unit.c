@@ -1,4 +1,5 @@
-/* What a shared unit does between two kernels, for the search for widths: nothing comes out before all that it takes of a token, or of a tile of them, is in. */
+/* What a shared unit does between two kernels, for the search for widths: nothing comes out before all that it takes of a tile of tokens is in.
+ * And where what one kernel makes is taken in another order: a converter holds all of it then, which no pace hides. */
 #include "ir/contract.h"
 #include "pass/widths.h"
 
@@ -13,18 +14,9 @@ static double words_of(const struct contract *contract, int abreast)
 static double cycles_of(const struct contract *contract, int slices, int abreast)
 {
 	double tiles = (double)contract->tokens / (double)contract_tile(contract->tokens);
-	return (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, abreast);
-}
-
-/* Other work on the same numbers that comes before, in program order. */
-static double work_before(const struct op *phase, int slices, int abreast)
-{
-	double cycles = 0;
-	struct contract contract;
-	for (const struct op *op = phase->parent->first; op != phase; op = op->next)
-		if (op->code == OP_CONTRACT && op->operand[0] == phase->operand[0] && contract_of(op, &contract))
-			cycles += cycles_of(&contract, slices, abreast);
-	return cycles;
+	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, abreast);
+	double words = (double)contract->tokens * (double)contract->outputs / (contract->tokens > 1 ? UNIT_TOKEN_LANES : UNIT_LANES);
+	return sums > words ? sums : words;
 }
 
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, struct width_phase *phase)
@@ -35,10 +27,59 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	if (!made->def || made->def->code != OP_CONTRACT || !contract_of(made->def, &contract))
 		return made;
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
-	phase->wait = work_before(made->def, slices, abreast);
 	phase->part = (double)contract_tile(contract.tokens) / (double)contract.tokens;
 	phase->first = block * (double)contract.groups * words_of(&contract, abreast);
 	phase->cycles = cycles_of(&contract, slices, abreast);
 	phase->last = contract.tokens == 1 ? block : 0;
 	return made_as(made->def->operand[0]);
+}
+
+/* The outermost loop that walks a tensor: elements between its points, and whether no other's are further apart. */
+struct outer {
+	int64_t stride;
+	bool largest;
+};
+
+static struct outer outer_of(const struct plan *plan, const struct access *access)
+{
+	struct outer outer = {0, true};
+	for (int i = 0; i < plan->parts; i++) {
+		int64_t stride = plan->part[i].trip > 1 ? access->stride[plan->part[i].source] * plan->part[i].step : 0;
+		if (!outer.stride)
+			outer.stride = stride;
+		outer.largest = outer.largest && stride <= outer.stride;
+	}
+	return outer;
+}
+
+/* A unit takes and gives tokens in their order. */
+static bool is_whole(struct outer writer, struct outer reader)
+{
+	return !(writer.largest && reader.largest) && writer.stride != reader.stride;
+}
+
+void widths_orders(struct streams *streams, const struct width_space *space)
+{
+	struct plan *plan = ARENA_ARRAY(space->arena, struct plan, space->kernels + 1);
+	const struct outer tokens = {0, true};
+	for (int k = 0; k < space->kernels; k++) {
+		struct width_kernel *kernel = &space->kernel[k];
+		const struct op *op = kernel->op;
+		bool gather = kernel_is_gather(op);
+		if (!gather)
+			plan[k] = plan_kernel(streams->module, op, reach_of(space->arena, op), only_stored(op), kernel->option[0].width.lanes);
+		for (int j = 0; j < kernel->operands; j++) {
+			int source = kernel->source[j];
+			if (source < 0 || source >= k || gather || !plan[source].part)
+				continue;
+			struct outer writer = outer_of(&plan[source], &space->kernel[source].op->kernel->result), reader = outer_of(&plan[k], &op->kernel->operand[j]);
+			struct width_phase *phase = &kernel->phase[j];
+			if (!phase->number) {
+				kernel->whole[j] = is_whole(writer, reader);
+				continue;
+			}
+			phase->part = is_whole(writer, tokens) ? 1 : phase->part;
+			kernel->whole[j] = is_whole(tokens, reader);
+		}
+	}
 }

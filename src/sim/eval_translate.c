@@ -155,7 +155,14 @@ static bool translate_dot(struct translator *t, struct op *op)
 	struct instruction made = instruction_of(t, op, do_dot);
 	made.count = dot.lanes;
 	made.parts = dot.words;
-	return emit(t, made);
+	for (int i = 0; i < dot.words; i++)
+		made.in[1 + i] = op->operand[dot.commons + i]->data;
+	for (int j = 0; j < dot.commons; j++) {
+		made.in[0] = op->operand[j]->data;
+		emit(t, made);
+		made.out = (int64_t *)made.out + dot.words;
+	}
+	return true;
 }
 
 static const void **parts_from(struct translator *t, const struct op *op, int first)

@@ -296,6 +296,44 @@ static void check_dot(int lanes, int common, int own, int words)
 	arena_free(arena);
 }
 
+/* Two words of both kinds: every x of one against every pair of weights, beside another x that takes turns; in all lanes at once, and with numbers that differ from lane to lane. */
+static void check_four(int lanes, int common, int own)
+{
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own);
+	struct text text = text_new(arena), numbers = text_new(arena);
+	int count = 1 << (common + 2 * own);
+	for (int l = 0; l < lanes; l++)
+		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
+	text_add(&text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%y: memref<?xvector<4xi32>>) attributes {\n"
+		 "  arg_attrs = [{stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 0, stream.direction = \"write\"}], stream.inputs = [],\n"
+		 "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<%dxi32>}], stream.buffers = [{name = \"y\", words = %d, word = vector<4xi32>,\n"
+		 "    segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: %d>, strides = array<i64: 1>, conditions = []}]}]} {\n"
+		 "  func.call @work(%%y) : (memref<?xvector<4xi32>>) -> ()\n  return\n}\n", 8 * count, 2 * count, 8 * count);
+	text_add(&text, "func.func private @work(%%m: memref<?xvector<4xi32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
+		 "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n  %%s1 = arith.constant %d : index\n  %%s2 = arith.constant %d : index\n  %%n = arith.constant %d : index\n"
+		 "  %%turn = arith.constant 37 : index\n  %%least = arith.constant %d : i%d\n", 1 << common, 1 << (common + own), count, 1 - (1 << (common - 1)), common);
+	for (int k = 0; k < 16; k++)
+		text_add(&text, "  %%x%d = arith.constant %d : i%d\n  %%w%d = arith.constant %d : i%d\n", k, k - 8, common, k, k - 8, own);
+	add_joined(&text, "x", numbers.data, lanes, common);
+	add_joined(&text, "w", numbers.data, lanes, own);
+	for (int mixed = 0; mixed < 2; mixed++) {
+		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n    %%r = arith.divsi %%i, %%s2 : index\n    %%t = arith.muli %%i, %%turn : index\n    %%u = arith.divsi %%t, %%s1 : index\n"
+			 "    %%v = arith.addi %%t, %%u : index\n");
+		for (int j = 0; j < 2; j++)
+			text_add(&text, "    %%a%d = arith.index_cast %%%s : index to i%d\n    %%b%d = arith.index_cast %%%s : index to i%d\n    %%h%d = vector.broadcast %%a%d : i%d to %s\n"
+				 "    %%g%d = vector.broadcast %%b%d : i%d to %s\n    %%e%d = arith.%s %%h%d, %%r%s : %s\n    %%o%d = arith.%s %%g%d, %%r%s : %s\n"
+				 "    %%f%d = vector.broadcast %%least : i%d to %s\n    %%p%d = arith.maxsi %%%s%d, %%f%d : %s\n", j, j ? "v" : "i", common, j, j ? "r" : "q", own, j, j, common, x, j, j, own, w,
+				 j, j ? "addi" : "muli", j, "x", x, j, j ? "addi" : "muli", j, "w", w, j, common, x, j, mixed ? "e" : "h", j, j, x);
+		text_add(&text, "    %%d = \"stream.dot\"(%%p0, %%p1, %%%s0, %%%s1) {common = 2 : i64} : (%s, %s, %s, %s) -> vector<4xi32>\n", mixed ? "o" : "g", mixed ? "o" : "g", x, x, w, w);
+		text_add(&text, "    %%at = affine.apply affine_map<(d0) -> (d0 + %d)>(%%i)\n    memref.store %%d, %%m[%%at] : memref<?xvector<4xi32>>\n  } {stream.pipeline = 1}\n", mixed ? count : 0);
+	}
+	text_add(&text, "  return\n}\n}\n");
+	check(text.data);
+	arena_free(arena);
+}
+
 static void test_dots(void **state)
 {
 	(void)state;
@@ -303,6 +341,8 @@ static void test_dots(void **state)
 	check_dot(64, 4, 4, 2);
 	check_dot(5, 4, 4, 2);
 	check_dot(7, 8, 8, 1);
+	check_four(128, 8, 4);
+	check_four(5, 4, 4);
 	if (text_same(getenv("STC_TEST_MODE"), "long"))
 		check_dot(128, 4, 8, 2);
 }

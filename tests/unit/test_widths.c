@@ -34,6 +34,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	kernel->phase = ARENA_ARRAY(arena, struct width_phase, 2);
 	kernel->part = ARENA_ARRAY(arena, struct width_part, 2);
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
+	kernel->whole = ARENA_ARRAY(arena, bool, 2);
 	kernel->carried = ARENA_ARRAY(arena, bool, 2);
 	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
 	double work = 1000.0 * (1 + below(state, 100));
@@ -48,8 +49,8 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 		struct width_option *option = &kernel->option[o];
 		int ports = bulk ? 1 << (o / 2 < 3 ? o / 2 : 3) : 1;
 		*option = (struct width_option){.width = {.lanes = INT64_C(1) << o, .bulk = bulk ? 0 : -1, .ports = ports}, .lanes = INT64_C(1) << o, .rows = 1};
-		option->cycles[EXTENT_MOST] = work / (double)(1 << o);
-		option->cycles[EXTENT_EIGHTH] = option->cycles[EXTENT_MOST] / 8;
+		option->cycles[0] = work / (double)(1 << o);
+		option->cycles[1] = option->cycles[0] / 8;
 		option->depth = 20;
 		option->first = below(state, 2) ? 1 : 0.1;
 		option->dsp = dsp << o;
@@ -67,13 +68,15 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 {
 	static struct width_space space;
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-	space = (struct width_space){.arena = arena, .kernels = kernels, .extents = 1 + below(&state, WIDTH_EXTENTS)};
+	space = (struct width_space){.arena = arena, .kernels = kernels, .extents = 1 + below(&state, WIDTH_PRICED)};
 	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct width_loop, 1);
 	space.begin = ARENA_ARRAY(arena, double, kernels);
 	space.end = ARENA_ARRAY(arena, double, kernels);
 	space.before = ARENA_ARRAY(arena, double, kernels);
 	space.arrived = ARENA_ARRAY(arena, double, kernels);
+	space.phases = 2;
+	space.done = ARENA_ARRAY(arena, struct width_done, space.phases + 1);
 	for (int k = 0; k < kernels; k++)
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	if (below(&state, 2)) {               /* all but the first and the last are layers, the first of which takes what its last hands on */
@@ -158,8 +161,8 @@ static void test_model(void **state)
 		space->kernel[k].operands = 1;
 		space->kernel[k].source[0] = k - 1;
 		space->kernel[k].late[0] = false;
-		space->kernel[k].option[0].cycles[EXTENT_MOST] = 100;
-		space->kernel[k].option[0].cycles[EXTENT_EIGHTH] = 50;
+		space->kernel[k].option[0].cycles[0] = 100;
+		space->kernel[k].option[0].cycles[1] = 50;
 		space->kernel[k].option[0].depth = 0;
 		space->kernel[k].option[0].first = 1;
 		space->kernel[k].option[0].taken[0] = 0;
@@ -167,7 +170,7 @@ static void test_model(void **state)
 	space->loops = 0;
 	space->extents = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
-	space->extents = WIDTH_EXTENTS;               /* the mean of 400 and 200 */
+	space->extents = WIDTH_PRICED;               /* the mean of 400 and 200 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 300) < 1e-9);
 	space->extents = 1;
 	for (int k = 0; k < 4; k++) {
@@ -176,14 +179,20 @@ static void test_model(void **state)
 		space->kernel[k].option[0].taken[0] = 1;
 	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
-	space->kernel[2].phase[0] = (struct width_phase){.part = 1, .wait = 10, .first = 20, .cycles = 30};         /* a unit begins at 100, other work first: its results come from 130 to 140 */
-	assert_true(fabs(widths_cost(space, choice).cycles - 230) < 1e-9);
+	space->kernel[2].phase[0] = (struct width_phase){.number = 1, .part = 1, .first = 20, .cycles = 30};       /* a unit begins at 100: its results come from 120 to 130 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 220) < 1e-9);
+	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .part = 0, .first = 20, .cycles = 30};       /* what comes from 120 to 220 goes through it at once, but not before 130, and it is not over before 220 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 250) < 1e-9);
+	space->kernel[3].phase[0] = (struct width_phase){0};
 	space->kernel[2].phase[0].last = 5;           /* it works on what comes: the first result 5 after the last number, the last one 10 later */
-	assert_true(fabs(widths_cost(space, choice).cycles - 215) < 1e-9);
+	assert_true(fabs(widths_cost(space, choice).cycles - 205) < 1e-9);
 	space->kernel[2].phase[0] = (struct width_phase){0};
 	space->kernel[2].part[0].low = 0.5;           /* what it reads begins to come in the middle */
 	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
 	space->kernel[2].part[0].low = 0;
+	space->kernel[2].whole[0] = true;             /* made in another order: it begins at 100 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 200) < 1e-9);
+	space->kernel[2].whole[0] = false;
 	space->loops = 1;
 	space->loop[0] = (struct width_loop){0, 4, 10};
 	for (int k = 0; k < 4; k++)
