@@ -77,6 +77,12 @@ irdl.dialect @stream {
     irdl.operands(variadic %a0, variadic %a1, variadic %a2, variadic %a3, variadic %a4)
     irdl.results(%r0)
   }
+  irdl.operation @fill {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0)
+    irdl.results(%r0)
+  }
   irdl.operation @pick {
     %a0 = irdl.any
     %a1 = irdl.any

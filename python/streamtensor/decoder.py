@@ -156,6 +156,7 @@ class Shape:
     every: bool = False        # a prefill gives the logits of all its tokens
     argmax: bool = False       # the likeliest token instead of logits; a launch of decode may be several tokens then, each the one that the last chose
     batch: int = 1             # sequences in one launch
+    counted: bool = False      # a prefill of one sequence does the work of the tokens that count alone
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -193,7 +194,8 @@ class Shape:
         states = (Port(name, "state", dims=dims, window=self.window if self.window and sliding and not self.masked else None)
                   for name, sliding in zip(self.cache_names(), 2 * (self.sliding or (False,) * self.layers)))
         goes_on = self.argmax and self.tokens == 1
-        ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None)
+        counted = dict(rows="tokens", axis=1) if self.counted else {}
+        ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None, **counted)
         scalars = (Port(name, "input", step=1 if goes_on and name == "positions" else None) for name in self.scalar_names())
         return [ids, *scalars, *states]
 

@@ -24,9 +24,9 @@ class Port:
     """The attributes of one argument or result."""
     name: str
     role: str                # argument: input, state or weight; result: output or state
-    axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis ...
+    axis: int | None = None  # result of role state: it is a row that replaces the state's row along this axis; argument with rows: of these ...
     at: str | None = None    # ... at the index which the input of this name holds
-    rows: str | None = None  # ... as many rows of it as the input of this name says; None: all
+    rows: str | None = None  # ... as many rows of it as the input of this name says; None: all. Argument: so many of its rows count
     batch: int | None = None  # as many sequences are in the state
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
     next: tuple[str, int] | None = None  # input: the output that it takes for the next token of a launch, of so many at most

@@ -171,6 +171,20 @@ static bool check_next(struct module *module, const struct op *function, const s
 	return true;
 }
 
+/* Rows of which some count: along an axis, as many as an input of one integer says. */
+static bool check_rows(struct module *module, const struct op *function, const struct type *type, int index)
+{
+	const struct attr *list = attr_get(function, "arg_attrs"), *rows = item(list, index, "stream.rows"), *axis = item(list, index, "stream.axis");
+	const struct type *own = type->input[index];
+	if (!rows)
+		return true;
+	bool known = rows->kind == ATTR_STRING && is_integer(argument_named(function, type, rows->text, "input"));
+	if (known && axis && axis->kind == ATTR_INTEGER && axis->integer >= 0 && own->kind == TYPE_TENSOR && axis->integer < own->rank)
+		return true;
+	diag_error(module->diag, function->location, "\"%s\" does not say which of its rows count", item(list, index, "stream.name")->text);
+	return diag_note(module->diag, "accepted are stream.rows = \"NAME\", an input of one integer with their number, and stream.axis = N : i64, the dimension of the rows");
+}
+
 static bool check_results(struct module *module, const struct op *function, const struct type *type)
 {
 	bool good = true;
@@ -238,5 +252,7 @@ bool import_boundary(struct module *module)
 	bool good = check_side(module, function, &arguments, type->inputs);
 	good = check_side(module, function, &results, type->outputs) && good;
 	good = check_arguments(module, function, type) && good;
+	for (int i = 0; good && i < type->inputs; i++)
+		good = check_rows(module, function, type, i);
 	return good && check_results(module, function, type) && check_next(module, function, type);
 }

@@ -1,8 +1,6 @@
 #include "ir/contract.h"
 #include <stdint.h>
 
-#define TILE_MOST 8           /* so many tokens keep memory quiet; fewer wait less for each other */
-
 static bool is_integers(const struct type *type, int least, int most)
 {
 	return type->kind == TYPE_INTEGER && type->width >= least && type->width <= most;
@@ -47,6 +45,7 @@ bool contract_of(const struct op *op, struct contract *contract)
 		return false;
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
 	contract->tokens = attr_integer_or(op, "tokens", 1);
+	contract->rows = attr_text_or(op, "rows", NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;
 	if (contract->groups < 1 || numbers(x) != contract->tokens * contract->groups * contract->size || numbers(s) != contract->tokens * contract->groups || (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))
@@ -56,12 +55,4 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
 	int64_t made = numbers(y), wanted = contract->tokens * contract->outputs, lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
 	return contract->outputs > 0 && made >= wanted && made - wanted < lanes && all_tensors(contract, count);
-}
-
-int64_t contract_tile(int64_t tokens)
-{
-	int64_t tile = tokens < TILE_MOST ? tokens : TILE_MOST;
-	while (tokens % tile)
-		tile--;
-	return tile;
 }

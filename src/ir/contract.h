@@ -2,20 +2,20 @@
  *     y[t, n] = Σ_g (float)(Σ_k x[t, g, k] * w[n, g, k]) * (s[t, g] * s'[n, g])        sums over k in i32, over g in f32 in index order, from 0
  * Operands: x, s, then at stream level in a rolled layer the layer's counter, then the weights and as many scales (one of each a layer, else one).
  * The weight's number (n, g, k) lies at (g * outputs + n) * size + k, its scale at g * outputs + n.
+ * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/rows.h says; of the others nothing is computed.
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
-#include "ir/ir.h"
+#include "ir/rows.h"
 
 struct contract {
 	int64_t tokens, groups, size, outputs;    /* extents of t, g, k and n */
 	int layers;               /* weights to choose from; 0: one, for all */
+	const char *rows;         /* NULL: all tokens are there */
 	struct value *layer;      /* NULL where layers is 0 */
 	struct value *const *weight, *const *scale;        /* [layers or 1] tensors */
 };
 
 /* false: the operands do not fit together. */
 bool contract_of(const struct op *op, struct contract *contract);
-/* Tokens of a tile: they divide all of them. */
-int64_t contract_tile(int64_t tokens);
 #endif

@@ -16,9 +16,10 @@ static bool is_inside(const struct value *value, const struct op *nest)
 	return false;
 }
 
+/* A constant, or a count that is known at run time. */
 static bool is_number(const struct value *value)
 {
-	return value->def && value->def->code == OP_CONSTANT && value->type->kind == TYPE_INDEX;
+	return value->def && value->type->kind == TYPE_INDEX && (value->def->code == OP_CONSTANT || attr_get(value->def, "stream.run_time"));
 }
 
 static bool match_numbers(struct matching *m, struct value *left, struct value *right)
@@ -52,13 +53,29 @@ static bool same_attribute(const struct named *left, const struct named *right)
 
 static bool match_block(struct matching *m, const struct block *left, const struct block *right);
 
+/* The next attribute that does not only say what the number in a loop's bound is. */
+static int next_attribute(const struct op *op, int at)
+{
+	while (at < op->attributes && op->code == OP_FOR && text_same(op->attribute[at].name, "stream.run_time"))
+		at++;
+	return at;
+}
+
+static bool same_attributes(const struct op *left, const struct op *right)
+{
+	int l = next_attribute(left, 0), r = next_attribute(right, 0);
+	while (l < left->attributes && r < right->attributes && same_attribute(&left->attribute[l], &right->attribute[r])) {
+		l = next_attribute(left, l + 1);
+		r = next_attribute(right, r + 1);
+	}
+	return l == left->attributes && r == right->attributes;
+}
+
 static bool match_op(struct matching *m, struct op *left, struct op *right)
 {
-	bool same = left->code == right->code && left->operands == right->operands && left->results == right->results && left->attributes == right->attributes;
+	bool same = left->code == right->code && left->operands == right->operands && left->results == right->results && same_attributes(left, right);
 	for (int i = 0; same && i < left->operands; i++)
 		same = match_value(m, left->operand[i], right->operand[i]);
-	for (int i = 0; same && i < left->attributes; i++)
-		same = same_attribute(&left->attribute[i], &right->attribute[i]);
 	for (int i = 0; same && i < left->results; i++) {
 		same = left->result[i]->type == right->result[i]->type;
 		left->result[i]->id = right->result[i]->id = m->id++;

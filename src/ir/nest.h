@@ -3,7 +3,7 @@
 #define STC_NEST_H
 #include "ir/ir.h"
 
-struct nest_number {          /* index constants outside of both nests, in the same place */
+struct nest_number {          /* index constants, or counts of run time, outside of both nests, in the same place */
 	struct value *left, *right;
 };
 

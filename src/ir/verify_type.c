@@ -173,6 +173,24 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 	struct contract contract;
 	if (!contract_of(op, &contract))
 		wrong_types(verifier, op, "groups of i8 for each token, their f32 scales, weights of 4 to 8 bits and their f16 scales, for as many f32 sums");
+	else if (contract.rows && !verify_symbol(verifier, contract.rows))
+		verify_fail(verifier, op, "the attribute `rows` names no input of one integer");
+}
+
+static void check_fill(struct verifier *verifier, const struct op *op)
+{
+	const struct type *from = operand_type(op, 0), *to = op->result[0]->type;
+	const char *rows = attr_text_or(op, "rows", NULL);
+	if (from->kind == TYPE_ITENSOR && to->kind == TYPE_ITENSOR) {
+		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || !from->itensor->run_time == !to->itensor->run_time)
+			wrong_types(verifier, op, "a stream of the rows that are there and one of all");
+		return;
+	}
+	int64_t axis = attr_integer_or(op, "axis", -1);
+	if (from != to || from->kind != TYPE_TENSOR || axis < 0 || axis >= from->rank)
+		wrong_types(verifier, op, "a tensor with the dim `axis`, and the same");
+	else if (!rows || !verify_symbol(verifier, rows))
+		verify_fail(verifier, op, "the attribute `rows` names no input of one integer");
 }
 
 static bool is_stack(const struct type *stack, const struct type *row)
@@ -344,7 +362,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 {
 	static void (*const check[OP_COUNT])(struct verifier *, const struct op *) = {
 		[OP_CONSTANT] = check_constant, [OP_RETURN] = check_return, [OP_CALL] = check_call, [OP_FOR] = check_for,
-		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
+		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_FILL] = check_fill, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
 		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
 		[OP_TREE] = check_tree, [OP_DOT] = check_dot, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
 		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_APPLY] = check_apply,

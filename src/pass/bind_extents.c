@@ -2,6 +2,7 @@
  * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
  * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
  * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/lookback.h).
+ * How many rows of an input count is bind_rows.c's.
  * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
 #include "ir/lookback.h"
 #include "pass/kernel_edit.h"

@@ -88,13 +88,14 @@ static void add_ports(struct chooser *c, int k)
 		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, natural_row(c, value, result)}));
 }
 
-/* A unit takes numbers in their natural order. */
+/* Those who take numbers in their natural order: a unit, and what fills rows up. */
 static void add_contractions(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			add_contractions(c, op->region[0]);
-		for (int j = 0; op->code == OP_CONTRACT && j < 2; j++) {
+		int operands = op->code == OP_CONTRACT ? 2 : op->code == OP_FILL;
+		for (int j = 0; j < operands; j++) {
 			int v = value_of(c, op->operand[j]);
 			if (v >= 0)
 				VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){-1, natural_row(c, &c->graph.value[v], op->operand[j])}));
@@ -117,7 +118,7 @@ static void build_graph(struct chooser *c, const struct block *block)
 	c->graph.kernel = ARENA_ARRAY(c->graph.arena, struct orders_kernel, kernels + 1);
 	c->first = ARENA_ARRAY(c->graph.arena, struct plan, kernels + 1);
 	add_kernels(c, block);
-	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) + 1);
+	c->graph.value = ARENA_ARRAY(c->graph.arena, struct orders_value, ports(&c->graph) + 2 * count_ops(block, OP_CONTRACT) + count_ops(block, OP_FILL) + 1);
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);

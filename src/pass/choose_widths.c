@@ -8,7 +8,6 @@
 #include "pass/kernel_edit.h"
 #include "pass/widths.h"
 
-#define PORT_BITS 512
 #define LANES 16                    /* f32 in a port */
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSE 4

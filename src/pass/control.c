@@ -5,6 +5,8 @@
 #include "pass/process.h"
 
 #define CONTROL_DEPTH 2
+#define CONTROL_BITS 16       /* of what is sent, where that is enough to count as far as anybody does; more is as good as the most */
+#define CONTROL_MOST 32767
 
 /* What is made belongs before the first loop of `place`, behind the constants. */
 struct head {
@@ -163,12 +165,48 @@ const struct attr *run_time_attr(struct module *module, const struct run_time_tr
 	return attr_dictionary(module, 5, items);
 }
 
+static int64_t larger(int64_t left, int64_t right)
+{
+	return left > right ? left : right;
+}
+
+/* The most that counting to it is worth, in all types of a block. */
+static int64_t counts_most(const struct module *module, const struct block *block, const char *symbol)
+{
+	int64_t most = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		most = op->code == OP_FOR ? larger(most, counts_most(module, op->region[0], symbol)) : most;
+		for (int r = 0; r < op->results; r++) {
+			const struct itensor *order = op->result[r]->type->kind == TYPE_ITENSOR ? op->result[r]->type->itensor : NULL;
+			for (int i = 0; order && order->run_time && i < order->dims; i++) {
+				const struct run_time_trip *trip = order->run_time[i];
+				if (trip && text_same(lookback_symbol(module, trip->symbol), symbol))
+					most = larger(most, trip->most * trip->tile - trip->plus);
+			}
+		}
+	}
+	return most;
+}
+
+/* The number within what is sent of it. */
+static struct value *narrowed(struct process *p, const struct control *control, struct value *word)
+{
+	const struct type *came = word->type;
+	if (control->word == came)
+		return word;
+	struct value *low[2] = {word, make_number(p, 0, came)}, *high[2] = {make_op(p, OP_MAXSI, came, 2, low), make_number(p, CONTROL_MOST, came)};
+	struct value *within = make_op(p, OP_MINSI, came, 2, high);
+	return make_op(p, OP_TRUNCI, control->word, 1, &within);
+}
+
 void lower_extent(struct design *design, const struct op *op)
 {
 	struct control *control = ARENA_NEW(design->module->arena, struct control);
 	control->symbol = attr_text_or(op, "name", "");
 	control->in = stream_fifo(design, op->operand[0]);
 	control->word = stream_word(design->module, op->operand[0]->type);
+	if (type_bits(control->word) > CONTROL_BITS && counts_most(design->module, design->source->region[0], control->symbol) <= CONTROL_MOST)
+		control->word = type_integer(design->module, CONTROL_BITS);
 	map_set(&design->controls, control->symbol, control);
 }
 
@@ -231,7 +269,7 @@ void lower_controls(struct design *design)
 		struct process p = process_new(design, text_format(design->module->arena, "control_%s", entry->key));
 		struct value *in = process_argument(&p, control->in, "x"), *counter;
 		int opened = process_nest(&p, 0, NULL, 1, &counter);
-		struct value *word = make_take(&p, NULL, in);
+		struct value *word = narrowed(&p, control, make_take(&p, NULL, in));
 		push_to_all(&p, control, word);
 		process_close(&p, opened);
 		process_finish(&p);

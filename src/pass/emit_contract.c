@@ -12,18 +12,20 @@ static int64_t result_lanes(struct module *module, const struct contract *contra
 /* Tiles of tokens, the words of a row, the tokens of a tile. */
 static const struct type *tiled_order(struct module *module, const struct contract *contract, const struct type *tensor)
 {
-	const int64_t lanes = result_lanes(module, contract, tensor), tile = contract_tile(contract->tokens), word[2] = {1, lanes};
+	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
+	const int64_t lanes = result_lanes(module, contract, tensor), tile = launch.tile, word[2] = {1, lanes};
+	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
 	int64_t trip[3] = {contract->tokens / tile, contract->outputs / lanes, tile}, step[3] = {tile, lanes, 1};
 	int64_t *rows = affine_rows(module->arena, 3, 2);
 	rows[0] = rows[2] = rows[4 + 1] = 1;
-	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, NULL, step, 2, rows);
+	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, run_time, step, 2, rows);
 }
 
 struct order order_of_contract(struct module *module, const struct op *op)
 {
 	struct contract contract;
 	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = result_lanes(module, &contract, op->result[0]->type), tile = contract_tile(contract.tokens), row = contract.outputs;
+	int64_t lanes = result_lanes(module, &contract, op->result[0]->type), tile = rows_tile(contract.tokens), row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
@@ -80,6 +82,13 @@ static void add_tensors(const struct flow *flow, struct value **operand, int *co
 		operand[(*count)++] = flow->argument[i];
 }
 
+/* In its natural order: a token's numbers after another's. */
+static const struct type *operand_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+{
+	const struct attr *dims = contract->rows ? rows_dims(module, tensor, rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), contract->rows) : NULL;
+	return in_words_of(module, natural_order_to(module, tensor, dims, PORT_BITS), lanes);
+}
+
 bool emit_contract(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
@@ -89,8 +98,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
 	int count = 0;
-	operand[count++] = want_stream(s, x, in_words_of(module, natural_order(module, x->tensor), contract.size), 0);
-	operand[count++] = want_stream(s, scales, in_words_of(module, natural_order(module, scales->tensor), 1), 0);
+	operand[count++] = want_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
+	operand[count++] = want_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
 	if (w->layered)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
@@ -100,6 +109,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 	attr_set(module, op, "name", attr_get(old, "name"));
 	if (contract.tokens > 1)
 		attr_set(module, op, "tokens", attr_get(old, "tokens"));
+	if (contract.rows)
+		attr_set(module, op, "rows", attr_get(old, "rows"));
 	append_maker(s, old, op);
 	return true;
 }

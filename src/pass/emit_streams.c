@@ -1,7 +1,7 @@
 /* Kernels, gathers and loads of make_streams. */
+#include "ir/rows.h"
 #include "pass/streams.h"
 
-#define PORT_BITS 512
 
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {
@@ -28,7 +28,7 @@ const struct type *natural_order(struct module *module, const struct type *tenso
 /* What stream.dims says of dim d: `most` tiles from `first` on, or as many of them as `trip` says; in words of at most `word`. */
 struct points {
 	int64_t first, tile, most, word;
-	const struct run_time_trip *trip;
+	const struct run_time_trip *trip, *each;      /* each: of what lies in a tile */
 };
 
 static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
@@ -40,13 +40,17 @@ static struct points points_of(struct arena *arena, const struct attr *dims, int
 		return points;
 	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
 	if (dim->kind == ATTR_DICTIONARY) {
-		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item_integer(dim, "word", INT64_MAX), NULL};
+		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item_integer(dim, "word", INT64_MAX), NULL, NULL};
 		trip.tile = points.tile;
 		trip.most = points.most;
 		trip.plus = symbol ? attr_item(dim, "plus")->integer : 0;
 	}
 	if (trip.symbol && points.most > 1)
 		points.trip = arena_copy(arena, &trip, sizeof trip);
+	if (dim->kind == ATTR_DICTIONARY && attr_item(dim, "each") && points.tile > 1) {
+		const struct run_time_trip each = {.symbol = trip.symbol, .plus = trip.plus, .tile = 1, .most = points.tile};
+		points.each = arena_copy(arena, &each, sizeof each);
+	}
 	return points;
 }
 
@@ -97,6 +101,7 @@ const struct type *natural_order_to(struct module *module, const struct type *te
 			rows[d * (wide + 1) + count] = 1;
 			trip[count] = points.most;
 			step[count++] = points.tile;
+			run_time[count] = points.each;
 		} else if (word == 1) {
 			run_time[count] = points.trip;
 		}
@@ -168,6 +173,37 @@ static struct value *choose(struct streams *s, const struct flow *flow, const st
 	return value;
 }
 
+static bool stands_still(const struct itensor *order, int dim)
+{
+	for (int r = 0; r < order->map.results; r++)
+		if (affine_at(order->map, r, dim))
+			return false;
+	return true;
+}
+
+/* Without the loops that send a few words again for every row of a launch: those would be short bursts, where a converter of as few words serves. */
+static const struct type *sent_once(struct module *module, const struct type *type)
+{
+	const struct itensor *order = type->itensor;
+	int dims = order->dims, kept = 0, results = order->map.results, moved = 0;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
+	for (int i = 0; i < dims; i++) {
+		bool still = stands_still(order, i);
+		if (still && moved && order->run_time && order->run_time[i])
+			continue;
+		moved += !still;
+		for (int r = 0; r < results; r++)
+			rows[r * (dims + 1) + kept] = affine_at(order->map, r, i);
+		run_time[kept] = order->run_time ? order->run_time[i] : NULL;
+		trip[kept] = order->trip[i];
+		step[kept++] = order->step[i];
+	}
+	for (int r = 0; r < results; r++)
+		rows[r * (dims + 1) + dims] = affine_constant(order->map, r);
+	return kept == dims ? type : type_canonical(module, type->element, kept, trip, run_time, step, results, narrowed_rows(module->arena, results, rows, dims, kept));
+}
+
 struct value *want_stream(struct streams *s, const struct flow *flow, const struct type *type, int ports)
 {
 	if (flow->kind == FLOW_CHOICE)
@@ -178,8 +214,11 @@ struct value *want_stream(struct streams *s, const struct flow *flow, const stru
 	if (flow->ordered)
 		return wish(s, emit_load(s, flow, state_order(s, flow, type), 1), flow->tensor, type);
 	int64_t most = 512 / type_bits(type_scalar(type)), lanes = stream_lanes(type);
-	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, type, most * (ports ? ports : 1)) : type;
-	return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
+	const struct type *once = sent_once(s->module, type);
+	const struct type *narrow = lanes > most * (ports ? ports : 1) ? type_regroup(s->module, once, most * (ports ? ports : 1)) : once;
+	if (!flow->given || !narrow->itensor->run_time)
+		return wish(s, emit_load(s, flow, narrow, ports), flow->tensor, type);
+	return wish(s, emit_rows(s, emit_load(s, flow, all_there(s->module, narrow), ports), flow->tensor, narrow), flow->tensor, type);
 }
 
 void append_maker(struct streams *s, const struct op *old, struct op *op)
@@ -215,6 +254,18 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	return true;
 }
 
+/* What stream.dims would say of rows that a run-time count bounds; NULL: none are. */
+static const struct attr *gathered_dims(struct module *module, const struct kernel *kernel, const struct type *tensor)
+{
+	for (int l = 0; l < kernel->loops; l++) {
+		const struct run_time_trip *trip = kernel->loop[l].run_time;
+		int64_t inside = l + 1 < kernel->loops && kernel->loop[l + 1].run_time ? kernel->loop[l + 1].extent : 1;
+		if (trip)
+			return rows_dims(module, tensor, rows_axis(tensor, kernel->result.stride[l] / inside, kernel->loop[l].extent * inside), trip->symbol);
+	}
+	return NULL;
+}
+
 bool emit_gather(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
@@ -224,7 +275,7 @@ bool emit_gather(struct streams *s, const struct op *old)
 		diag_error(module->diag, old->location, "a gather from a tensor that a kernel computes");
 		return diag_note(module->diag, "rows can be gathered from arguments and constants");
 	}
-	const struct type *tensor = old->result[0]->type, *order = natural_order(module, tensor);
+	const struct type *tensor = old->result[0]->type, *order = natural_order_to(module, tensor, gathered_dims(module, kernel, tensor), PORT_BITS);
 	bool scalar = !kernel->loops || kernel->operand[1].stride[kernel->loops - 1] != 1;     /* rows of one element */
 	int64_t pitch = kernel->operand[1].index_stride, offset = kernel->operand[1].offset, lanes = scalar ? 1 : stream_lanes(order);
 	while (pitch % lanes || offset % lanes)

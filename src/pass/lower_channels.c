@@ -88,13 +88,13 @@ void lower_ring(struct design *design, const struct op *loop)
 		const struct value *inside = body->argument[i + 1];
 		const struct value *made = body->last->operand[i];
 		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;
-		struct value *back = design_fifo(design, "s_ring", stream_word(module, inside->type), words), *counter;
+		struct value *back = design_fifo(design, "s_ring", stream_word(module, inside->type), words);
 		attr_set(module, back->def, "stream.ring", attr_string(module, "back"));
 		struct process enter = process_new(design, "enter");
 		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
 		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");
 		process_layers(&enter);
-		int opened = process_nest(&enter, 1, &words, 1, &counter);
+		int opened = process_words(&enter, inside->type);
 		struct value *start = make_equal(&enter, enter.layer, 0), *later = make_compare(&enter, 4, enter.layer, 0);
 		make_push(&enter, NULL, make_select(&enter, start, make_take(&enter, start, first), make_take(&enter, later, fed)), out);
 		process_close(&enter, opened + 1);
@@ -103,7 +103,7 @@ void lower_ring(struct design *design, const struct op *loop)
 		struct process leave = process_new(design, "leave");
 		struct value *in = process_argument(&leave, stream_fifo(design, made), "x"), *feed = process_argument(&leave, back, "fed_back");
 		process_layers(&leave);
-		opened = process_nest(&leave, 1, &words, 1, &counter);
+		opened = process_words(&leave, inside->type);
 		struct value *word = make_take(&leave, NULL, in);
 		make_push(&leave, make_compare(&leave, 2, leave.layer, last), word, feed);
 		if (loop->result[i]->uses)

@@ -457,18 +457,25 @@ void lower_gather(struct design *design, const struct op *op)
 	const struct type *word = stream_word(module, op->result[0]->type);
 	int64_t lanes = stream_lanes(op->result[0]->type), elements = type_elements(op->operand[0]->type);
 	int64_t row_words = attr_integer_or(op, "length", 1) / lanes;
-	int64_t trip[2] = {itensor_tiles(op->result[0]->type->itensor) / row_words, row_words};
+	const struct itensor *order = op->result[0]->type->itensor;
+	int64_t trip[3] = {itensor_tiles(order) / row_words, 1, row_words};
+	const struct run_time_trip *bound[3] = {NULL};
+	for (int i = 0, at = 0; order->run_time && i < order->dims && at < 2; i++)      /* rows of a launch: tiles, those of a tile */
+		if (order->run_time[i]) {
+			bound[at] = order->run_time[i];
+			trip[at++] = order->trip[i];
+		}
 	const char *name = text_format(module->arena, "table%d", design->serial++);
 	const struct attr *segment = plain_segment(design, false, op->operand[0]->index, 0, elements, 0);
 	design_buffer(design, name, word, (elements + lanes - 1) / lanes, 1, &segment);
-	struct value *port = design_port(design, name, word, name, false), *counter[2];
+	struct value *port = design_port(design, name, word, name, false), *counter[3];
 	struct process p = process_new(design, "gather");
 	struct value *memory = process_argument(&p, port, "m"), *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
 	process_layers(&p);
-	int opened = process_nest(&p, 2, trip, 1, counter);
-	struct value *row = make_take(&p, counter[1] ? make_equal(&p, counter[1], 0) : NULL, rows);
+	int opened = process_nest_to(&p, 3, trip, bound, 1, counter);
+	struct value *row = make_take(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows);
 	int64_t limit = attr_integer_or(op, "limit", 1);
-	struct value *address[2] = {limit > 1 ? make_clamped(&p, row, limit) : NULL, counter[1]};
+	struct value *address[2] = {limit > 1 ? make_clamped(&p, row, limit) : NULL, counter[2]};
 	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));

@@ -1,19 +1,22 @@
 /* Several rows of a state at once, as two processes: one lets the rows through that there are in this launch, the other writes them one after the other, from the
  * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does. */
+#include "ir/rows.h"
 #include "pass/process.h"
 
 struct rows {                 /* the words of a result, row-major */
 	int64_t trip[3];          /* what lies above the axis, the rows, the words of one row */
 	int64_t lanes;
+	struct launch_rows there; /* of the rows, those that are made */
 	const struct run_time_trip *count; /* of the rows that are written; NULL: all */
 };
 
-static struct rows rows_of(struct design *design, const struct op *store, int axis, const struct attr *name)
+static struct rows rows_of(struct design *design, const struct op *store, int axis, const struct attr *name, bool bound)
 {
 	const struct type *tensor = attr_get(store, "tensor")->type;
 	struct rows rows = {.trip = {1, tensor->shape[axis], 1}, .lanes = stream_lanes(store->operand[0]->type)};
 	for (int d = 0; d < tensor->rank; d++)
 		rows.trip[d < axis ? 0 : 2] *= d == axis ? 1 : tensor->shape[d];
+	rows.there = rows_of_launch(design->module->arena, bound ? name->text : NULL, rows.trip[1]);
 	if (rows.trip[2] % rows.lanes)
 		rows.lanes = 0;
 	else
@@ -38,12 +41,14 @@ bool rows_in_parts(const struct op *store, int axis, int parts)
 /* Drops the rows that are not written. */
 static struct value *add_filter(struct design *design, const struct rows *rows, struct value *all)
 {
-	struct value *some = design_fifo(design, "s_rows", all->type->element, rows->trip[0] * rows->trip[1] * rows->trip[2]), *counter[3];
+	struct value *some = design_fifo(design, "s_rows", all->type->element, rows->trip[0] * rows->trip[1] * rows->trip[2]), *counter[4];
+	const int64_t trip[4] = {rows->trip[0], rows->there.most / rows->there.tile, rows->there.tile, rows->trip[2]}, pitch[2] = {rows->there.tile, 1};
+	const struct run_time_trip *bound[4] = {NULL, rows->there.tiles, rows->there.each, NULL};
 	struct process p = process_new(design, "rows");
 	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
 	process_layers(&p);
-	int opened = process_nest(&p, 3, rows->trip, 1, counter);
-	struct value *row = counter[1] ? counter[1] : make_index(&p, 0), *written = make_below(&p, row, process_count(&p, rows->count, 1));
+	int opened = process_nest_to(&p, 4, trip, bound, 1, counter);
+	struct value *row = make_address(&p, 2, counter + 1, pitch, 0), *written = make_below(&p, row, process_count(&p, rows->count, 1));
 	make_push(&p, written, make_take(&p, NULL, in), out);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
@@ -56,7 +61,7 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
 	const char *name = attr_item(output, "name")->text;
 	int axis = (int)attr_item(output, "axis")->integer;
-	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"));
+	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
 	if (!rows.lanes)
 		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
 	INVARIANT(module->guard, state->ports == 1, "several rows of state %s are written to words in turns", name);

@@ -48,7 +48,8 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	int loops = unit->words_most > 1 ? UNIT_LOOPS : UNIT_LOOPS - 1;
 	counter[UNIT_LOOPS - 1] = NULL;
 	for (int i = 0; i < loops; i++) {
-		counter[i] = process_loop_of(p, make_own_index(p, trip[i]));
+		bool bound = i == UNIT_LOOPS - 1 && phase->words_there;
+		counter[i] = bound ? process_loop_to(p, trip[i], phase->words_there) : process_loop_of(p, make_own_index(p, trip[i]));
 		if (!i)
 			process_mark(p, NEST_MARK);
 	}
@@ -59,7 +60,7 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 int unit_tiles(struct process *p, const struct phase *phase)
 {
 	if (phase->tiles > 1)
-		process_loop(p, phase->tiles);
+		process_loop_to(p, phase->tiles, phase->there.tiles);
 	return phase->tiles > 1;
 }
 
@@ -74,28 +75,38 @@ struct token {
 	struct value *in, *kept, *next;
 	struct value *word;       /* counter, or NULL */
 	int64_t first;
+	struct value *there;      /* NULL: always */
 };
 
 static void keep_token(const struct unit *unit, struct process *p, const struct phase *phase, struct token token)
 {
 	struct value *group = process_loop(p, phase->contract.groups);
 	process_pipeline(p, 1);
-	struct value *place = group_place(unit, p, group, token.word, token.first), *word = make_take(p, NULL, token.in);
+	struct value *place = group_place(unit, p, group, token.word, token.first), *word = make_take(p, token.there, token.in);
 	make_store(p, word, token.kept, place);
 	if (token.next)
-		make_push(p, NULL, word, token.next);
+		make_push(p, token.there, word, token.next);
 	process_close(p, 1);
+}
+
+/* Of the tokens that come at a time, is this one there?  NULL: always. */
+static struct value *token_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *word, int64_t token)
+{
+	const int64_t each = unit->abreast;
+	if (!phase->words_there || !token)
+		return NULL;
+	return make_below(p, make_address(p, 1, &word, &each, token), process_count(p, phase->there.each, 1));
 }
 
 void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next)
 {
-	int64_t whole = phase->tile / unit->abreast, rest = phase->tile % unit->abreast;
-	struct value *word = whole > 1 ? process_loop(p, whole) : NULL;
+	int64_t whole = phase->words_there ? phase->words : phase->tile / unit->abreast, rest = phase->words_there ? 0 : phase->tile % unit->abreast;
+	struct value *word = whole > 1 ? process_loop_to(p, whole, phase->words_there) : NULL;
 	for (int64_t q = 0; whole && q < unit->abreast; q++)
-		keep_token(unit, p, phase, (struct token){in, kept[q], next, word, 0});
+		keep_token(unit, p, phase, (struct token){in, kept[q], next, word, 0, token_there(unit, p, phase, word, q)});
 	process_close(p, whole > 1);
 	for (int64_t q = 0; q < rest; q++)
-		keep_token(unit, p, phase, (struct token){in, kept[q], next, NULL, whole});
+		keep_token(unit, p, phase, (struct token){in, kept[q], next, NULL, whole, NULL});
 }
 
 struct value *unit_stream(const struct unit *unit, struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next)
@@ -182,15 +193,14 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 }
 
 /* Words of a port in a row, again for every tile. */
-static void add_words(struct process *p, struct value *port, struct value *out, int64_t tiles, int64_t words, int64_t pitch, int64_t base)
+static void add_words(struct process *p, struct value *port, struct value *out, const struct phase *phase, int64_t words, int64_t pitch, int64_t base)
 {
-	if (tiles > 1)
-		process_loop(p, tiles);
+	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
 	const int64_t step[2] = {1, pitch};
 	process_pipeline(p, 1);
 	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, step, base)), out);
-	process_close(p, 1 + (tiles > 1));
+	process_close(p, 1 + tiles);
 }
 
 /* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop. */
@@ -206,7 +216,7 @@ static int64_t add_run(const struct unit *unit, struct process *p, struct value 
 		int64_t words = words_of(&phase[i]);
 		for (next = i + 1; next < end && phase[i].tiles == 1 && phase[next].tiles == 1; next++)
 			words += words_of(&phase[next]);
-		add_words(p, port, out, phase[i].tiles, words, layer, at);
+		add_words(p, port, out, &phase[i], words, layer, at);
 		at += words;
 	}
 	process_close(p, layers > 0);
@@ -254,14 +264,21 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 {
 	const struct feed *feed = context;
 	(void)unit;
-	process_loop(p, phase->contract.tokens * phase->contract.groups);
+	const int64_t trip[3] = {phase->tiles, phase->tile, phase->contract.groups};
+	const struct run_time_trip *bound[3] = {phase->there.tiles, phase->there.each, NULL};
+	struct value *counter[3];
+	int loops = 1;
+	if (phase->contract.rows)
+		loops = process_nest_to(p, 3, trip, bound, 1, counter);
+	else
+		process_loop(p, phase->contract.tokens * phase->contract.groups);
 	process_pipeline(p, 1);
 	if (feed->scale)
 		make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
 	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
 	for (int i = 0; i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
-	process_close(p, 1);
+	process_close(p, loops);
 }
 
 static int processes_of(const struct unit *unit)
@@ -397,16 +414,17 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
-	turn.word = phase->words > 1 ? process_loop(p, phase->words) : NULL;
+	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
 	turn.token = turn.tokens > 1 ? process_loop(p, turn.tokens) : NULL;
 	process_pipeline(p, 1);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
-	if (phase->words * turn.tokens > phase->tile) {
+	if (phase->words * turn.tokens > phase->tile || phase->words_there) {
 		struct value *token[2] = {turn.word, turn.token};
 		const int64_t each[2] = {turn.tokens, 1};
-		inside = make_and(p, inside, make_compare(p, 2, make_address(p, 2, token, each, 0), phase->tile));
+		struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_index(p, phase->tile);
+		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
 	}
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL) + tiles);
@@ -450,6 +468,15 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	}
 }
 
+/* Words of the tokens that are there: so many of a tile, abreast. */
+static const struct run_time_trip *words_there(struct arena *arena, const struct launch_rows *there, int abreast, int64_t words)
+{
+	struct run_time_trip *trip = there->each ? ARENA_NEW(arena, struct run_time_trip) : NULL;
+	if (trip)
+		*trip = (struct run_time_trip){.symbol = there->each->symbol, .tile = abreast, .most = words};
+	return trip;
+}
+
 static void collect_phases(struct unit *unit, const struct block *block, int64_t layers)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -476,13 +503,16 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
-		phase->tile = contract_tile(phase->contract.tokens);
+		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);
+		phase->tile = phase->there.tile;
 		phase->tiles = phase->contract.tokens / phase->tile;
 		phase->words = (phase->tile + unit->abreast - 1) / unit->abreast;
+		phase->words_there = words_there(design->module->arena, &phase->there, unit->abreast, phase->words);
 		choose_block(unit, phase);
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
-		unit->distance = i && unit->distance < phase->block * phase->words ? unit->distance : phase->block * phase->words;
+		int64_t distance = phase->block * (phase->words_there ? 1 : phase->words);
+		unit->distance = i && unit->distance < distance ? unit->distance : distance;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;

@@ -24,6 +24,8 @@ static bool lower_block(struct design *design, const struct block *block)
 			good = lower_convert(design, op, from_outside(op));
 		else if (op->code == OP_BUFFER)
 			good = lower_buffer(design, op);
+		else if (op->code == OP_FILL)
+			lower_fill(design, op);
 		else if (op->code == OP_CHUNK)
 			lower_chunk(design, op);
 		else if (op->code == OP_CONCAT)

@@ -75,6 +75,7 @@ static void start_function(struct streams *s, struct op *old)
 		struct value *argument = old->region[0]->argument[i];
 		const struct attr *role = function_argument_attr(old, i, "stream.role");
 		struct flow *flow = memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		flow->given = role && text_same(role->text, "input");
 		flow->dims = function_argument_attr(old, i, "stream.dims");
 		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
 	}
@@ -228,7 +229,7 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	const struct op *old = module_main(module);
 	const struct attr *at = function_result_attr(old, first, "stream.at");
 	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
-	const struct type *type = as_made ? flow->stream->type : natural_order(module, flow->tensor);
+	const struct type *type = as_made ? flow->stream->type : natural_order_to(module, flow->tensor, function_result_attr(old, first, "stream.dims"), PORT_BITS);
 	const struct attr *axis = at ? function_result_attr(old, first, "stream.axis") : NULL;
 	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
 		type = type_regroup(module, type, 1);
@@ -355,6 +356,8 @@ static bool emit_op(struct streams *s, struct op *op)
 		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op);
 	if (op->code == OP_CONTRACT)
 		return emit_contract(s, op);
+	if (op->code == OP_FILL)
+		return emit_fill(s, op);
 	if (op->code == OP_FOR)
 		return emit_loop(s, op);
 	if (op->code == OP_INSERT_LAYER)

@@ -20,6 +20,7 @@ struct flow {
 	int layers;               /* FLOW_CHOICE */
 	int64_t *table;           /* FLOW_CHOICE: [layers] the choice of each layer */
 	bool ordered;             /* FLOW_MEMORY: a state, in its natural order */
+	bool given;               /* FLOW_MEMORY: an input of the launch: all of it is read, since its loader brings run-time counts too */
 	const struct attr *dims;  /* FLOW_MEMORY: stream.dims, or NULL */
 	int64_t parts;            /* FLOW_MEMORY, ordered: equal parts that its readers want, one each; 1: all of it; 0: no kernel reads it */
 	int64_t bits;             /* FLOW_MEMORY, ordered: of the widest word that a reader wants, and that memory ports side by side may bring; 0: of one port */
@@ -58,9 +59,14 @@ bool resolve_streams(struct streams *streams, struct block *block);
 /* `from` without the words that `type` leaves out; NULL: they are no part of it in its own order. */
 struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool emit_kernel(struct streams *streams, const struct op *old);
+#define PORT_BITS 512         /* of a word of memory */
+
 /* op stands in the new block; what it gives is from now on the result of `old`. */
 void append_maker(struct streams *s, const struct op *old, struct op *op);
 bool emit_contract(struct streams *s, const struct op *old);
+struct value *emit_rows(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type);       /* the same words, but for rows that are not there in either type */
+const struct type *all_there(struct module *module, const struct type *stream);
+bool emit_fill(struct streams *s, const struct op *old);
 struct order order_of_contract(struct module *module, const struct op *op);       /* in which its sums come */
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define WORD_BITS 4096              /* widest word of a stream */
-#define PORT_BITS 512
 
 struct maker {
 	struct streams *streams;
@@ -76,7 +75,7 @@ static int64_t turns_at(const struct run_time_trip *run_time, int64_t most, enum
 	case EXTENT_EIGHTH:
 		return (most + 7) / 8;
 	case EXTENT_NONE:
-		return run_time_count(run_time, 0) < most ? run_time_count(run_time, 0) : most;
+		return run_time_count(run_time, 0) > 0 && run_time_count(run_time, 0) < most ? run_time_count(run_time, 0) : most;     /* a prompt has all rows of a launch */
 	}
 	return most;
 }

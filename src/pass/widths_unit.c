@@ -8,12 +8,12 @@
 /* Of a tile, that its tokens take. */
 static double words_of(const struct contract *contract, int abreast)
 {
-	return (double)((contract_tile(contract->tokens) + abreast - 1) / abreast);
+	return (double)((rows_tile(contract->tokens) + abreast - 1) / abreast);
 }
 
 static double cycles_of(const struct contract *contract, int slices, int abreast)
 {
-	double tiles = (double)contract->tokens / (double)contract_tile(contract->tokens);
+	double tiles = (double)contract->tokens / (double)rows_tile(contract->tokens);
 	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, abreast);
 	double words = (double)contract->tokens * (double)contract->outputs / (contract->tokens > 1 ? UNIT_TOKEN_LANES : UNIT_LANES);
 	return sums > words ? sums : words;
@@ -24,10 +24,12 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	const struct value *made = made_as(value);
 	struct contract contract;
 	*phase = (struct width_phase){0};
+	while (made->def && made->def->code == OP_FILL)
+		made = made_as(made->def->operand[0]);
 	if (!made->def || made->def->code != OP_CONTRACT || !contract_of(made->def, &contract))
 		return made;
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
-	phase->part = (double)contract_tile(contract.tokens) / (double)contract.tokens;
+	phase->part = (double)rows_tile(contract.tokens) / (double)contract.tokens;
 	phase->first = block * (double)contract.groups * words_of(&contract, abreast);
 	phase->cycles = cycles_of(&contract, slices, abreast);
 	phase->last = contract.tokens == 1 ? block : 0;

@@ -202,6 +202,13 @@ static bool eval_stream_contract(struct evaluation *e, struct op *op)
 	return y && send(e, op, y);
 }
 
+/* What is not there has not come. */
+static bool eval_stream_fill(struct evaluation *e, struct op *op)
+{
+	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));
+	return tensor && send(e, op, tensor);
+}
+
 static bool eval_store(struct evaluation *e, struct op *op)
 {
 	const struct attr *results = attr_get(op, "result");
@@ -295,6 +302,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 eval_function *const eval_stream_functions[OP_COUNT] = {
 	[OP_KERNEL] = eval_stream_kernel,
 	[OP_CONTRACT] = eval_stream_contract,
+	[OP_FILL] = eval_stream_fill,
 	[OP_LOAD] = eval_load,
 	[OP_GATHER] = eval_gather,
 	[OP_STORE] = eval_store,

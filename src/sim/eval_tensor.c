@@ -1,4 +1,5 @@
 /* Tensor level: constants, views, scalars, and whole tensors under scalar operations. */
+#include "ir/rows.h"
 #include "sim/eval_level.h"
 #include <string.h>
 
@@ -309,6 +310,23 @@ static bool eval_part(struct evaluation *e, struct op *op)
 	return true;
 }
 
+/* Rows that are not there are 0, whatever the maker of the others left in their places. */
+static bool eval_fill(struct evaluation *e, struct op *op)
+{
+	const struct tensor *from = eval_tensor_of(op->operand[0]);
+	struct tensor *to = eval_result(e, op);
+	int64_t axis = attr_integer_or(op, "axis", 0), outer = 1;
+	struct launch_rows rows = rows_of_launch(e->arena, attr_text_or(op, "rows", NULL), from->type->shape[axis]);
+	int64_t tiles = eval_trips(e, rows.most / rows.tile, rows.tiles), each = eval_trips(e, rows.tile, rows.each);
+	for (int d = 0; d < axis; d++)
+		outer *= from->type->shape[d];
+	size_t bytes = tensor_bytes(from->type) / (size_t)(outer * rows.most);
+	for (int64_t r = 0; r < outer * rows.most; r++)
+		if (r % rows.most / rows.tile < tiles && r % rows.tile < each)
+			memcpy((char *)to->data + (size_t)r * bytes, (char *)from->data + (size_t)r * bytes, bytes);
+	return true;
+}
+
 #define SCALARS(X) \
 	X(ADDF) X(SUBF) X(MULF) X(DIVF) X(NEGF) X(MAXIMUMF) X(MINIMUMF) X(MAXNUMF) X(MINNUMF) X(CMPF) X(ADDI) X(SUBI) X(MULI) X(DIVSI) X(REMSI) \
 	X(FLOORDIVSI) X(ANDI) X(ORI) X(XORI) X(MAXSI) X(MINSI) X(CMPI) X(SELECT) X(EXTF) X(TRUNCF) X(SITOFP) X(UITOFP) X(FPTOSI) X(EXTSI) X(EXTUI) \
@@ -322,6 +340,7 @@ eval_function *const eval_tensor_functions[OP_COUNT] = {
 	[OP_GENERIC] = eval_generic,
 	[OP_KERNEL] = eval_tensor_kernel,
 	[OP_CONTRACT] = eval_contract,
+	[OP_FILL] = eval_fill,
 	[OP_TENSOR_EMPTY] = eval_empty,
 	[OP_TENSOR_EXPAND] = eval_same_data,
 	[OP_TENSOR_COLLAPSE] = eval_same_data,

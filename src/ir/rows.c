@@ -1,0 +1,50 @@
+#include "ir/rows.h"
+
+#define TILE_MOST 8           /* so many rows keep memory quiet; fewer wait less for each other */
+
+int64_t rows_tile(int64_t most)
+{
+	int64_t tile = most < TILE_MOST ? most : TILE_MOST;
+	while (most % tile)
+		tile--;
+	return tile;
+}
+
+static const struct run_time_trip *trip_of(struct arena *arena, const char *symbol, int64_t tile, int64_t most)
+{
+	struct run_time_trip *trip = ARENA_NEW(arena, struct run_time_trip);
+	*trip = (struct run_time_trip){.symbol = symbol, .tile = tile, .most = most};
+	return trip;
+}
+
+struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64_t most)
+{
+	struct launch_rows rows = {.most = most, .tile = rows_tile(most)};
+	if (!symbol || most == 1)
+		return rows;
+	rows.tiles = most > rows.tile ? trip_of(arena, symbol, rows.tile, most / rows.tile) : NULL;
+	rows.each = rows.tile > 1 ? trip_of(arena, symbol, 1, rows.tile) : NULL;
+	return rows;
+}
+
+const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol)
+{
+	int64_t most = tensor->shape[axis], tile = rows_tile(most);
+	struct named items[] = {{"first", attr_integer(module, 0)}, {"tile", attr_integer(module, tile)}, {"most", attr_integer(module, most / tile)}, {"symbol", attr_string(module, symbol)},
+				{"plus", attr_integer(module, 0)}, {"word", attr_integer(module, 1)}, {"each", attr_unit(module)}};
+	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, tensor->rank);
+	for (int d = 0; d < tensor->rank; d++)
+		dim[d] = d == axis ? attr_dictionary(module, 7, items) : attr_string(module, "");
+	return attr_array(module, tensor->rank, dim);
+}
+
+int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
+{
+	int64_t inner = 1;
+	for (int d = tensor->rank - 1; d >= 0; d--) {
+		if (inner == pitch && tensor->shape[d] == most)
+			return d;
+		inner *= tensor->shape[d];
+	}
+	return -1;
+}

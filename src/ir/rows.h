@@ -1,0 +1,21 @@
+/* Rows of a launch: the tokens that it is about, of which there may be fewer than the module was made for.
+ * Rows fall into tiles.  Of n rows there are ceil(n / tile) tiles, each of min(n, tile) rows, so that every loop over them is bound by n alone, and of one row one is worked on:
+ * row r is there if r / tile and r % tile are below these two.  The last tile may hold rows that no one asked for. */
+#ifndef STC_ROWS_H
+#define STC_ROWS_H
+#include "ir/ir.h"
+
+struct launch_rows {
+	int64_t most, tile;       /* tile divides most */
+	const struct run_time_trip *tiles, *each;  /* NULL: all are there.  tiles: also where there is one tile at most */
+};
+
+/* Rows of a tile: they divide all of them. */
+int64_t rows_tile(int64_t most);
+/* symbol: the input that says how many there are; NULL: all. */
+struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64_t most);
+/* The dim of the tensor that is its rows, `pitch` elements apart; -1: none is. */
+int rows_axis(const struct type *tensor, int64_t pitch, int64_t most);
+/* stream.dims of a tensor whose dim `axis` is rows of the launch. */
+const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol);
+#endif
