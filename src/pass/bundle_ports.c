@@ -1,7 +1,7 @@
 /* Which memory ports share an adapter, so that more are left for the slices of a unit.
  * The vendor's compiler lets pointers of several processes be one interface, each with a load or store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
  * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
- *   Ports as wide as the unit's words ride on the adapters of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.
+ *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.
  *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
  *   Those through which few words go, and that are narrow or append to what another one reads, share one adapter that reaches all their buffers' channels (a linker takes a range of
  *   channels for a port, UG1393); their words travel one by one.
@@ -215,13 +215,21 @@ static void place_riders(struct bundling *b, int unit)
 	}
 }
 
+static int count_adapters(const struct bundling *b)
+{
+	int adapters = 0;
+	for (int i = 0; i < b->ports; i++)
+		adapters += b->port[i].bundle == i;
+	return adapters;
+}
+
 void bundle_ports(struct design *design, int unit)
 {
 	struct bundling b = {.design = design};
 	survey(&b);
 	join_narrow(&b);
 	join_wide(&b);
-	if (unit < b.ports)
+	if (unit < b.ports && count_adapters(&b) > design->context->platform->ports)
 		place_riders(&b, unit);
 	set_bundles(&b);
 }
