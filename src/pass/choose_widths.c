@@ -14,8 +14,8 @@
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
-#define UNIT_LUT_SHARE 43     /* hundredths of the LUTs that a unit's slices and the operators beside it may have: a die may be three quarters full, and processes and what connects them take a quarter */
-#define TOKENS_LUT_SHARE 38   /* the same with several tokens, whose words are put in other orders on the way */
+#define UNIT_LUT_SHARE 49     /* hundredths of the LUTs that a unit's slices and the kernels beside it may have: a die may be three quarters full, and other processes take a quarter */
+#define TOKENS_LUT_SHARE 44   /* the same with several tokens, whose words are put in other orders on the way */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};

@@ -401,65 +401,85 @@ static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_
 	return opened;
 }
 
-/* Partial sums of one loop outside: its next point's first terms come while the parts of the last one are put together, so that the pipeline never drains. */
-static bool in_turns(const struct kernel *kernel, int nest)
+/* Does what is read change with every point of the loops outside, so that one counter will do for all of them? */
+static bool changes(const struct access *access, int outer)
 {
-	int inner = kernel_inner_reduction(kernel);
-	const struct loop *outer = &kernel->loop[0], *last = &kernel->loop[inner];
-	if (outer->reduction || outer->run_time || outer->extent < 2 || last->run_time || last->extent < kernel->partial || body_uses_counters(&kernel->post))
+	return outer == 1 || (access->stride[outer - 1] && !access->guards);
+}
+
+/* Partial sums of several points: the next one's first terms come while the parts of the last one are put together, so that the pipeline never drains. */
+static bool in_turns(const struct lowering *l)
+{
+	const struct kernel *kernel = l->kernel;
+	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
+	const struct loop *last = &kernel->loop[inner];
+	bool several = false;
+	if (last->run_time || last->extent < kernel->partial || body_uses_counters(&kernel->post) || !outer || kernel->loop[outer - 1].extent == 1)
 		return false;
-	for (int i = 1; i < nest; i++)
-		if (!kernel->loop[i].reduction || (kernel->loop[i].run_time && kernel->loop[i].run_time->plus < 1))
+	for (int i = 0; i < l->nest; i++) {
+		const struct loop *loop = &kernel->loop[i];
+		several = several || (i < outer && loop->extent > 1);
+		if (i < outer ? loop->run_time != NULL : !loop->reduction || (loop->run_time && loop->run_time->plus < 1))
 			return false;
-	return true;
+	}
+	for (int j = 0; several && j < l->op->operands; j++)
+		several = changes(&kernel->operand[j], outer);
+	return several;
 }
 
 /* Two sets of sums, one for every second point. */
-static struct value *turn_address(struct lowering *l, int64_t later, struct value *part, int64_t number)
+static struct value *turn_address(struct lowering *l, struct value *turn, int64_t later, struct value *part, int64_t number)
 {
 	struct process *p = &l->p;
 	const int64_t one = 1, stride[2] = {l->kernel->partial, 1};
-	struct value *odd[2] = {make_address(p, 1, l->counter, &one, later), make_index(p, 1)}, *of[2] = {make_op(p, OP_ANDI, type_index(p->module), 2, odd), part};
+	struct value *odd[2] = {make_address(p, 1, &turn, &one, later), make_index(p, 1)}, *of[2] = {make_op(p, OP_ANDI, type_index(p->module), 2, odd), part};
 	return make_address(p, 2, of, stride, number);
 }
 
 /* The result of the point before, when its last term has been added. */
-static void push_turn(struct lowering *l, struct value *array)
+static void push_turn(struct lowering *l, struct value *turn, struct value *array)
 {
 	struct process *p = &l->p;
 	const struct kernel *kernel = l->kernel;
-	int inner = kernel_inner_reduction(kernel);
-	struct value *when = make_compare(p, 5, l->counter[0], 1), **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial);
-	for (int i = 1; i < l->nest; i++)
+	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
+	struct value *when = make_compare(p, 5, turn, 1), **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial);
+	for (int i = outer; i < l->nest; i++)
 		when = l->counter[i] ? make_and(p, when, make_equal(p, l->counter[i], i == inner ? kernel->partial - 1 : 0)) : when;
 	for (int j = 0; j < l->op->operands; j++) {
 		const struct access *access = &kernel->operand[j];
 		if (!kernel_is_post_operand(kernel, j))
 			continue;
 		struct value *fifo = process_argument(p, stream_fifo(p->design, l->op->operand[j]), text_format(p->module->arena, "x%d", j));
-		l->operand[j] = make_take(p, access->stride[0] ? when : make_and(p, when, make_equal(p, l->counter[0], 1)), fifo);
+		l->operand[j] = make_take(p, access->stride[outer - 1] ? when : make_and(p, when, make_equal(p, turn, 1)), fifo);
 	}
 	for (int64_t i = 0; i < kernel->partial; i++)
-		sum[i] = make_load(p, array, turn_address(l, 1, NULL, i));
+		sum[i] = make_load(p, array, turn_address(l, turn, 1, NULL, i));
 	l->accumulator = tree_of(l, sum, kernel->partial);
 	push_result(l, when, finished(l));
 }
 
-/* One nest that has one point more, without terms, in which the last result comes. */
+/* One nest, whose loops outside are one that has one point more, without terms, in which the last result comes. */
 static int lower_turns(struct lowering *l, int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_type(l);
 	struct value *array = make_array(p, "acc", 2 * l->kernel->partial, word, l->kernel->partial), *start = make_number(p, l->kernel->init, word);
+	int64_t points = 1;
+	int outer = first_reduction(l);
 	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, l->kernel->partial));
-	trip[0]++;
+	for (int i = 0; i < outer; i++) {
+		points *= trip[i];
+		trip[i] = 1;
+	}
+	trip[outer - 1] = points + 1;
 	int opened = process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
-	l->terms = make_compare(p, 2, l->counter[0], trip[0] - 1);
+	struct value *turn = l->counter[outer - 1];
+	l->terms = make_compare(p, 2, turn, points);
 	take_operands(l, TAKE_TERMS);
-	struct value *address = turn_address(l, 0, part_of(l), 0);
+	struct value *address = turn_address(l, turn, 0, part_of(l), 0);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));
 	make_store(p, widen(l, updated(l), word), array, address);
-	push_turn(l, array);
+	push_turn(l, turn, array);
 	return opened;
 }
 
@@ -502,7 +522,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kernel->scan)
 		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
 	process_layers(&l.p);
-	bool parts = l.kernel->partial > 1, turns = parts && in_turns(l.kernel, l.nest);
+	bool parts = l.kernel->partial > 1, turns = parts && in_turns(&l);
 	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);

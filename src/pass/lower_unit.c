@@ -114,7 +114,7 @@ struct value *unit_stream(const struct unit *unit, struct process *p, struct val
 	struct value *fresh = make_equal(p, counter[0], 0), *first = make_and(p, fresh, make_equal(p, counter[2], 0));
 	struct value *word = make_take(p, first, in), *place = unit_group_place(unit, p, counter);
 	struct value *now = make_select(p, fresh, word, make_load(p, kept, place));
-	make_store(p, word, kept, make_select(p, first, place, make_index(p, unit->groups_most)));      /* the last place is never read */
+	make_store(p, now, kept, place);          /* after the first block the same again, so that only what the first one stores has to have arrived */
 	if (next)
 		make_push(p, first, word, next);
 	return now;
@@ -124,7 +124,7 @@ struct value **unit_arrays(const struct unit *unit, struct process *p, const cha
 {
 	struct value **array = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	for (int q = 0; q < unit->abreast; q++)
-		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most + unit->streams, word, 1);
+		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most, word, 1);
 	if (unit->streams)
 		attr_set(p->module, array[0]->def, "stream.distance", attr_integer(p->module, unit->distance));
 	return array;

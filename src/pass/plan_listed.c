@@ -26,7 +26,7 @@ static int64_t widest_bits(const struct op *op)
 	return bits;
 }
 
-/* Rows: contiguous in the result; whatever also runs along the lanes has its rows one after the other. */
+/* Rows: contiguous in the result; whatever also runs along the lanes has its rows behind each other. */
 static bool rows_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
@@ -36,13 +36,13 @@ static bool rows_fit(const struct op *op, int row, int lane)
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
-		if (stride[row] && (!stride[lane] || stride[row] != kernel->loop[lane].extent))
+		if (stride[row] && stride[row] < (stride[lane] ? kernel->loop[lane].extent : INT64_MAX))
 			return false;
 	}
 	return true;
 }
 
-/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes one after the other. */
+/* Terms at once, before whole parallel lanes: whatever runs along both has the terms' lanes behind each other. */
 static bool terms_fit(const struct op *op, int row, int lane)
 {
 	const struct kernel *kernel = op->kernel;
@@ -50,7 +50,7 @@ static bool terms_fit(const struct op *op, int row, int lane)
 		return false;
 	for (int j = 0; j < op->operands; j++) {
 		const int64_t *stride = kernel->operand[j].stride;
-		if (stride[row] && stride[row] != (stride[lane] ? kernel->loop[lane].extent : 1))
+		if (stride[row] && (stride[lane] ? stride[row] < kernel->loop[lane].extent : stride[row] != 1))
 			return false;
 	}
 	return true;
@@ -65,7 +65,7 @@ static int contiguous_loop(const struct kernel *kernel)
 	return loop;
 }
 
-struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes)
+static struct plan plan_rows(struct module *module, const struct op *op, int64_t most_lanes, bool rows)
 {
 	const struct kernel *kernel = op->kernel;
 	int row = contiguous_loop(kernel), lane = kernel->loops && kernel->loop[kernel->loops - 1].reduction ? kernel->loops - 1 : row;
@@ -75,7 +75,7 @@ struct plan plan_listed(struct module *module, const struct op *op, int64_t most
 	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
-	if (plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
+	if (rows && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))
 		plan.rows = power_of_two_in(kernel->loop[row].extent, most_lanes / plan.lanes);
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t step = l == lane ? plan.lanes : l == row ? plan.rows : 1;
@@ -87,4 +87,10 @@ struct plan plan_listed(struct module *module, const struct op *op, int64_t most
 	if (plan.lanes > 1)
 		plan.part[plan.parts++] = (struct plan_part){.source = lane, .trip = plan.lanes, .step = 1};
 	return plan;
+}
+
+struct plan plan_listed(struct module *module, const struct op *op, int64_t most_lanes)
+{
+	struct plan plan = plan_rows(module, op, most_lanes, true);
+	return plan.rows == 1 || plan_fits(module, op, &plan) ? plan : plan_rows(module, op, most_lanes, false);
 }

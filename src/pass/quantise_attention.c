@@ -339,22 +339,25 @@ static void add_parallel(struct quantiser *q, const struct attention *a, const s
 	}
 }
 
+/* Loops of the product other than the keys' and the one that is added up, which walk the rows of the past, or do not. */
+static void add_others(const struct product *p, struct parts *parts, int but, bool past)
+{
+	const struct kernel *kernel = p->op->kernel;
+	for (int l = 0; l < kernel->loops; l++)
+		if (l != p->key && l != p->reduction && l != but && !kernel->operand[p->past].stride[l] == !past)
+			add_part(parts, l, kernel->loop[l].extent, 1, false);
+}
+
 /* The loops in which the sums of scores are formed, of one token: a key, or several at once, serves all query heads that share it before the next one comes. */
 static struct parts score_loops(struct quantiser *q, const struct attention *a, int64_t groups)
 {
 	const struct product *p = &a->scores;
-	const struct kernel *kernel = p->op->kernel;
-	const int64_t *past = kernel->operand[p->past].stride;
 	struct parts parts = no_parts(q, p->op);
-	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && l != p->reduction && past[l])
-			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	add_others(p, &parts, -1, true);
 	add_keys(q, a, &parts, p->key, false, true);
-	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && l != p->reduction && !past[l])
-			add_part(&parts, l, kernel->loop[l].extent, 1, false);
 	if (groups > 1)
 		add_part(&parts, p->reduction, groups, a->k.inner / groups, false);
+	add_others(p, &parts, -1, false);
 	return parts;
 }
 
@@ -378,8 +381,10 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	const struct product *p = &a->scores;
 	struct parts as = no_parts(q, p->op);
 	int64_t size = a->k.inner / groups;
+	if (groups > 1 && is_single(&a->keys))           /* keys lie one after the other, so that several may be rows of a kernel */
+		add_part(&as, p->reduction, groups, size, false);
 	add_parallel(q, a, p, &as);
-	if (groups > 1)
+	if (groups > 1 && !is_single(&a->keys))
 		add_part(&as, p->reduction, groups, size, false);
 	struct parts parts = is_single(&a->keys) ? score_loops(q, a, groups) : as;
 	add_part(&parts, p->reduction, size, 1, true);
@@ -445,11 +450,13 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	struct kernel *kernel = op->kernel;
 	lie(&of_sums, kernel->operand[0].stride);
 	for (int i = 0; groups > 1 && i < of_sums.count; i++)
-		kernel->operand[0].stride[i] *= groups;
+		kernel->operand[0].stride[i] *= is_single(&a->keys) ? 1 : groups;
 	int64_t *own = token_strides(q, &c, groups);
 	walk(&parts, own, kernel->operand[1].stride);
-	if (groups > 1)
-		kernel->operand[0].stride[of_sums.count] = kernel->operand[1].stride[of_sums.count] = 1;
+	if (groups > 1) {
+		kernel->operand[0].stride[of_sums.count] = is_single(&a->keys) ? type_elements(sums->type) / groups : 1;
+		kernel->operand[1].stride[of_sums.count] = 1;
+	}
 	walk_rows(q, a, &a->k, p, &of_sums, true, kernel, 2);
 	walk_post(q, old, &of_sums, renamed, kernel);
 	score_result(q, a, &parts, op);
@@ -536,24 +543,25 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
-/* The loops in which the sums of values are formed, of one token: the same. */
+/* The loops in which the sums of values are formed, of one token: the same, and the numbers of a row last, as many as a word may have. */
 static struct parts value_loops(struct quantiser *q, const struct attention *a)
 {
 	const struct product *p = &a->values;
 	const struct kernel *kernel = p->op->kernel;
-	const int64_t *past = kernel->operand[p->past].stride, *x = kernel->operand[p->x].stride;
+	const int64_t *x = kernel->operand[p->x].stride;
 	struct parts parts = no_parts(q, p->op);
+	int row = -1;
 	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && x[l] && past[l])
-			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+		row = l != p->key && !x[l] && kernel->operand[p->past].stride[l] == 1 ? l : row;
+	const int64_t numbers = row < 0 ? 1 : kernel->loop[row].extent, lanes = numbers % STATE_GROUP ? numbers : STATE_GROUP;
+	add_others(p, &parts, row, true);
 	add_blocks(q, &a->keys, &parts, p->key, false);
 	add_part(&parts, p->key, a->keys.block, 1, true);
-	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && x[l] && !past[l])
-			add_part(&parts, l, kernel->loop[l].extent, 1, false);
-	for (int l = 0; l < kernel->loops; l++)
-		if (l != p->key && !x[l])
-			add_part(&parts, l, kernel->loop[l].extent, 1, false);
+	if (numbers > lanes)
+		add_part(&parts, row, numbers / lanes, lanes, false);
+	add_others(p, &parts, row, false);
+	if (row >= 0)
+		add_part(&parts, row, lanes, 1, false);
 	return parts;
 }
 

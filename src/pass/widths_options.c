@@ -178,6 +178,15 @@ static bool words_fit(const struct op *op, const struct plan *plan)
 	return fit && plan->lanes * type_bits(op->kernel->type) <= WORD_BITS * (plan->rows > 1 ? 8 : 1);
 }
 
+/* What brings its words and takes them away: a FIFO of 16 or 32 has a LUT a bit, and often there is another behind a process that changes the width. */
+static int64_t words_lut(const struct op *op, const struct plan *plan)
+{
+	int64_t bits = (plan->rows > 1 && !plan_is_tree(op->kernel, plan) ? 1 : plan->rows) * (plan_is_tree(op->kernel, plan) ? 1 : plan->lanes) * type_bits(op->kernel->type);
+	for (int j = 0; j < op->operands; j++)
+		bits += lanes_of(op->kernel, plan, j) * type_bits(type_scalar(op->operand[j]->type));
+	return bits * 3 / 2;
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -200,6 +209,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	}
 	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
 	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
+	option.lut += words_lut(m->kernel->op, plan);
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
 	add_times(m, kernel, plan, &option);
 	VEC_PUSH(arena, &m->options, option);
