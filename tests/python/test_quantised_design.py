@@ -172,6 +172,8 @@ def reference(case, scheme):
 
 
 def model_of(folder, family, context, tokens=None):
+    if family == "wide":  # a head has two groups of 128 numbers
+        return small_case(folder, "llama", context, tokens, max_position_embeddings=context, head_dim=256)
     return small_case(folder, family, context, tokens, **{"n_positions" if family == "gpt2" else "max_position_embeddings": context})
 
 
