@@ -213,7 +213,7 @@ def check_parts(design, parts, side_by_side):
 
 
 @pytest.mark.parametrize("family, scheme, context, tokens, parts", [
-    ("gpt2", "w4a8", 40, 16, 0), ("gpt2", "w4a8", 40, 12, 2), ("llama", "w4a8", 200, 150, 2), ("gemma3", "w4a8,kv=f32", 40, 16, 0), ("llama", "bf16", 40, 8, 0),
+    ("gpt2", "w4a8", 40, 16, 0), ("gpt2", "w4a8", 40, 12, 2), ("llama", "w4a8", 200, 150, 2), ("wide", "w4a8", 40, 37, 0), ("gemma3", "w4a8,kv=f32", 40, 16, 0), ("llama", "bf16", 40, 8, 0),
 ])
 def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
