@@ -113,6 +113,11 @@ static bool refuse_limit(struct build *b)
 	if (b->over == LIMITS)
 		return false;
 	long long need = (long long)limit_of(b->used, b->over);
+	if (!session->options.limit[b->over]) {       /* one of two phases has what the other leaves */
+		diag_error(&session->diag, NOWHERE, "both phases together do not fit: the narrowest design of one that was found takes %lld %s, and %lld are left for it", need, limit_unit[b->over],
+			   (long long)limit_of(session->limit, b->over));
+		return diag_note(&session->diag, "a design of one phase each, without --with; or fewer tokens a launch");
+	}
 	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
 		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
 	return diag_note(&session->diag, "the nearest that can is --%s %lld", limit_option[b->over], need);

@@ -1,5 +1,5 @@
 /* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace, kernel by kernel to the option that helps most, then
- * pairs, so that what one kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
+ * pairs that hand on to each other, then any, so that what one kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
 #include "base/random.h"
 #include "pass/widths.h"
 #include <math.h>
@@ -93,6 +93,39 @@ static void exchange(struct search *s, const int *free, int count, int *saved)
 	s->now = now;
 }
 
+/* Kernels that hand on to each other are as fast as the slower one: each option of one with the best of the other, along every edge. */
+static bool improve_pair(struct search *s, int k, int other, int *saved)
+{
+	for (int o = 0; o < s->space->kernel[k].options && s->points > 0; o++) {
+		if (o == s->choice[k])
+			continue;
+		copy(s, saved, s->choice);
+		saved[k] = o;
+		double now = price(s, saved);
+		improve(s, other, saved, &now);
+		if (now >= s->now)
+			continue;
+		copy(s, s->choice, saved);
+		s->now = now;
+		return true;
+	}
+	return false;
+}
+
+static void descend_pairs(struct search *s, int *saved)
+{
+	bool better = true;
+	while (better && s->points > 0) {
+		better = false;
+		for (int k = 0; k < s->space->kernels; k++)
+			for (int j = 0; j < s->space->kernel[k].operands; j++) {
+				int other = s->space->kernel[k].source[j];
+				if (other >= 0 && is_free(s, k) && is_free(s, other))
+					better = improve_pair(s, k, other, saved) || better;
+			}
+	}
+}
+
 static bool is_within(const struct width_option *option, const struct width_budget *budget, int64_t share)
 {
 	return option->dsp <= budget->dsp / share && option->lut <= budget->lut / share;
@@ -177,6 +210,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	}
 	copy(&s, s.choice, choice);
 	s.now = best;
+	descend_pairs(&s, saved);
 	while (count > 1 && s.points > 0)
 		exchange(&s, free, count, saved);
 	copy(&s, choice, s.choice);
