@@ -19,7 +19,7 @@ from streamtensor import core, graph
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "design.sha256"
 TOLERANCE = 1e-4
-SEEDS = (44, 15)  # random graphs: rolled layers with states, and views
+SEEDS = (98, 15)  # random graphs: rolled layers with states, and views
 
 pytestmark = pytest.mark.usefixtures("core_built")
 
