@@ -216,8 +216,8 @@ static bool build_both(struct session *session, struct design_phases *design)
 	}
 	for (int i = 0;; i++) {
 		bool built = build_begun(session, choices, begun, design) && (!slow_down(session, design) || build_begun(session, choices, begun, design));
-		int lacks = session->context.excess_ports;
-		if (built || session->stop || lacks <= 0 || i == FIRSTS)
+		int lacks = built ? design->joined.adapters - session->platform->ports : session->context.excess_ports;
+		if (session->stop || lacks <= 0 || i == FIRSTS)
 			return built;
 		choices.value[CHOICE_SHARED_PORTS] = choice_count(&choices, CHOICE_SHARED_PORTS) + lacks;
 		session->diag.count = 0;
