@@ -6,12 +6,6 @@
 #define FIRSTS 6              /* attempts at the first phase with fewer ports */
 #define CREDITS 3             /* attempts at the second phase with the ports that it shares with the first known better and better */
 
-static struct resources without(struct resources all, struct resources used)
-{
-	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
-	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};
-}
-
 static int die_of_user(const struct design_cost *cost, const struct value *channel, bool last)
 {
 	int die = -1;
@@ -42,7 +36,7 @@ static const struct platform *rest_of(struct session *session, const struct plat
 {
 	struct platform *rest = arena_copy(session->arena, platform, sizeof *platform);
 	for (int d = 0; d < platform->dies; d++)
-		rest->die[d] = without(platform->die[d], first->die[d]);
+		rest->die[d] = resources_less(platform->die[d], first->die[d]);
 	rest->crossing_wires -= wires_of(first);
 	rest->die[platform->memory_die] = resources_add(rest->die[platform->memory_die], credit);
 	return rest;
@@ -69,7 +63,7 @@ static struct resources ports_of(const struct platform *platform, const struct m
 
 static struct resources smaller(struct resources a, struct resources b)
 {
-	return without(a, without(a, b));
+	return resources_less(a, resources_less(a, b));
 }
 
 /* A state of bytes has room for the rows of a launch in front of its first one: as many in both phases. */
@@ -123,8 +117,8 @@ static struct design_cost together(const struct platform *platform, const struct
 {
 	for (int d = 0; d < platform->dies; d++)
 		first.die[d] = resources_add(first.die[d], second->die[d]);
-	first.die[platform->memory_die] = without(first.die[platform->memory_die], joined->shared_ports);
-	first.total = without(resources_add(first.total, second->total), joined->shared_ports);
+	first.die[platform->memory_die] = resources_less(first.die[platform->memory_die], joined->shared_ports);
+	first.total = resources_less(resources_add(first.total, second->total), joined->shared_ports);
 	first.ports = joined->adapters;
 	return first;
 }
@@ -181,7 +175,7 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 		session->target_ms = 0;
 		session->follows = true;
 		session->module = begun[1];
-		built = build_second(session, platform, &choices, without(limit, first.total), &first, design);
+		built = build_second(session, platform, &choices, resources_less(limit, first.total), &first, design);
 	}
 	session->platform = platform;
 	session->limit = limit;

@@ -209,7 +209,6 @@ static bool build_timed(struct build *b)
 	session->choices = wanted;
 	if (build_with_less(b))
 		return true;
-	session->choices = wanted;
 	limits_slow_down(session, &b->cost);
 	session->choices = wanted;
 	session->choices.value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];

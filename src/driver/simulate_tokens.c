@@ -55,10 +55,8 @@ static bool check_begin(struct session *session, int extents, const struct exten
 	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
 	for (int i = 0; i < inputs->count; i++) {
 		const char *name = attr_item_text(inputs->items[i].value, "name");
-		bool known = !feedback_step(inputs->items[i].value) || !simulate_is_extent(session->module, name);
-		for (int e = 0; e < extents; e++)
-			known |= text_same(extent[e].symbol, name);
-		if (known)
+		int64_t begin;
+		if (!feedback_step(inputs->items[i].value) || !simulate_is_extent(session->module, name) || timing_extent(name, extents, extent, &begin))
 			continue;
 		diag_error(&session->diag, NOWHERE, "--tokens: %s grows from token to token, and where it begins is not said", name);
 		return diag_note(&session->diag, "--extent %s=COUNT", name);

@@ -57,32 +57,28 @@ static void write_cell(const struct step *s, struct cell cell, const char *how, 
 	text_add(s->out, "\t\t%s[(%s) / %lld] = word;\n\t}\n", cell.pointer, cell.index, lanes);
 }
 
-/* The element of the host's tensor; -1: padding. */
-static int64_t host_element(const struct segment *segment, int64_t number)
-{
-	int64_t at[32], host = segment->base;
-	for (int d = segment->dims - 1; d >= 0; d--) {
-		at[d] = number % segment->trip[d];
-		number /= segment->trip[d];
-		host += at[d] * segment->stride[d];
-	}
-	for (int c = 0; c < segment->conditions; c++) {
-		const int64_t *row = segment->condition + c * (segment->dims + 1);
-		int64_t sum = 0;
-		for (int d = 0; d < segment->dims; d++)
-			sum += row[d] * at[d];
-		if (sum >= row[segment->dims])
-			return -1;
-	}
-	return host;
-}
-
 static const char *next_name(const struct step *s, int64_t element)
 {
 	return s->feedback.elements > 1 ? text_format(s->e->arena, "next%lld", (long long)element) : "next";
 }
 
 typedef void visitor(const struct step *s, struct cell cell, int64_t element, const char *how);
+
+/* Of every element of the segment, which of the host's tensor it is, from 1; 0: padding. */
+static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_t elements)
+{
+	int64_t *number = ARENA_ARRAY(arena, int64_t, elements + 1), *at = ARENA_ARRAY(arena, int64_t, segment_elements(&segment) + 1);
+	for (int64_t n = 0; n < elements; n++)
+		number[n] = n + 1;
+	segment.host_bytes = segment.image_bytes = (int)sizeof *number;
+	segment_pack(&segment, number, at, segment.offset, 0, segment_elements(&segment));
+	return at;
+}
+
+static int64_t elements_of(const struct step *s, const char *name, bool output)
+{
+	return type_elements(attr_item(attr_entry(attr_get(s->main, output ? "stream.outputs" : "stream.inputs"), name), "type")->type);
+}
 
 /* Every place in memory of the tensor. */
 static void visit(const struct step *s, const char *name, bool output, visitor *act, const char *how)
@@ -94,9 +90,10 @@ static void visit(const struct step *s, const char *name, bool output, visitor *
 			struct segment segment;
 			if (!feedback_is_of(segments->items[i].value, name, output) || segment_read(s->e->arena, segments->items[i].value, &segment))
 				continue;
+			const int64_t *number = host_numbers(s->e->arena, segment, elements_of(s, name, output));
 			for (int64_t n = 0; n < segment_elements(&segment); n++)
-				if (host_element(&segment, n) >= 0)
-					act(s, cell_at(s, attr_item_text(buffer, "name"), text_format(s->e->arena, "%lld", (long long)(segment.offset + n))), host_element(&segment, n), how);
+				if (number[n])
+					act(s, cell_at(s, attr_item_text(buffer, "name"), text_format(s->e->arena, "%lld", (long long)(segment.offset + n))), number[n] - 1, how);
 		}
 	}
 }

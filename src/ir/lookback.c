@@ -113,20 +113,20 @@ const char *lookback_of_layers(struct module *module, int layers, const char *co
 	return alike ? name[0] : all.symbol ? lookback_add(module, all) : NULL;
 }
 
-static int64_t clamped(const struct lookback *lookback, int64_t value)
+int64_t lookback_there(const struct lookback *lookback, int64_t value)
 {
 	return value < 0 ? 0 : value < lookback->most ? value : lookback->most;
 }
 
 int64_t lookback_rows_out(const struct lookback *lookback, int layer, int64_t value)
 {
-	int64_t rows = lookback->rows[lookback->layers == 1 ? 0 : layer], out = clamped(lookback, value) - rows - lookback->room;
+	int64_t rows = lookback->rows[lookback->layers == 1 ? 0 : layer], out = lookback_there(lookback, value) - rows - lookback->room;
 	return rows == LOOKBACK_ALL || out < 0 ? 0 : out / lookback->tile * lookback->tile;
 }
 
 int64_t lookback_value(const struct lookback *lookback, int layer, int64_t value)
 {
-	return clamped(lookback, value) - lookback_rows_out(lookback, layer, value);
+	return lookback_there(lookback, value) - lookback_rows_out(lookback, layer, value);
 }
 
 int64_t lookback_head(const struct lookback *lookback, const struct run_time_trip *trip)

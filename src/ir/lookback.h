@@ -22,6 +22,7 @@ const char *lookback_add(struct module *module, struct lookback lookback);      
 const char *lookback_symbol(const struct module *module, const char *name);                        /* the input that a symbol comes from */
 const char *lookback_in_tiles(struct module *module, const char *name, int64_t tile, int64_t room);      /* the same in larger tiles; a plain symbol stays */
 const char *lookback_of_layers(struct module *module, int layers, const char *const *name);         /* the symbol that is name[i] in layer i; NULL: there is none */
+int64_t lookback_there(const struct lookback *lookback, int64_t value);                           /* rows, where the input has this value */
 int64_t lookback_rows_out(const struct lookback *lookback, int layer, int64_t value);              /* left out where the input has this value */
 int64_t lookback_value(const struct lookback *lookback, int layer, int64_t value);                 /* of its own symbol */
 int64_t lookback_head(const struct lookback *lookback, const struct run_time_trip *trip);          /* turns before the gap */

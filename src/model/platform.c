@@ -385,6 +385,12 @@ struct resources resources_add(struct resources left, struct resources right)
 	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
 }
 
+struct resources resources_less(struct resources all, struct resources used)
+{
+	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
+	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};
+}
+
 int64_t resources_bytes(struct resources resources)
 {
 	return resources.bram18 * BRAM18_BYTES + resources.uram * URAM_BYTES;

@@ -47,6 +47,7 @@ int platform_names(struct arena *arena, const char *const **names);        /* so
 struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar);
 struct operator_cost platform_product(const struct platform *platform, int bits);          /* of two integers of at most `bits` bits */
 struct resources resources_add(struct resources left, struct resources right);
+struct resources resources_less(struct resources all, struct resources used);      /* what is left, at least nothing */
 int64_t resources_bytes(struct resources resources);      /* that its block RAMs and URAMs hold */
 double resources_share(struct resources used, struct resources has);       /* the largest of used / has over the five */
 struct resources platform_total(const struct platform *platform);          /* over all dies */

@@ -202,16 +202,11 @@ static struct resources shared_units(const struct platform *platform, const stru
 	return sum;
 }
 
-static struct resources less(struct resources left, struct resources right)
-{
-	return resources_add(left, (struct resources){-right.lut, -right.ff, -right.dsp, -right.bram18, -right.uram});
-}
-
 static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
 {
 	struct op *function = module_find(module, attr_text_or(call, "callee", ""));
 	struct counting c = count_process(platform, function);
-	c.sum = less(c.sum, shared_units(platform, module_main(module), call));
+	c.sum = resources_less(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);
 	design->process[design->processes++] = (struct process_cost){
 		attr_text_or(function, "sym_name", ""), function, call, die, c.sum, c.lanes, c.widest_interval};

@@ -87,7 +87,7 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	return true;
 }
 
-static bool given(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
 {
 	for (int i = 0; i < extents; i++)
 		if (text_same(extent[i].symbol, symbol)) {
@@ -104,7 +104,7 @@ static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
 	int64_t all, sum = 0;
 	if (!lookback_of(op, symbol, &lookback))
 		return false;
-	if (!given(lookback.symbol, extents, extent, &all))
+	if (!timing_extent(lookback.symbol, extents, extent, &all))
 		all = lookback.most;
 	for (int i = 0; i < lookback.layers; i++)
 		sum += lookback_value(&lookback, i, all);
@@ -118,7 +118,7 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 	int64_t times, value;
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
-	if (given(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
+	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
 		return times * run_time_count(&trip, value);
 	return times * trip.most;
 }

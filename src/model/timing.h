@@ -36,6 +36,7 @@ struct extent_value {         /* the value of a launch scalar that bounds loops 
 	int64_t value;
 };
 
+bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value);     /* false: it is not listed, and *value stays */
 /* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count, `times` over; false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
 /* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none.

@@ -102,20 +102,6 @@ static struct guard_range active(const struct kernel *kernel, const struct acces
 	return guard ? *guard : (struct guard_range){.loop = loop, .high = kernel->loop[loop].extent};
 }
 
-/* Cuts the loops that walk more, or less, than the digit, so that one of them walks it alone. */
-static void cut_loops(struct module *module, struct op *op, int operand, const struct digit *digit)
-{
-	for (int l = 0; l < op->kernel->loops; l++) {
-		int64_t stride = op->kernel->operand[operand].stride[l], above = digit->stride * digit->extent;
-		if (stride <= 0 || above % stride || op->kernel->operand[operand].guards)
-			continue;
-		kernel_split_loop(module, op, l, above / stride);
-		stride = op->kernel->operand[operand].stride[l];
-		if (stride < digit->stride && digit->stride % stride == 0)
-			kernel_split_loop(module, op, l, digit->stride / stride);
-	}
-}
-
 static bool walks(const struct op *op, int operand, const struct digit *digit, int loop)
 {
 	const struct access *access = &op->kernel->operand[operand];
@@ -167,7 +153,7 @@ static bool moves_inside(const struct kernel *kernel, const struct access *acces
 
 static void bind_operand(struct binder *b, struct op *op, int operand, const struct digit *digit)
 {
-	cut_loops(b->module, op, operand, digit);
+	kernel_cut_loops(b->module, op, operand, digit->stride, digit->extent);
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (walks(op, operand, digit, l)) {
 			bind_loop(b, op, operand, digit, l);

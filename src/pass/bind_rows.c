@@ -42,29 +42,10 @@ static void refuse(struct binder *b, const struct op *op, const char *why)
 
 /* ---- loops */
 
-static const struct access *access_at(const struct op *op, int operand)
-{
-	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
-}
-
-/* Cuts loops that walk more, or less, than the rows, so that one of them walks just these. */
-static void cut_loops(struct binder *b, struct op *op, int operand, int64_t pitch)
-{
-	for (int l = 0; l < op->kernel->loops; l++) {
-		int64_t stride = access_at(op, operand)->stride[l], above = pitch * b->most;
-		if (stride <= 0 || above % stride || access_at(op, operand)->guards)
-			continue;
-		kernel_split_loop(b->module, op, l, above / stride);
-		stride = access_at(op, operand)->stride[l];
-		if (stride < pitch && pitch % stride == 0)
-			kernel_split_loop(b->module, op, l, pitch / stride);
-	}
-}
-
 /* The loop that walks all rows; -1: none does. */
 static int row_loop(const struct binder *b, const struct op *op, int operand, int64_t pitch)
 {
-	const struct access *access = access_at(op, operand);
+	const struct access *access = operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (access->stride[l] == pitch && op->kernel->loop[l].extent == b->most && !access_guard(access, l) && access->offset / pitch % b->most == 0)
 			return l;
@@ -132,7 +113,7 @@ static void bind_kernel(struct binder *b, struct op *op)
 		int64_t pitch = pitch_of(op->operand[j]);
 		if (!pitch)
 			continue;
-		cut_loops(b, op, j, pitch);
+		kernel_cut_loops(b->module, op, j, pitch, b->most);
 		int loop = row_loop(b, op, j, pitch), bound = bound_loop(b, op);
 		if (loop >= 0 && (bound < 0 || bound == loop))
 			bind(b, op, loop);
@@ -298,7 +279,7 @@ static void bind_maker(struct binder *b, struct op *op)
 	for (size_t i = 0; i < uses.list.count; i++)
 		if (rows_read(b, &uses.list.data[i]) == pitch)
 			uses.list.data[i].op->operand[uses.list.data[i].operand] = maker->result[0];
-	cut_loops(b, maker, -1, pitch);
+	kernel_cut_loops(b->module, maker, -1, pitch, b->most);
 	int loop = row_loop(b, maker, -1, pitch);
 	if (loop < 0)
 		refuse(b, maker, "are not walked whole by what makes them");

@@ -107,9 +107,7 @@ static bool is_sum(const struct softmax *softmax, const struct op *reader, int o
 	if (loop < 0 || kernel->ordered || kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->type != row->type || !access_is_plain(&kernel->operand[operand]))
 		return false;
 	bool whole = kernel->loop[loop].extent == row->loop[softmax->loop].extent && !kernel->loop[loop].run_time == !row->loop[softmax->loop].run_time;
-	bool term_is_all = is_operand(&kernel->update.node[term], operand) && uses_of(&kernel->update, operand) == 1;
-	bool factor = is_linear(&kernel->update, term, operand) && uses_of(&kernel->update, operand) == 1;
-	return whole && (term_is_all || factor) && kernel->operand[operand].stride[loop] == row->result.stride[softmax->loop] && !body_uses_operand(&kernel->post, operand);
+	return whole && is_linear(&kernel->update, term, operand) && uses_of(&kernel->update, operand) == 1 && kernel->operand[operand].stride[loop] == row->result.stride[softmax->loop] && !body_uses_operand(&kernel->post, operand);
 }
 
 /* All readers of the exponentials; false: one of them needs them as they are. */

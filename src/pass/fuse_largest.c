@@ -6,6 +6,7 @@
  * Each success removes a reader of a maximum, so it ends. */
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
+#include <math.h>
 #include <string.h>
 
 #define INDEX_MOST ((int64_t)INT32_MAX)
@@ -86,7 +87,7 @@ static bool finds_largest(const struct search *s)
 	int term;
 	if (first->post.count || first->type->kind != TYPE_FLOAT || first->type->width != 32 || first->loops != second->loops || kernel_combine(first, &term) != OP_MAXIMUMF)
 		return false;
-	if (first->init != -(double)__builtin_inf() || !access_is_plain(read) || read->offset || first->result.offset)
+	if (first->init != -INFINITY || !access_is_plain(read) || read->offset || first->result.offset)
 		return false;
 	for (int l = 0; l < first->loops; l++)
 		if (first->loop[l].extent != second->loop[l].extent || first->loop[l].reduction != second->loop[l].reduction || read->stride[l] != first->result.stride[l])

@@ -264,6 +264,24 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	return true;
 }
 
+static const struct access *access_at(const struct op *op, int operand)
+{
+	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
+}
+
+void kernel_cut_loops(struct module *module, struct op *op, int operand, int64_t stride, int64_t extent)
+{
+	for (int l = 0; l < op->kernel->loops; l++) {
+		int64_t own = access_at(op, operand)->stride[l], above = stride * extent;
+		if (own <= 0 || above % own || access_at(op, operand)->guards)
+			continue;
+		kernel_split_loop(module, op, l, above / own);
+		own = access_at(op, operand)->stride[l];
+		if (own < stride && stride % own == 0)
+			kernel_split_loop(module, op, l, stride / own);
+	}
+}
+
 /* Loops that stay: place[l] is the new number, -1 for a loop of one point. */
 static int place_loops(const struct kernel *kernel, int *place)
 {

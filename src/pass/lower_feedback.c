@@ -21,7 +21,7 @@ static void make_room(struct design *design, const struct attr *entry, const str
 		return;
 	const struct attr **buffer = &design->buffers.data[number];
 	const struct type *word = attr_item(*buffer, "word")->type;
-	int64_t lanes = word->kind == TYPE_VECTOR ? type_elements(word) : 1, words = attr_item_integer(*buffer, "words", 0), most = attr_item_integer(next, "most", 1);
+	int64_t lanes = type_elements(word), words = attr_item_integer(*buffer, "words", 0), most = attr_item_integer(next, "most", 1);
 	int64_t text = (most + 1) * type_elements(attr_item(entry, "type")->type);
 	struct named items[] = {
 		{"input", attr_item(entry, "name")},

@@ -196,19 +196,28 @@ static void take_row(struct lowering *l, struct value *const *whole, int64_t row
 	}
 }
 
-/* Row by row: each has a tree of its own. */
-static struct value *row_trees(struct lowering *l, int term)
+typedef struct value *row_function(struct lowering *l, int term);
+
+/* What each row makes of the terms. */
+static struct value **row_by_row(struct lowering *l, int term, row_function *make)
 {
 	const struct kernel *kernel = l->kernel;
-	struct value **whole = l->operand, **tree = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
+	struct value **whole = l->operand, **made = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
 	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
 	for (int64_t r = 0; r < kernel->rows; r++) {
 		take_row(l, whole, r);
-		tree[r] = row_tree(l, term);
+		made[r] = make(l, term);
 	}
 	l->operand = whole;
-	l->width = kernel->rows;
-	return make_op(&l->p, OP_JOIN_LANES, word_type(l, kernel->type, true), (int)kernel->rows, tree);
+	return made;
+}
+
+/* Each row has a tree of its own. */
+static struct value *row_trees(struct lowering *l, int term)
+{
+	struct value **tree = row_by_row(l, term, row_tree);
+	l->width = l->kernel->rows;
+	return make_op(&l->p, OP_JOIN_LANES, word_type(l, l->kernel->type, true), (int)l->kernel->rows, tree);
 }
 
 static struct value *tree_of(struct lowering *l, struct value **term, int64_t terms)
@@ -219,18 +228,15 @@ static struct value *tree_of(struct lowering *l, struct value **term, int64_t te
 	return term[0];
 }
 
+static struct value *row_term(struct lowering *l, int term)
+{
+	return widen(l, lower_body(l, &l->kernel->update, term), word_type(l, l->kernel->type, true));
+}
+
 /* The terms of all rows, put together lane by lane. */
 static struct value *row_terms(struct lowering *l, int term)
 {
-	const struct kernel *kernel = l->kernel;
-	struct value **whole = l->operand, **sum = ARENA_ARRAY(l->p.module->arena, struct value *, kernel->rows);
-	l->operand = ARENA_ARRAY(l->p.module->arena, struct value *, l->op->operands + 1);
-	for (int64_t r = 0; r < kernel->rows; r++) {
-		take_row(l, whole, r);
-		sum[r] = widen(l, lower_body(l, &kernel->update, term), word_type(l, kernel->type, true));
-	}
-	l->operand = whole;
-	return tree_of(l, sum, kernel->rows);
+	return tree_of(l, row_by_row(l, term, row_term), l->kernel->rows);
 }
 
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */

@@ -6,7 +6,6 @@
 #include "pass/kernel_edit.h"
 #include "pass/schedule.h"
 
-#define WORD_BITS 4096
 
 /* Is the loop contiguous wherever it is used? */
 static bool contiguous(const struct op *op, int loop)

@@ -4,6 +4,8 @@
 #include "ir/kernel.h"
 #include "model/platform.h"
 
+#define WORD_BITS 4096        /* widest word of a stream */
+
 struct plan_part {
 	int source;               /* loop of the unscheduled kernel */
 	int64_t trip, step;       /* its counter = Σ step * part counter */

@@ -127,20 +127,25 @@ struct dot unit_dot(const struct pass_context *context, int bits, int abreast)
 	return dot;
 }
 
+/* Of a contraction; 0: there is none. */
+static int64_t tokens_most(const struct block *block)
+{
+	int64_t most = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t own = op->code == OP_FOR ? tokens_most(op->region[0]) : op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 0;
+		most = own > most ? own : most;
+	}
+	return most;
+}
+
 bool has_contraction(const struct block *block)
 {
-	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code == OP_CONTRACT || (op->code == OP_FOR && has_contraction(op->region[0])))
-			return true;
-	return false;
+	return tokens_most(block) > 0;
 }
 
 bool unit_has_tokens(const struct block *block)
 {
-	bool several = false;
-	for (const struct op *op = block->first; op && !several; op = op->next)
-		several = op->code == OP_FOR ? unit_has_tokens(op->region[0]) : op->code == OP_CONTRACT && attr_integer_or(op, "tokens", 1) > 1;
-	return several;
+	return tokens_most(block) > 1;
 }
 
 int unit_abreast(const struct pass_context *context, const struct block *body)

@@ -2,7 +2,6 @@
  * as the widest that a reader wants: memory ports side by side bring them. */
 #include "pass/streams.h"
 
-#define WORD_BITS 4096        /* of a FIFO, at most */
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
 static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)

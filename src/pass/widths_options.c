@@ -6,7 +6,6 @@
 #include "pass/widths.h"
 #include <string.h>
 
-#define WORD_BITS 4096              /* widest word of a stream */
 
 struct maker {
 	struct streams *streams;

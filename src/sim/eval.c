@@ -1,5 +1,6 @@
 /* Walks main at tensor and stream level; the hardware level has its own interpreter. */
 #include "ir/lookback.h"
+#include "ir/rows.h"
 #include "sim/eval_level.h"
 #include <string.h>
 
@@ -41,14 +42,18 @@ int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_
 	return trip ? extent / trip->most * run_time_count(trip, *value) : extent;
 }
 
+bool eval_is_there(const struct evaluation *e, const struct launch_rows *rows, int64_t row)
+{
+	return row / rows->tile < eval_trips(e, rows->most / rows->tile, rows->tiles) && row % rows->tile < eval_trips(e, rows->tile, rows->each);
+}
+
 struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip)
 {
 	struct lookback lookback;
 	if (!trip || !lookback_find(e->module, trip->symbol, &lookback))
 		return (struct gap){0};
 	const int64_t *all = map_get(&e->symbols, lookback.symbol), *value = map_get(&e->symbols, trip->symbol), times = extent / trip->most;
-	int64_t there = *all < 0 ? 0 : *all < lookback.most ? *all : lookback.most;
-	return (struct gap){lookback_head(&lookback, trip) * times, (there - *value) / trip->tile * times};
+	return (struct gap){lookback_head(&lookback, trip) * times, (lookback_there(&lookback, *all) - *value) / trip->tile * times};
 }
 
 /* Symbols that stand for less in layers that look back only so far. */

@@ -42,10 +42,12 @@ struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const
 	int64_t *row = ARENA_ARRAY(e->arena, int64_t, c.size + 1);
 	struct numbers numbers = {type_scalar(w->type), type_scalar(own->type), x->data, s->data, w->data, own->data, y->data};
 	struct launch_rows rows = rows_of_launch(e->arena, c.rows, c.tokens);
-	int64_t tiles = eval_trips(e, rows.most / rows.tile, rows.tiles), each = eval_trips(e, rows.tile, rows.each);
-	for (int64_t t = 0; t < tiles * rows.tile; t++)
-		for (int64_t n = 0; t % rows.tile < each && n < c.outputs; n++)
+	for (int64_t t = 0; t < c.tokens; t++) {
+		if (!eval_is_there(e, &rows, t))
+			continue;
+		for (int64_t n = 0; n < c.outputs; n++)
 			numbers.y[t * c.outputs + n] = output(&c, &numbers, t, n, row);
+	}
 	return y;
 }
 

@@ -38,6 +38,8 @@ struct tensor *eval_tensor_of(const struct value *value);
 struct tensor *eval_new(struct evaluation *e, const struct type *type);          /* zeros */
 struct tensor *eval_result(struct evaluation *e, struct op *op);                 /* a new tensor, already bound to result 0 */
 int64_t eval_trips(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip);      /* in this run: extent / most times its count; trip NULL: extent */
+struct launch_rows;
+bool eval_is_there(const struct evaluation *e, const struct launch_rows *rows, int64_t row);     /* in this run */
 struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run_time_trip *trip);       /* of the points, in this layer */
 int64_t eval_integer(const struct value *value);                                 /* of an index or integer value */
 struct nest eval_kernel_nest(struct evaluation *e, const struct op *op);         /* loops, and ports without data */

@@ -317,12 +317,11 @@ static bool eval_fill(struct evaluation *e, struct op *op)
 	struct tensor *to = eval_result(e, op);
 	int64_t axis = attr_integer_or(op, "axis", 0), outer = 1;
 	struct launch_rows rows = rows_of_launch(e->arena, attr_text_or(op, "rows", NULL), from->type->shape[axis]);
-	int64_t tiles = eval_trips(e, rows.most / rows.tile, rows.tiles), each = eval_trips(e, rows.tile, rows.each);
 	for (int d = 0; d < axis; d++)
 		outer *= from->type->shape[d];
 	size_t bytes = tensor_bytes(from->type) / (size_t)(outer * rows.most);
 	for (int64_t r = 0; r < outer * rows.most; r++)
-		if (r % rows.most / rows.tile < tiles && r % rows.tile < each)
+		if (eval_is_there(e, &rows, r % rows.most))
 			memcpy((char *)to->data + (size_t)r * bytes, (char *)from->data + (size_t)r * bytes, bytes);
 	return true;
 }

@@ -135,14 +135,6 @@ static bool layers_differ(const struct op *loop)
 	return found;
 }
 
-static int64_t value_of(const struct flow_network *network, const struct lookback *lookback)
-{
-	for (int i = 0; i < network->extents; i++)
-		if (text_same(network->extent[i].symbol, lookback->symbol))
-			return network->extent[i].value;
-	return lookback->most;
-}
-
 /* The extents that the network has in this layer. */
 static void enter_layer(struct flow_network *network, int layer)
 {
@@ -151,8 +143,11 @@ static void enter_layer(struct flow_network *network, int layer)
 	int count = 0;
 	for (int i = 0; i < list->count; i++) {
 		struct lookback lookback;
-		if (lookback_find(network->module, attr_item_text(list->items[i].value, "name"), &lookback) && layer < lookback.layers)
-			extent[count++] = (struct extent_value){lookback.name, lookback_value(&lookback, layer, value_of(network, &lookback))};
+		if (!lookback_find(network->module, attr_item_text(list->items[i].value, "name"), &lookback) || layer >= lookback.layers)
+			continue;
+		int64_t value = lookback.most;
+		timing_extent(lookback.symbol, network->extents, network->extent, &value);
+		extent[count++] = (struct extent_value){lookback.name, lookback_value(&lookback, layer, value)};
 	}
 	for (int i = 0; i < network->extents; i++)
 		extent[count++] = network->extent[i];

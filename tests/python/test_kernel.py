@@ -74,22 +74,15 @@ def rows_of(random):
     return row, n, whole
 
 
-@pytest.mark.parametrize("rows", [1, 4])
-def test_sums_side_by_side_know_their_numbers(core_built, tmp_path, rows):
+@pytest.mark.parametrize("program, extent, product, rows", [(SCORES, WIDTH, "hd,hkd->hk", 1), (SCORES, WIDTH, "hd,hkd->hk", 4),
+                                                            (VALUES, KEYS, "hk,hkd->hd", 1), (VALUES, KEYS, "hk,hkd->hd", 2), (VALUES, KEYS, "hk,hkd->hd", 4)])
+def test_products_of_rows_told_by_their_number(core_built, tmp_path, program, extent, product, rows):
+    """Sums side by side, and several terms at once."""
     random = numpy.random.default_rng(rows)
     row, n, whole = rows_of(random)
-    x = random.integers(-128, 128, (HEADS, WIDTH), numpy.int8)
-    found, _ = run(tmp_path, SCORES, f"lanes={WIDTH},rows={rows}", {"x": x, "row": row, "n": n})
-    assert (found == numpy.einsum("hd,hkd->hk", x.astype(numpy.int32), whole)).all()
-
-
-@pytest.mark.parametrize("rows", [1, 2, 4])
-def test_several_terms_are_added_at_once(core_built, tmp_path, rows):
-    random = numpy.random.default_rng(rows)
-    row, n, whole = rows_of(random)
-    x = random.integers(-128, 128, (HEADS, KEYS), numpy.int8)
-    found, _ = run(tmp_path, VALUES, f"lanes={WIDTH},rows={rows}", {"x": x, "row": row, "n": n})
-    assert (found == numpy.einsum("hk,hkd->hd", x.astype(numpy.int32), whole)).all()
+    x = random.integers(-128, 128, (HEADS, extent), numpy.int8)
+    found, _ = run(tmp_path, program, f"lanes={WIDTH},rows={rows}", {"x": x, "row": row, "n": n})
+    assert (found == numpy.einsum(product, x.astype(numpy.int32), whole)).all()
 
 
 def tree(terms):

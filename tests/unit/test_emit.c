@@ -257,27 +257,34 @@ static void add_joined(struct text *text, const char *name, const char *numbers,
 	text_add(text, ") -> vector<%dxi%d>\n", lanes, bits);
 }
 
+/* Up to the loops that give words y of `per` sums: constants, and words %rx and %rw of random numbers of both types. */
+static void begin_dots(struct text *text, const char *y, int per, int count, int lanes, int common, int own)
+{
+	struct text numbers = text_new(text->arena);
+	for (int l = 0; l < lanes; l++)
+		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
+	text_add(text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%y: memref<?x%s>) attributes {\n"
+		 "  arg_attrs = [{stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 0, stream.direction = \"write\"}], stream.inputs = [],\n"
+		 "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<%dxi32>}], stream.buffers = [{name = \"y\", words = %d, word = %s,\n"
+		 "    segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: %d>, strides = array<i64: 1>, conditions = []}]}]} {\n"
+		 "  func.call @work(%%y) : (memref<?x%s>) -> ()\n  return\n}\n", y, 2 * count * per, 2 * count, y, 2 * count * per, y);
+	text_add(text, "func.func private @work(%%m: memref<?x%s>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
+		 "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n  %%s1 = arith.constant %d : index\n  %%s2 = arith.constant %d : index\n  %%n = arith.constant %d : index\n", y, 1 << common, 1 << (common + own), count);
+	for (int k = 0; k < 16; k++)
+		text_add(text, "  %%x%d = arith.constant %d : i%d\n  %%w%d = arith.constant %d : i%d\n", k, k - 8, common, k, k - 8, own);
+	add_joined(text, "x", numbers.data, lanes, common);
+	add_joined(text, "w", numbers.data, lanes, own);
+}
+
 /* stream.dot: every pair of numbers of so many bits against every number of the other type, in all lanes at once, where the sums are largest; and then numbers that differ from lane to lane. */
 static void check_dot(int lanes, int common, int own, int words)
 {
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own), *y = words > 1 ? "vector<2xi32>" : "i32";
-	struct text text = text_new(arena), numbers = text_new(arena);
+	struct text text = text_new(arena);
 	int count = 1 << (common + own * words);
-	for (int l = 0; l < lanes; l++)
-		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
-	text_add(&text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%y: memref<?x%s>) attributes {\n"
-		 "  arg_attrs = [{stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 0, stream.direction = \"write\"}], stream.inputs = [],\n"
-		 "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<%dxi32>}], stream.buffers = [{name = \"y\", words = %d, word = %s,\n"
-		 "    segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: %d>, strides = array<i64: 1>, conditions = []}]}]} {\n"
-		 "  func.call @work(%%y) : (memref<?x%s>) -> ()\n  return\n}\n", y, 2 * count * words, 2 * count, y, 2 * count * words, y);
-	text_add(&text, "func.func private @work(%%m: memref<?x%s>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
-		 "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n  %%s1 = arith.constant %d : index\n  %%s2 = arith.constant %d : index\n  %%n = arith.constant %d : index\n", y, 1 << common, 1 << (common + own), count);
-	for (int k = 0; k < 16; k++)
-		text_add(&text, "  %%x%d = arith.constant %d : i%d\n  %%w%d = arith.constant %d : i%d\n", k, k - 8, common, k, k - 8, own);
-	add_joined(&text, "x", numbers.data, lanes, common);
-	add_joined(&text, "w", numbers.data, lanes, own);
+	begin_dots(&text, y, words, count, lanes, common, own);
 	for (int mixed = 0; mixed < 2; mixed++) {
 		const char *kind = mixed ? "m" : "x", *second = "";
 		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n"
@@ -302,22 +309,10 @@ static void check_four(int lanes, int common, int own)
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own);
-	struct text text = text_new(arena), numbers = text_new(arena);
+	struct text text = text_new(arena);
 	int count = 1 << (common + 2 * own);
-	for (int l = 0; l < lanes; l++)
-		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
-	text_add(&text, "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%y: memref<?xvector<4xi32>>) attributes {\n"
-		 "  arg_attrs = [{stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 0, stream.direction = \"write\"}], stream.inputs = [],\n"
-		 "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<%dxi32>}], stream.buffers = [{name = \"y\", words = %d, word = vector<4xi32>,\n"
-		 "    segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: %d>, strides = array<i64: 1>, conditions = []}]}]} {\n"
-		 "  func.call @work(%%y) : (memref<?xvector<4xi32>>) -> ()\n  return\n}\n", 8 * count, 2 * count, 8 * count);
-	text_add(&text, "func.func private @work(%%m: memref<?xvector<4xi32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0} {\n"
-		 "  %%c0 = arith.constant 0 : index\n  %%c1 = arith.constant 1 : index\n  %%s1 = arith.constant %d : index\n  %%s2 = arith.constant %d : index\n  %%n = arith.constant %d : index\n"
-		 "  %%turn = arith.constant 37 : index\n  %%least = arith.constant %d : i%d\n", 1 << common, 1 << (common + own), count, 1 - (1 << (common - 1)), common);
-	for (int k = 0; k < 16; k++)
-		text_add(&text, "  %%x%d = arith.constant %d : i%d\n  %%w%d = arith.constant %d : i%d\n", k, k - 8, common, k, k - 8, own);
-	add_joined(&text, "x", numbers.data, lanes, common);
-	add_joined(&text, "w", numbers.data, lanes, own);
+	begin_dots(&text, "vector<4xi32>", 4, count, lanes, common, own);
+	text_add(&text, "  %%turn = arith.constant 37 : index\n  %%least = arith.constant %d : i%d\n", 1 - (1 << (common - 1)), common);
 	for (int mixed = 0; mixed < 2; mixed++) {
 		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n    %%r = arith.divsi %%i, %%s2 : index\n    %%t = arith.muli %%i, %%turn : index\n    %%u = arith.divsi %%t, %%s1 : index\n"
 			 "    %%v = arith.addi %%t, %%u : index\n");

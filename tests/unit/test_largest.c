@@ -1,5 +1,6 @@
 /* fuse_largest: the index of the largest number in one pass, the same as in two, of numbers that are hard to order; and what only looks like it stays as it is. */
 #include "design_case.h"
+#include "edited.h"
 #include "ir/kernel.h"
 
 #define ROWS 2
@@ -46,9 +47,7 @@ static void begin(struct session *s, const char *from, const char *to)
 	memset(s, 0, sizeof *s);
 	s->arena = arena_new(&s->guard);
 	s->diag.arena = s->arena;
-	const char *at = strstr(model, from);
-	assert_non_null(at);
-	const char *text = text_format(s->arena, "%.*s%s%s", (int)(at - model), model, to, at + strlen(from));
+	const char *text = edited(s->arena, model, from, to);
 	if (setjmp(s->guard.leave))
 		fail_msg("broken invariant: %s", s->guard.message);
 	s->module = import_mlir(s->arena, &s->guard, &s->diag, "test.mlir", text, strlen(text));

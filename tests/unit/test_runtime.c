@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include "edited.h"
 
 #define MUTATIONS 1500
 #define NO_CARD "xrt:0"       /* refused once the design has been read and checked: nothing is compiled */
@@ -281,11 +282,8 @@ static void refuses_edited(const char *from, const char *to, const char *part)
 {
 	size_t size;
 	const char *path = join(all.design, "manifest.json");
-	char *data = get_file(path, &size), *at = strstr(data, from);
-	assert_non_null(at);
-	struct text edited = text_new(all.arena);
-	text_add(&edited, "%.*s%s%s", (int)(at - data), data, to, at + strlen(from));
-	put_file(path, edited.data, edited.size);
+	const char *data = get_file(path, &size), *text = edited(all.arena, data, from, to);
+	put_file(path, text, strlen(text));
 	expect_refused(all.design, NO_CARD, all.cache, part);
 	put_file(path, data, size);
 }

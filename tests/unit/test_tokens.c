@@ -1,5 +1,6 @@
 /* Launches of several tokens: the emitted C++, started once for all of them or once for each, against the evaluator, which is started once for each and fed by hand. */
 #include "design_case.h"
+#include "edited.h"
 #include "emitted.h"
 #include "model/feedback.h"
 #include "sim/flow.h"
@@ -219,9 +220,7 @@ static void refused(const char *from, const char *to, const char *part)
 	struct arena *arena = arena_new(NULL);
 	struct guard guard;
 	struct diag diag = {.arena = arena};
-	const char *at = strstr(model, from);
-	assert_non_null(at);
-	const char *text = text_format(arena, "%.*s%s%s", (int)(at - model), model, to, at + strlen(from));
+	const char *text = edited(arena, model, from, to);
 	assert_null(import_mlir(arena, &guard, &diag, "test.mlir", text, strlen(text)));
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entry[0].message, "for the next token"));
