@@ -166,8 +166,9 @@ static int slices_of(const struct design_cost *cost)
 {
 	int slices = 0;
 	for (int i = 0; i < cost->processes; i++) {
-		const struct op *dot = dot_in(cost->process[i].function->region[0]);
-		slices += dot ? dot->operands - 1 : 0;
+		const struct op *op = dot_in(cost->process[i].function->region[0]);
+		struct dot dot;
+		slices += op && dot_of(op, &dot) ? dot.words : 0;
 	}
 	return slices;
 }
