@@ -19,10 +19,11 @@ static void count_channels(struct report *report)
 	}
 }
 
+/* That a launch reads; of a table, the rows that it gathers. */
 static double item_bytes(const struct attr *item)
 {
 	const struct attr *type = attr_item(item, "type");
-	return type ? (double)type_elements(type->type) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
+	return type ? (double)attr_item_integer(item, "gathered", type_elements(type->type)) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
 }
 
 static bool has_role(const struct attr *item, const char *role)
@@ -39,7 +40,7 @@ static bool has_extent(const struct attr *dims)
 	return false;
 }
 
-/* Weights and states are read once a launch; of a state, all its rows. */
+/* Weights and states are read once a launch; of a state, all its rows; of a table, those that are gathered. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);

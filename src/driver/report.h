@@ -29,7 +29,7 @@ struct report {
 	int64_t context;          /* rows of its states, at a run-time extent with the row that is made; 0: none */
 	bool run_time;            /* only the rows that there are are read; times are those of the whole context */
 	const char *quant;        /* --quant, or none */
-	double host_bytes;        /* weights and states, each once */
+	double host_bytes;        /* weights and states, each once; of tables, what is gathered */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */
 	bool simulated;           /* the next four are there: the simulation was short enough */

@@ -92,6 +92,28 @@ static void start_function(struct streams *s, struct op *old)
 	attr_set(module, s->function, "stream.inputs", attr_array(module, (int)inputs.count, inputs.data));
 }
 
+/* Of a table that is only gathered from a launch reads some rows: their elements stand in the table's entry. */
+static void note_gathered(struct streams *s)
+{
+	struct module *module = s->module;
+	struct block *body = s->function->region[0];
+	const struct attr *inputs = attr_get(s->function, "stream.inputs");
+	const struct attr **noted = ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
+	ir_count_uses(body);
+	for (int i = 0; i < inputs->count; i++) {
+		int64_t elements = 0;
+		int gathers = 0;
+		for (const struct op *op = body->first; op; op = op->next) {
+			bool here = op->code == OP_GATHER && op->operand[0] == body->argument[i];
+			elements += here ? type_elements(stream_tensor(op->result[0])) : 0;
+			gathers += here;
+		}
+		bool only = gathers && gathers == body->argument[i]->uses;
+		noted[i] = only ? attr_with(module, inputs->items[i].value, "gathered", attr_integer(module, elements)) : inputs->items[i].value;
+	}
+	attr_set(module, s->function, "stream.inputs", attr_array(module, inputs->count, noted));
+}
+
 static void finish_function(struct streams *s, const struct op *old)
 {
 	struct module *module = s->module;
@@ -105,6 +127,7 @@ static void finish_function(struct streams *s, const struct op *old)
 	for (int i = 0; i < body->arguments; i++)
 		types[i] = body->argument[i]->type;
 	attr_set(module, s->function, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+	note_gathered(s);
 }
 
 /* Who reads each tensor: kernels and loops, or only results of main. */

@@ -106,6 +106,8 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
     assert report["quant"] == "w4a8"
     manifest = json.loads((design / "manifest.json").read_text())
     assert stored < sum(buffer["bytes"] for buffer in manifest["buffers"]) < 2 * stored + 50 * 100 + 4096
+    once = stored + 4 * module.up.bias.numel() + len(ids) * (module.table.embedding_dim + 2)
+    assert report["bounds"]["memory_ms"] * 32 * 14.375e6 * 0.92 == pytest.approx(once, rel=1e-3)  # of the table, the rows that are gathered
 
 
 @pytest.mark.parametrize("tokens, options", [

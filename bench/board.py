@@ -1,0 +1,131 @@
+"""How near the board's limit the families come: python bench/board.py [--write] [--clock MHZ ...] [NAME ...]
+
+For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, simulated
+with an empty cache.  The *floor* of decode is the time in which the board's memory brings every weight once and the attended rows of the cache (a sliding layer's: those of its window);
+a launch of 45 us is spread over 16 tokens, as greedy generation does it.
+
+--write puts the rows into docs/explore.md and leaves the others.
+"""
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+from streamtensor import models  # noqa: E402
+from streamtensor.decoder import Shape  # noqa: E402
+
+STC = ROOT / "build" / "stc"
+PAGE = ROOT / "docs" / "explore.md"
+BEGIN, END = "<!-- begin: bench/board.py -->", "<!-- end: bench/board.py -->"
+NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
+POSITIONS = (127, 511, 1023)
+CONTEXT, PROMPT, TOGETHER = 1024, 32, 16
+CLOCKS = (300, 250)
+PLATFORM, SCHEME = "u55c", "w4a8"
+EVENTS = "16G"
+BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
+HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", f"{PROMPT} tokens, ms", "fullest die", "ports"]
+
+
+def stc(*words: str) -> str:
+    done = subprocess.run([STC, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
+
+
+def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
+    """The report; the clock is the platform's, or a lower one that is asked for."""
+    source = folder.with_suffix(".mlir")
+    if not source.exists():
+        source.write_text(model.lower(shape).text)
+    stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "--events", "1M", "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
+    return json.loads((folder / "report.json").read_text())
+
+
+def simulated(folder: Path, positions: int) -> tuple[float, float]:
+    """Milliseconds of the cycles, and with a launch of its own."""
+    found = json.loads(stc("simulate", str(folder), "--json", "--events", EVENTS, "--extent", f"positions={positions}"))
+    return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
+
+
+def attended(shape: Shape, positions: int) -> float:
+    """Which part of the cache's rows a token sees."""
+    rows = [min(positions, shape.window) if shape.window and shape.sliding[layer] else positions for layer in range(shape.layers)]
+    return sum(rows) / (shape.past * shape.layers)
+
+
+def floor_ms(report: dict, folder: Path, shape: Shape, positions: int) -> float:
+    """Of what memory brings for the whole cache, without the rows that are not attended."""
+    states = [item for item in json.loads((folder / "manifest.json").read_text())["inputs"] if item["role"] == "state"]
+    cache = sum(BYTES[item["dtype"]] * math.prod(item["shape"]) for item in states)
+    platform = json.loads((ROOT / "platforms" / f"{PLATFORM}.json").read_text())["memory"]
+    bytes_a_ms = platform["channels"]["value"] * platform["channel_gbps"]["value"] * platform["channel_efficiency"]["value"] * 1e6
+    return report["bounds"]["memory_ms"] - (1 - attended(shape, positions)) * cache / bytes_a_ms
+
+
+def fullest(report: dict) -> str:
+    name, part = max(((name, die[name] / most) for die in report["dies"] for name, most in die["available"].items()), key=lambda entry: entry[1])
+    return f"{100 * part:.0f} % of {name}"
+
+
+def row(name: str, clock: int, folder: Path) -> str:
+    model = models.load(name, search=False)
+    shape = replace(Shape.of(model.config, "decode", CONTEXT, 1), argmax=True)
+    decode, prefill = folder / f"{name}-decode", folder / f"{name}-prefill"
+    report = built(model, shape, clock, decode)
+    cells, parts = [], []
+    for positions in POSITIONS:
+        cycles, whole = simulated(decode, positions)
+        token = cycles + (whole - cycles) / TOGETHER
+        cells.append(f"{token:.3f}")
+        parts.append(f"{100 * floor_ms(report, decode, shape, positions) / token:.0f}")
+    built(model, Shape.of(model.config, "prefill", CONTEXT, PROMPT), clock, prefill)
+    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", f"{simulated(prefill, 0)[1]:.2f}", fullest(report), str(report["ports"])]) + " |"
+
+
+def key(line: str) -> tuple[str, str]:
+    cells = line.split(" | ")
+    return cells[0].removeprefix("| "), cells[1]
+
+
+def written() -> dict[tuple[str, str], str]:
+    """The rows that the page has."""
+    lines = PAGE.read_text().partition(BEGIN)[2].partition(END)[0].splitlines()
+    return {key(line): line for line in lines if line.startswith("| ") and key(line)[0] in NAMES}
+
+
+def table(rows: dict[tuple[str, str], str]) -> str:
+    order = sorted(rows, key=lambda at: (-int(at[1]), NAMES.index(at[0])))
+    return "\n".join(["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *(rows[at] for at in order)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--clock", type=int, action="append", help="MHz (default: 300 and 250)")
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = {}
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        for name in asked.names or NAMES:
+            for clock in asked.clock or CLOCKS:
+                made = row(name, clock, Path(work))
+                rows[key(made)] = made
+                print(made, flush=True)
+                if asked.write:
+                    before, _, rest = PAGE.read_text().partition(BEGIN)
+                    PAGE.write_text(f"{before}{BEGIN}\n{table({**written(), **rows})}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()
