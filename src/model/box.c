@@ -218,18 +218,21 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	return box;
 }
 
-static bool whole_words(const struct box_side *side, int64_t lanes)
+/* Does the side move its lanes in runs of so many neighbours, each of which begins at a multiple of them? */
+static bool moves_runs(const struct box_side *side, int64_t run)
 {
-	bool good = side->lanes == lanes && side->first % lanes == 0;
+	bool good = side->lanes % run == 0 && side->first % run == 0;
 	for (int l = 0; l < side->loops; l++)
-		good = good && side->step[l] % lanes == 0;
-	for (int64_t l = 0; good && l < lanes; l++)
-		good = side->lane[l] == l;
+		good = good && side->step[l] % run == 0;
+	for (int64_t l = 0; good && l < side->lanes; l++)
+		good = side->lane[l] == side->lane[l - l % run] + l % run && side->lane[l - l % run] % run == 0;
 	return good;
 }
 
 int64_t box_word(const struct box *box)
 {
-	int64_t lanes = box->fill.lanes;
-	return whole_words(&box->fill, lanes) && whole_words(&box->drain, lanes) && box->elements % lanes == 0 ? lanes : 1;
+	int64_t run = box->fill.lanes < box->drain.lanes ? box->fill.lanes : box->drain.lanes;
+	while (run > 1 && (box->elements % run || !moves_runs(&box->fill, run) || !moves_runs(&box->drain, run)))
+		run--;
+	return run;
 }

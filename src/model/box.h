@@ -24,7 +24,7 @@ struct box {
 
 /* Between a writer's and a reader's type of one tensor.  Where the reader wants only part of what is written, the buffer holds all that is written. */
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared);
-/* Elements of a buffer word: the lanes, if both sides move just these words; else 1. */
+/* Elements of a buffer word: as many neighbours as both sides always move together. */
 int64_t box_word(const struct box *box);
 
 #endif

@@ -21,7 +21,7 @@ static struct value *address_of(struct process *p, const struct side *side, stru
 static struct value *lane_address(struct process *p, const struct side *side, struct value *address, int64_t lane)
 {
 	const int64_t one = 1;
-	return make_address(p, 1, &address, &one, side->steps->lane[lane]);
+	return make_address(p, 1, &address, &one, side->steps->lane[lane] / side->word);
 }
 
 struct value *side_read(struct process *p, const struct side *side, struct value *array, struct value *const *counter)
@@ -30,10 +30,11 @@ struct value *side_read(struct process *p, const struct side *side, struct value
 	struct value *address = address_of(p, side, counter);
 	if (side->word == lanes)
 		return make_load(p, array, address);
-	struct value **lane = ARENA_ARRAY(p->module->arena, struct value *, lanes);
-	for (int64_t l = 0; l < lanes; l++)
-		lane[l] = make_load(p, array, lane_address(p, side, address, l));
-	return make_op(p, OP_JOIN_LANES, side->type, (int)lanes, lane);
+	int64_t words = lanes / side->word;
+	struct value **word = ARENA_ARRAY(p->module->arena, struct value *, words);
+	for (int64_t w = 0; w < words; w++)
+		word[w] = make_load(p, array, lane_address(p, side, address, w * side->word));
+	return make_op(p, OP_JOIN_LANES, side->type, (int)words, word);
 }
 
 void side_write(struct process *p, const struct side *side, struct value *array, struct value *const *counter, struct value *word)
@@ -44,9 +45,9 @@ void side_write(struct process *p, const struct side *side, struct value *array,
 		make_store(p, word, array, address);
 		return;
 	}
-	for (int64_t l = 0; l < lanes; l++) {
-		struct value *operand[2] = {word, make_index(p, l)};
-		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array, lane_address(p, side, address, l));
+	for (int64_t w = 0; w < lanes / side->word; w++) {
+		struct value *operand[2] = {word, make_index(p, w)};
+		make_store(p, make_op(p, OP_SPLIT_LANES, array->type->element, 2, operand), array, lane_address(p, side, address, w * side->word));
 	}
 }
 

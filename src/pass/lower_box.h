@@ -7,7 +7,7 @@
 struct side {
 	const struct box_side *steps;
 	int shared;               /* loops that stand outside the box */
-	int64_t word;             /* elements of a buffer word: the lanes, or 1 */
+	int64_t word;             /* elements of a buffer word: the lanes, or a part of them */
 	const struct type *type;  /* of the stream's words */
 };
 

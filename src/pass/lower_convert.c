@@ -39,10 +39,10 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
 	int64_t word = box_word(&box), size = box.elements / word, widest = box.fill.lanes > box.drain.lanes ? box.fill.lanes : box.drain.lanes;
-	const struct type *element = word > 1 ? stream_word(module, from) : type_scalar(tensor);
+	const struct type *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, type_scalar(tensor)) : type_scalar(tensor);
 	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), box.halves);
 	if (word < widest)
-		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest));
+		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest / word));
 	struct side fill = {.steps = &box.fill, .shared = box.shared, .word = word, .type = stream_word(module, from)};
 	struct side drain = {.steps = &box.drain, .shared = box.shared, .word = word, .type = stream_word(module, to)};
 	struct value *in = stream_fifo(design, op->operand[0]), *out = stream_fifo(design, op->result[0]);
