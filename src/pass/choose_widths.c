@@ -230,11 +230,23 @@ static struct width_part part_read(const struct op *op, int operand)
 	return inside ? (struct width_part){(double)low / (double)elements, (double)(high + 1) / (double)elements} : (struct width_part){0, 1};
 }
 
+/* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The kernel's number, or that of the first that is a part of the same one. */
+static int first_part(const struct widths *w, int k)
+{
+	const struct attr *whole = attr_get(w->kernel[k], "part_of");
+	int first = k;
+	for (int i = k - 1; whole && i >= 0; i--)
+		if (text_same(attr_text_or(w->kernel[i], "part_of", ""), whole->text))
+			first = i;
+	return first;
+}
+
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
 	struct width_kernel *kernel = &space->kernel[k];
-	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = sums ? sums->result[0]->id : -1};
+	int part = first_part(w, k);
+	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = part < k ? part : sums ? sums->result[0]->id : -1, .alike = part < k};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);

@@ -160,6 +160,7 @@ static struct value *add_part(struct module *module, const struct member *member
 	const struct type *type = part_type(module, op->result[0]->type, extent, member->parts);
 	struct op *copy = kernel_new(module, op->location, kernel->name, kernel->loops, op->operands, operand, type);
 	copy->kernel = kernel;
+	attr_set(module, copy, "part_of", attr_string(module, op->kernel->name));
 	op_insert_before(op, copy);
 	return copy->result[0];
 }

@@ -285,14 +285,19 @@ static bool cannot_be(struct maker *m)
 	return diag_note(diag, "the nearest that it can have is %lld lanes; rows and ports are powers of two that these lanes leave room for", (long long)(m->below ? m->below : m->above));
 }
 
-/* A kernel that takes the sums of another as they come: its option for each of the other's. */
+static bool is_within(const struct width_kernel *kernel, const struct width_option *own, const struct width_option *leader)
+{
+	return kernel->alike ? own->lanes * own->rows <= leader->lanes * leader->rows && own->width.ports <= leader->width.ports : own->lanes <= leader->rows;
+}
+
+/* A kernel that takes the sums of another as they come, or is as wide as another: its option for each of the other's. */
 static void follow(struct width_space *space, struct width_kernel *kernel)
 {
 	const struct width_kernel *leader = &space->kernel[kernel->follows];
 	int *own = ARENA_ARRAY(space->arena, int, leader->options + 1);
 	for (int i = 0; i < leader->options; i++)
 		for (int o = 0; o < kernel->options; o++)
-			own[i] = kernel->option[o].lanes <= leader->option[i].rows ? o : own[i];
+			own[i] = is_within(kernel, &kernel->option[o], &leader->option[i]) ? o : own[i];
 	kernel->follow = own;
 }
 
