@@ -152,6 +152,17 @@ static double shared_cycles(struct maker *m, const enum reach *reach, const stru
 	return elements > lanes ? elements / lanes : 1;
 }
 
+/* Ports side by side that bring the words of a state (state_order.c). */
+static int state_ports(const struct maker *m, const struct plan *plan, int operand)
+{
+	const struct op *op = m->kernel->op;
+	const struct choices *choices = &m->streams->context->choices;
+	int64_t bits = lanes_of(op->kernel, plan, operand) * type_bits(type_scalar(op->operand[operand]->type)), most = choice_count(choices, CHOICE_STATE_PORTS), ports = 1;
+	while (m->space->reads_ahead && 2 * ports <= most && 2 * ports * PORT_BITS <= bits)
+		ports *= 2;
+	return (int)ports;
+}
+
 /* Cycles that the words of a port take; what is laid out offline is read as often as it is taken, a state once. */
 static double memory_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand, int ports)
 {
@@ -160,8 +171,11 @@ static double memory_cycles(struct maker *m, const enum reach *reach, const stru
 	if (reach[operand] == REACH_CHIP || (reach[operand] == REACH_PACKED && operand != m->candidate->operand))
 		return 0;
 	double elements = elements_taken(op, plan, operand);
-	if (reach[operand] == REACH_ORDERED)
-		elements = (double)type_elements(op->operand[operand]->type);
+	if (reach[operand] == REACH_ORDERED) {
+		const struct width_part *part = &m->kernel->part[operand];
+		elements = (double)type_elements(op->operand[operand]->type) * (part->high - part->low);
+		ports = state_ports(m, plan, operand);
+	}
 	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
 	double word = platform->port_bits / 8.0;
 	return elements * (double)type_bits(type_scalar(op->operand[operand]->type)) / 8 / ports / (rate < word ? rate : word);

@@ -212,6 +212,12 @@ def check_parts(design, parts, side_by_side):
     assert all(count >= parts and count % parts == 0 for count in found) and (max(found) > parts or not side_by_side)
     for buffer, names in zip(manifest["buffers"], kept):
         assert not names or sorted(port["direction"] for port in manifest["ports"] if port["buffer"] == buffer["name"]) == ["read", "write"]
+    widths = {}
+    for kernel in json.loads((design / "report.json").read_text())["kernels"]:
+        name = re.fullmatch(r"p\d+_(.*)_part\d+", kernel["name"])
+        if name:
+            widths.setdefault(name[1], []).append((kernel["cycles"], kernel["dsp"]))
+    assert widths and all(len(found) == parts and len(set(found)) == 1 for found in widths.values())
 
 
 @pytest.mark.parametrize("family, scheme, context, tokens, parts", [
