@@ -16,6 +16,7 @@
 #define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
 #define UNIT_LUT_SHARE 49     /* hundredths of the LUTs that a unit's slices and the kernels beside it may have: a die may be three quarters full, and other processes take a quarter */
 #define TOKENS_LUT_SHARE 44   /* the same with several tokens, whose words are put in other orders on the way */
+#define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
@@ -432,7 +433,7 @@ static int unit_bits(const struct block *block)
 	return bits;
 }
 
-/* Ports, DSPs and LUTs of its slices are not the kernels'.  Other readers keep two ports each: most of the time, the unit is what waits for memory. */
+/* Ports, DSPs and LUTs of its slices are not the kernels'.  Other readers keep a port each: most of the time, the unit is what waits for memory. */
 static void leave_to_unit(struct widths *w, const struct block *block)
 {
 	const struct pass_context *context = w->streams->context;
@@ -442,7 +443,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
 	w->abreast = unit_abreast(context, block);
-	w->slices = slices_within(context, w->streams->module, bits, w->abreast, w->ports - readers - 1);
+	w->slices = slices_within(context, w->streams->module, bits, w->abreast, context->platform->ports - BESIDE_UNIT - readers - 1);
 	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;

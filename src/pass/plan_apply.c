@@ -60,9 +60,10 @@ int plan_chain_latency(const struct platform *platform, struct arena *arena, con
 	return latency[body->result] > 0 ? latency[body->result] : 1;
 }
 
-static bool starts_at_identity(const struct kernel *kernel)
+/* May each of several partial results begin with what the whole begins with?  A largest or smallest number may count it several times. */
+static bool starts_anywhere(const struct kernel *kernel)
 {
-	return (kernel->combine == OP_ADDF && kernel->init == 0) || (kernel->combine == OP_MAXIMUMF && kernel->init == -INFINITY);
+	return (kernel->combine == OP_ADDF && kernel->init == 0) || kernel->combine == OP_MAXIMUMF || kernel->combine == OP_MINIMUMF;
 }
 
 /* Words of the post body come when the parts are put together, those of the update before. */
@@ -95,17 +96,32 @@ static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 	return sums;
 }
 
+/* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_kernel.c, in turns), and cost no cycle. */
+static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	int nest = plan_loops(plan), outer = 0;
+	while (outer < nest && !(kernel->loop[plan->part[outer].source].reduction && plan->part[outer].trip > 1))
+		outer++;
+	for (int i = 0; i < nest; i++) {
+		const struct loop *loop = &kernel->loop[plan->part[i].source];
+		if (loop->run_time || (i < outer ? (plan->part[i].trip > 1) != (i == outer - 1) : !loop->reduction))
+			return false;
+	}
+	return outer > 0 && plan->part[nest - 1].trip >= parts && !body_uses_counters(&kernel->post);
+}
+
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	bool carried;
 	int64_t distance = update_distance(kernel, plan, &carried), parts = 1;
 	struct sums sums = sums_of(kernel, plan);
-	if (!carried || distance >= latency || !starts_at_identity(kernel) || !bodies_are_apart(kernel))
+	if (!carried || distance >= latency || !starts_anywhere(kernel) || !bodies_are_apart(kernel))
 		return 1;
 	while (parts * distance < latency)
 		parts *= 2;
 	int64_t saved = (latency - distance) * sums.inside / distance;
-	return (parts - 1) * sums.width <= PARTS_OPERATORS && saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS ? parts : 1;
+	bool pays = (takes_turns(kernel, plan, parts) && saved * sums.outside > PARTS_CYCLES) || (saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS);
+	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;
 }
 
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)

@@ -102,3 +102,15 @@ def test_sums_in_turn_go_on_with_the_next_one(core_built, tmp_path):
         for word in range(TERMS // 4):
             parts[word % 8] += tree(list(x[head, 4 * word:4 * word + 4]))
         assert found[head] == tree(parts) * s[head]
+
+
+@pytest.mark.parametrize("least", ["0.0", "1.5"])
+def test_largest_in_turn_of_many_short_rows(core_built, tmp_path, least):
+    """The largest of a row, and of what it begins with: rows are short, but in turn they cost no cycle for their partial results."""
+    rows, numbers = 40, 32
+    largest = module([("x", f"tensor<{rows}x{numbers}xf32>")], [f"d0 * {numbers} + d1"], [rows, numbers], [0, 1], "d0", "f32", f"tensor<{rows}xf32>",
+                     body("update", ["f32", "f32"], '    %y = "arith.maximumf"(%1, %0) : (f32, f32) -> f32\n'), False)
+    x = numpy.random.default_rng(0).standard_normal((rows, numbers), numpy.float32)
+    found, text = run(tmp_path, largest.replace("init = 0.0", f"init = {least}"), "lanes=2", {"x": x})
+    assert "acc[4]" in text
+    assert (found == numpy.maximum(x.max(1), numpy.float32(least))).all()
