@@ -92,9 +92,9 @@ static bool ends_in_order(struct trimming *t, const int64_t *depth)
 
 static bool suffices(struct trimming *t, const int64_t *depth)
 {
-	bool enough = run(t, depth);
-	for (int e = 0; e < (t->flow ? 1 : t->extents); e++)
-		enough = enough && t->cycles[e] <= t->allowed[e];
+	bool enough = true;
+	for (int e = 0; enough && e < (t->flow ? 1 : t->extents); e++)
+		enough = (t->flow ? simulate(t, depth) : predict_at(t, e, depth, TOKEN_EARLIEST)) && t->cycles[e] <= t->allowed[e];
 	return enough && ends_in_order(t, depth);
 }
 

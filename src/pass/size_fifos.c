@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define BUDGET 36000000       /* iterations: less than a second */
-#define BUDGET_PREDICTED 12000000     /* stretches of the token model: half a second */
+#define BUDGET_PREDICTED 5000000      /* stretches of the token model: a quarter of a second */
 #define BUDGET_LEAST 400000000
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
