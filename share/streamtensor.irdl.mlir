@@ -115,6 +115,21 @@ irdl.dialect @stream {
     irdl.results(%r0)
   }
 
+  // scalars, inside kernel bodies and on words
+  irdl.operation @nearest {
+    %a0 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0)
+    irdl.results(%r0)
+  }
+  irdl.operation @peak {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %r0 = irdl.any
+    irdl.operands(%a0, %a1)
+    irdl.results(%r0)
+  }
+
   // stream level
   irdl.operation @load {
     %a0 = irdl.any

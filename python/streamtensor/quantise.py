@@ -2,7 +2,7 @@
 
 Contraction, for each group g of the reduction (128 elements, the last may be short), groups added in index order:
 
-    s_a = max|x| / 127 (f32, 1 for a group of zeros)        x_q = clamp(round_half_even(x / s_a), -127, 127)
+    s_a = max|x| * (1 / 127) (f32, 1 for a group of zeros)  x_q = clamp(round_half_even(x * (1 / s_a)), -127, 127)
     s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q = clamp(round_half_even(w / s_w), -7, 7)
     y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none fused; the bias comes last
 
@@ -10,6 +10,9 @@ Attention: K and V are int8 within +-119 with one f16 scale for each head and to
 with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
 of 128 keys; what comes out is divided by the sum of the exponentials.
 An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
+
+Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the scale, both rounded to f32: a divider for each number
+would be the largest part of a quantiser. An integer is another one than of the quotient where that is within 2^-16 of a half.
 
 Integer sums are formed as f32 (f64 where they might pass 2^24) matrix products, which are exact.
 """
@@ -82,14 +85,22 @@ def limit(bits: int) -> int:
     return 2 ** (bits - 1) - 1
 
 
-def f16_scale(largest: torch.Tensor, top: int) -> torch.Tensor:
-    """largest / top in f16; 1 where that is 0, the largest f16 where it is beyond."""
-    scale = (largest / top).clamp(max=torch.finfo(torch.float16).max).half()
+def as_f16(scale: torch.Tensor) -> torch.Tensor:
+    """In f16; 1 where that is 0, the largest f16 where it is beyond."""
+    scale = scale.clamp(max=torch.finfo(torch.float16).max).half()
     return torch.where(scale == 0, torch.ones_like(scale), scale)
+
+
+def f16_scale(largest: torch.Tensor, top: int) -> torch.Tensor:
+    return as_f16(largest / top)
 
 
 def to_integers(value: torch.Tensor, scale: torch.Tensor, top: int) -> torch.Tensor:
     return torch.round(value / scale.float()).clamp(-top, top).to(torch.int8)
+
+
+def times_reciprocal(value: torch.Tensor, scale: torch.Tensor, top: int) -> torch.Tensor:
+    return torch.round(value * (torch.ones_like(scale) / scale)).clamp(-top, top).to(torch.int8)
 
 
 def groups(value: torch.Tensor, size: int) -> torch.Tensor:
@@ -111,16 +122,15 @@ def round_weight(weight: torch.Tensor, bits: int, group: int | None) -> Weight:
 def round_activation(x: torch.Tensor, group: int | None) -> tuple[torch.Tensor, torch.Tensor]:
     """(int8 like x, f32 scales, ... x groups); group None: one scale for the whole last dim."""
     parts = groups(x.float(), group or x.shape[-1])
-    scale = parts.abs().amax(-1) / 127
+    scale = parts.abs().amax(-1) * (1 / 127)
     scale = torch.where(scale == 0, torch.ones_like(scale), scale)
-    q = torch.round(parts / scale.unsqueeze(-1)).clamp(-127, 127).to(torch.int8)
-    return q.flatten(-2)[..., :x.shape[-1]], scale
+    return times_reciprocal(parts, scale.unsqueeze(-1), 127).flatten(-2)[..., :x.shape[-1]], scale
 
 
 def round_rows(x: torch.Tensor, top: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(int8 like x, f16 scales, one for each row)."""
-    scale = f16_scale(x.float().abs().amax(-1, keepdim=True), top)
-    return to_integers(x.float(), scale, top), scale.squeeze(-1)
+    scale = as_f16(x.float().abs().amax(-1, keepdim=True) * (1 / top))
+    return times_reciprocal(x.float(), scale.float(), top), scale.squeeze(-1)
 
 
 def group_sums(x: torch.Tensor, weight: torch.Tensor, start: int, stop: int) -> torch.Tensor:

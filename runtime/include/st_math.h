@@ -199,6 +199,34 @@ static inline float st_minnum(float a, float b)
 	return a != a ? b : (b != b ? a : st_smaller(a, b));
 }
 
+/* The larger of two magnitudes, as their bits are ordered; NaN if either is. */
+static inline float st_peak(float a, float b)
+{
+	uint32_t left = st_bits(a) & ~ST_SIGN_BIT, right = st_bits(b) & ~ST_SIGN_BIT;
+
+	return st_float(left > right ? left : right);
+}
+
+/*
+ * Nearest integer, ties to even, held to +-(2^(width - 1) - 1); NaN gives 0.  width: 2 to 23.  Of the significand the first `width` bits are
+ * kept, an integer and its half, and shifted down; of the rest counts only whether there is any.  No floating-point operation.
+ */
+static inline int32_t st_nearest(float x, int32_t width)
+{
+	uint32_t size = st_bits(x) & ~ST_SIGN_BIT, most = (1u << (width - 1)) - 1u;
+	uint32_t significand = (size & 0x7fffffu) | 0x800000u;
+	uint32_t head = significand >> (24 - width), tail = significand & ((1u << (24 - width)) - 1u);
+	int32_t down = width + 125 - (int32_t)(size >> 23);
+	uint32_t shift = down < 0 ? 0u : (uint32_t)(down > width ? width : down);
+	uint32_t twice = head >> shift, near = twice >> 1;
+	bool rest = tail != 0u || (head & ((1u << shift) - 1u)) != 0u;
+
+	near += (twice & 1u) != 0u && (rest || (near & 1u) != 0u) ? 1u : 0u;
+	near = down < 0 || near > most ? most : near;
+	near = size > ST_INF_BITS ? 0u : near;
+	return (st_bits(x) & ST_SIGN_BIT) != 0u ? -(int32_t)near : (int32_t)near;
+}
+
 /* --- division and roots --------------------------------------------------------------------- */
 
 /* Correctly rounded (0.5 ulp). */

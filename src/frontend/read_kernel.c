@@ -243,7 +243,7 @@ static bool read_node(struct body_reader *into, MlirOperation operation)
 	const struct op_info *info = &op_info[code];
 	if (code == OP_NONE || !(info->levels & LEVEL_BODY) || mlirOperationGetNumOperands(operation) != info->operands || mlirOperationGetNumResults(operation) != 1) {
 		read_error(reader, "operation %s does not belong into a kernel body", copy_string(reader->arena, name));
-		return diag_note(reader->diag, "accepted are arith.*, math.*, stream.index and stream.active on scalars");
+		return diag_note(reader->diag, "accepted are arith.*, math.*, stream.nearest, stream.peak, stream.index and stream.active on scalars");
 	}
 	MlirValue result = mlirOperationGetResult(operation, 0);
 	struct node node = {.kind = code == OP_CONSTANT ? NODE_CONSTANT : NODE_OP, .code = code, .type = read_type(reader, mlirValueGetType(result))};

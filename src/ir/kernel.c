@@ -220,7 +220,7 @@ static bool combines(enum op_code code)
 	static const bool yes[OP_COUNT] = {
 		[OP_ADDF] = true, [OP_MULF] = true, [OP_MAXIMUMF] = true, [OP_MINIMUMF] = true, [OP_MAXNUMF] = true,
 		[OP_MINNUMF] = true, [OP_ADDI] = true, [OP_MULI] = true, [OP_ANDI] = true, [OP_ORI] = true,
-		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true,
+		[OP_XORI] = true, [OP_MAXSI] = true, [OP_MINSI] = true, [OP_PEAK] = true,
 	};
 	return yes[code];
 }

@@ -16,6 +16,7 @@ enum rule {
 	RULE_NARROWER_INTEGER,
 	RULE_INDEX_CAST,
 	RULE_BITS,                /* an f32 as i32 */
+	RULE_NEAREST,             /* a float of at most 32 bits as an integer of less than its fraction */
 	RULE_POWER,               /* a float and an integer */
 	RULE_COUNTER,             /* index without operands */
 	RULE_FLAG,                /* i1 without operands */
@@ -26,14 +27,14 @@ static const enum rule rule_of[OP_COUNT] = {
 	[OP_MAXIMUMF] = RULE_REAL, [OP_MINIMUMF] = RULE_REAL, [OP_MAXNUMF] = RULE_REAL, [OP_MINNUMF] = RULE_REAL,
 	[OP_ABSF] = RULE_REAL, [OP_EXP] = RULE_REAL, [OP_LOG] = RULE_REAL, [OP_SQRT] = RULE_REAL, [OP_RSQRT] = RULE_REAL,
 	[OP_TANH] = RULE_REAL, [OP_ERF] = RULE_REAL, [OP_SIN] = RULE_REAL, [OP_COS] = RULE_REAL, [OP_POWF] = RULE_REAL,
-	[OP_FLOOR] = RULE_REAL, [OP_CEIL] = RULE_REAL, [OP_ROUNDEVEN] = RULE_REAL,
+	[OP_FLOOR] = RULE_REAL, [OP_CEIL] = RULE_REAL, [OP_ROUNDEVEN] = RULE_REAL, [OP_PEAK] = RULE_REAL,
 	[OP_ADDI] = RULE_INTEGER, [OP_SUBI] = RULE_INTEGER, [OP_MULI] = RULE_INTEGER, [OP_DIVSI] = RULE_INTEGER,
 	[OP_REMSI] = RULE_INTEGER, [OP_FLOORDIVSI] = RULE_INTEGER, [OP_ANDI] = RULE_INTEGER, [OP_ORI] = RULE_INTEGER,
 	[OP_XORI] = RULE_INTEGER, [OP_MAXSI] = RULE_INTEGER, [OP_MINSI] = RULE_INTEGER,
 	[OP_CMPF] = RULE_COMPARE_REAL, [OP_CMPI] = RULE_COMPARE_INTEGER, [OP_SELECT] = RULE_SELECT,
 	[OP_EXTF] = RULE_WIDER_REAL, [OP_TRUNCF] = RULE_NARROWER_REAL, [OP_SITOFP] = RULE_INTEGER_TO_REAL,
 	[OP_UITOFP] = RULE_INTEGER_TO_REAL, [OP_FPTOSI] = RULE_REAL_TO_INTEGER, [OP_EXTSI] = RULE_WIDER_INTEGER,
-	[OP_EXTUI] = RULE_WIDER_INTEGER, [OP_TRUNCI] = RULE_NARROWER_INTEGER, [OP_INDEX_CAST] = RULE_INDEX_CAST, [OP_BITCAST] = RULE_BITS,
+	[OP_EXTUI] = RULE_WIDER_INTEGER, [OP_TRUNCI] = RULE_NARROWER_INTEGER, [OP_INDEX_CAST] = RULE_INDEX_CAST, [OP_BITCAST] = RULE_BITS, [OP_NEAREST] = RULE_NEAREST,
 	[OP_FPOWI] = RULE_POWER, [OP_INDEX] = RULE_COUNTER, [OP_ACTIVE] = RULE_FLAG,
 };
 
@@ -110,6 +111,7 @@ static const char *conversion_error(enum rule rule, const struct type *from, con
 	bool right = rule == RULE_WIDER_REAL ? is_real(from) && is_real(to) && width(from) < width(to)
 		     : rule == RULE_NARROWER_REAL ? is_real(from) && is_real(to) && width(from) > width(to)
 		     : rule == RULE_BITS ? is_real(from) && is_number(to) && width(from) == 32 && width(to) == 32
+		     : rule == RULE_NEAREST ? is_real(from) && is_number(to) && width(from) <= 32 && width(to) >= 2 && width(to) < 24
 		     : rule == RULE_INTEGER_TO_REAL ? is_number(from) && is_real(to)
 		     : rule == RULE_REAL_TO_INTEGER ? is_real(from) && is_number(to)
 		     : rule == RULE_WIDER_INTEGER ? is_number(from) && is_number(to) && width(from) < width(to)

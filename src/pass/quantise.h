@@ -73,7 +73,7 @@ struct activation activation_of(struct quantiser *q, const struct contraction *c
 /* max |x| over the reduction, divided by `most`; ones: 1 where that is 0. */
 void quantise_scale(struct module *module, struct kernel *kernel, double most, bool ones);
 /* Operand 0 over operand 1, which is of type `scale`, as an integer within +-limit. */
-void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, double limit);
+void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, int limit);
 
 /* Made from a weight of main: all of it in its own order, no runs. */
 struct quantised from_weight(const struct quantiser *q, const struct value *weight);

@@ -2,7 +2,7 @@
 #include "pass/quantise.h"
 #include <string.h>
 
-#define MOST 127.0
+#define MOST 127              /* what OP_NEAREST gives of a byte */
 
 bool group_digits(struct arena *arena, const struct contraction *c, struct grouping *to)
 {
@@ -137,36 +137,42 @@ static struct digit straighten(struct quantiser *q, const struct contraction *c,
 	return all;
 }
 
+static int real_constant(struct module *module, struct body *body, double real)
+{
+	return body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type_float(module, 32), .real = real});
+}
+
 /* max |x| over the inner loops; then over `most`, and 1 for zeros. */
 void quantise_scale(struct module *module, struct kernel *kernel, double most, bool ones)
 {
 	const struct type *scalar = type_float(module, 32);
 	struct body *update = &kernel->update, *post = &kernel->post;
-	int size = body_op(module, update, OP_ABSF, scalar, body_operand(module, update, scalar, 0), 0, 0);
 	int sofar = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
-	update->result = body_op(module, update, OP_MAXIMUMF, scalar, sofar, size, 0);
+	update->result = body_op(module, update, OP_PEAK, scalar, sofar, body_operand(module, update, scalar, 0), 0);
 	int largest = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
-	int zero = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar});
-	int one = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = 1.0});
-	int limit = body_add(module, post, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = most});
-	struct node equal = {.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {largest, zero}, .integer = 1};
-	int none = body_add(module, post, equal);
-	int scale = body_op(module, post, OP_DIVF, scalar, largest, limit, 0);
-	post->result = ones ? body_op(module, post, OP_SELECT, scalar, none, one, scale) : scale;
+	post->result = body_op(module, post, OP_MULF, scalar, largest, real_constant(module, post, 1.0 / most), 0);
+	if (ones) {
+		struct node equal = {.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {largest, real_constant(module, post, 0.0)}, .integer = 1};
+		int none = body_add(module, post, equal);
+		post->result = body_op(module, post, OP_SELECT, scalar, none, real_constant(module, post, 1.0), post->result);
+	}
 }
 
-void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, double limit)
+/* Times the scale's reciprocal, which all lanes share. */
+void quantise_round(struct module *module, struct kernel *kernel, const struct type *scale, int limit)
 {
-	const struct type *scalar = type_float(module, 32);
+	const struct type *scalar = type_float(module, 32), *byte = type_integer(module, 8);
 	struct body *body = &kernel->update;
 	int by = body_operand(module, body, scale, 1);
 	by = scale == scalar ? by : body_op(module, body, OP_EXTF, scalar, by, 0, 0);
-	int ratio = body_op(module, body, OP_DIVF, scalar, body_operand(module, body, scalar, 0), by, 0);
-	int near = body_op(module, body, OP_ROUNDEVEN, scalar, ratio, 0, 0);
-	int most = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = limit});
-	int least = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = scalar, .real = -limit});
-	int low = body_op(module, body, OP_MAXIMUMF, scalar, near, least, 0);
-	body->result = body_op(module, body, OP_FPTOSI, type_integer(module, 8), body_op(module, body, OP_MINIMUMF, scalar, low, most, 0), 0, 0);
+	int inverse = body_op(module, body, OP_DIVF, scalar, real_constant(module, body, 1.0), by, 0);
+	int ratio = body_op(module, body, OP_MULF, scalar, body_operand(module, body, scalar, 0), inverse, 0);
+	body->result = body_op(module, body, OP_NEAREST, byte, ratio, 0, 0);
+	if (limit < MOST) {
+		int low = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = byte, .integer = -limit});
+		int high = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = byte, .integer = limit});
+		body->result = body_op(module, body, OP_MINSI, byte, body_op(module, body, OP_MAXSI, byte, body->result, low, 0), high, 0);
+	}
 }
 
 static const char *key_of(struct quantiser *q, const struct contraction *c, const struct walk *walk)

@@ -2,7 +2,7 @@
 #include "pass/quantise_state.h"
 #include "pass/schedule.h"
 
-#define PROBABILITY_MOST 127.0
+#define PROBABILITY_MOST 127
 #define KEYS_ABREAST 16       /* keys that may be lanes, where the rows of a launch fill them */
 #define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 

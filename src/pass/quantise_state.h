@@ -3,7 +3,7 @@
 #define STC_QUANTISE_STATE_H
 #include "pass/quantise.h"
 
-#define STATE_MOST 119.0      /* so that two signed nibbles carry a value */
+#define STATE_MOST 119        /* so that two signed nibbles carry a value */
 #define STATE_GROUP 128       /* numbers of a query, or keys of the probabilities, that share a scale */
 
 /* The rows that attention sees: those of this launch, then those of the state. */

@@ -30,13 +30,38 @@ struct operator_cost widths_node_cost(const struct platform *platform, const str
 	return platform_product(platform, bits > other ? bits : other);
 }
 
-static void add_body(struct maker *m, const struct body *body, int64_t lanes, int64_t interval, struct width_option *option)
+/* Numbers in a word of the operand. */
+static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, int operand)
 {
-	int64_t instances = (lanes + interval - 1) / interval;
+	const int64_t *stride = kernel->operand[operand].stride;
+	int64_t lanes = 1;
+	for (int i = plan_loops(plan); i < plan->parts; i++)
+		lanes *= stride[plan->part[i].source] ? plan->part[i].trip : 1;
+	return lanes;
+}
+
+/* Which nodes differ from lane to lane?  The others are computed once for a word. */
+static const bool *wide_nodes(struct maker *m, const struct body *body, const struct plan *plan)
+{
+	bool *wide = ARENA_ARRAY(m->space->arena, bool, body->count + 1);
+	for (int n = 0; n < body->count; n++) {
+		const struct node *node = &body->node[n];
+		wide[n] = node->kind == NODE_ACCUMULATOR || (node->kind == NODE_OP && node->code == OP_INDEX) ||
+			  (node->kind == NODE_OPERAND && lanes_of(m->kernel->op->kernel, plan, (int)node->integer) > 1);
+		for (int a = 0; node->kind == NODE_OP && a < op_info[node->code].operands; a++)
+			wide[n] = wide[n] || wide[node->argument[a]];
+	}
+	return wide;
+}
+
+static void add_body(struct maker *m, const struct body *body, const struct plan *plan, int64_t lanes, int64_t interval, struct width_option *option)
+{
+	const bool *wide = wide_nodes(m, body, plan);
 	for (int n = 0; n < body->count; n++) {
 		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX)
 			continue;
 		struct operator_cost cost = widths_node_cost(m->space->platform, body, &body->node[n]);
+		int64_t instances = wide[n] ? (lanes + interval - 1) / interval : 1;
 		option->dsp += instances * cost.dsp;
 		option->lut += instances * cost.lut;
 	}
@@ -128,15 +153,6 @@ static void add_times(struct maker *m, const struct kernel *kernel, const struct
 	}
 }
 
-static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, int operand)
-{
-	const int64_t *stride = kernel->operand[operand].stride;
-	int64_t lanes = 1;
-	for (int i = plan_loops(plan); i < plan->parts; i++)
-		lanes *= stride[plan->part[i].source] ? plan->part[i].trip : 1;
-	return lanes;
-}
-
 static double elements_taken(const struct op *op, const struct plan *plan, int operand)
 {
 	return (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
@@ -200,6 +216,15 @@ static int64_t words_lut(const struct op *op, const struct plan *plan)
 	return bits * 3 / 2;
 }
 
+/* A process stands on one die. */
+static bool fits_die(const struct platform *platform, const struct width_option *option)
+{
+	for (int d = 0; d < platform->dies; d++)
+		if (option->dsp <= platform->die[d].dsp && option->lut <= platform->die[d].lut)
+			return true;
+	return false;
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -220,9 +245,11 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 		option.cycles[e] = cycles * part;
 		option.ahead[e] = ahead * part;
 	}
-	add_body(m, &kernel->update, plan->lanes * plan->rows, interval, &option);
-	add_body(m, &kernel->post, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
+	add_body(m, &kernel->update, plan, plan->lanes * plan->rows, interval, &option);
+	add_body(m, &kernel->post, plan, tree ? plan->rows : plan->lanes, tree ? 1 : interval, &option);
 	option.lut += words_lut(m->kernel->op, plan);
+	if (m->options.count && !fits_die(m->space->platform, &option))
+		return;
 	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
 	add_times(m, kernel, plan, &option);
 	VEC_PUSH(arena, &m->options, option);

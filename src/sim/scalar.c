@@ -107,6 +107,11 @@ static double minnum64(double a, double b)
 	return isnan(a) ? b : isnan(b) ? a : minimum64(a, b);
 }
 
+static double peak64(double a, double b)
+{
+	return maximum64(fabs(a), fabs(b));
+}
+
 static double rsqrt64(double a)
 {
 	return 1.0 / sqrt(a);
@@ -150,6 +155,7 @@ BINARY(minimum32, float, st_minimum(a, b))
 BINARY(maxnum32, float, st_maxnum(a, b))
 BINARY(minnum32, float, st_minnum(a, b))
 BINARY(pow32, float, st_pow(a, b))
+BINARY(peak32, float, st_peak(a, b))
 BINARY(add64, double, a + b)
 BINARY(sub64, double, a - b)
 BINARY(mul64, double, a * b)
@@ -159,6 +165,7 @@ BINARY(min64, double, minimum64(a, b))
 BINARY(maxn64, double, maxnum64(a, b))
 BINARY(minn64, double, minnum64(a, b))
 BINARY(pow64, double, pow(a, b))
+BINARY(peak_64, double, peak64(a, b))
 BINARY(add_int, int64_t, (uint64_t)a + (uint64_t)b)
 BINARY(sub_int, int64_t, (uint64_t)a - (uint64_t)b)
 BINARY(mul_int, int64_t, (uint64_t)a * (uint64_t)b)
@@ -216,6 +223,7 @@ CONVERT(unsigned64, int64_t, double, unsigned_of(a, op->from_width))
 CONVERT(bits32, float, int64_t, (int32_t)st_bits(a))
 CONVERT(integer32, float, int64_t, saturate((double)a, op->width))
 CONVERT(integer64, double, int64_t, saturate(a, op->width))
+CONVERT(nearest32, float, int64_t, st_nearest(a, op->width))
 CONVERT(zero_extend, int64_t, int64_t, unsigned_of(a, op->from_width))
 
 static void powi32(const struct scalar_op *op, void *out, const void *const *in, int64_t count)
@@ -285,6 +293,8 @@ static scalar_function *const functions[OP_COUNT][CLASSES] = {
 	[OP_FLOOR] = {floor32, floor64},
 	[OP_CEIL] = {ceil32, ceil64},
 	[OP_ROUNDEVEN] = {even32, even64},
+	[OP_NEAREST] = {nearest32},
+	[OP_PEAK] = {peak32, peak_64},
 };
 
 static enum register_class class_of(const struct type *type)

@@ -130,6 +130,10 @@ static void test_real_operations(void **state)
 	text_add(&text, "    %%bits = arith.bitcast %%s%d : vector<4xf32> to vector<4xi32>\n    %%number = arith.sitofp %%bits : vector<4xi32> to vector<4xf32>\n"
 		 "    %%s%d = arith.addf %%s%d, %%number : vector<4xf32>\n", n, n + 1, n);
 	n++;
+	text_add(&text, "    %%near = \"stream.nearest\"(%%w) : (vector<4xf32>) -> vector<4xi8>\n    %%wide = \"stream.nearest\"(%%w) : (vector<4xf32>) -> vector<4xi16>\n"
+		 "    %%from = arith.extsi %%near : vector<4xi8> to vector<4xi16>\n    %%all = arith.addi %%from, %%wide : vector<4xi16>\n    %%whole = arith.sitofp %%all : vector<4xi16> to vector<4xf32>\n"
+		 "    %%peak = \"stream.peak\"(%%w, %%whole) : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>\n    %%s%d = arith.addf %%s%d, %%peak : vector<4xf32>\n", n + 1, n);
+	n++;
 	struct text body = text_new(arena);
 	text_add(&body, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%w = \"stream.take\"(%%t, %%f) : (i1, !stream.fifo<vector<4xf32>, 4>) -> vector<4xf32>\n%s", text.data);
 	text_add(&body, "    \"stream.push\"(%%t, %%s%d, %%g) : (i1, vector<4xf32>, !stream.fifo<vector<4xf32>, 4>) -> ()\n  } {stream.pipeline = 1}\n", n);

@@ -198,7 +198,8 @@ static void test_pairs(void **state)
 		{st_pow, 0, -1, inf},           {st_pow, -0.0f, -1, -inf},      {st_pow, -0.0f, 3, -0.0f},
 		{st_pow, 0.5f, inf, 0},         {st_pow, 0.5f, -inf, inf},      {st_pow, -inf, 3, -inf},
 		{st_pow, inf, -1, 0},           {st_pow, 10, 39, inf},          {st_pow, 10, -39, 0},
-		{st_pow, -inf, -0.5f, 0},
+		{st_pow, -inf, -0.5f, 0},       {st_peak, -3, 2, 3},            {st_peak, 1, -inf, inf},
+		{st_peak, nan, inf, nan},       {st_peak, 2, -nan, nan},        {st_peak, -0.0f, -0.0f, 0},
 	};
 
 	(void)state;
@@ -243,6 +244,30 @@ static void test_specials(void **state)
 	}
 }
 
+static void check_nearest(float x, int32_t width)
+{
+	const double most = ldexp(1.0, width - 1) - 1.0, near = rint((double)x);
+	const int32_t want = isnan(x) ? 0 : (int32_t)fmin(fmax(near, -most), most), got = st_nearest(x, width);
+
+	if (got != want)
+		fail_msg("nearest of %d bits: f(%.9g) = %d, not %d", width, (double)x, got, want);
+}
+
+/* An even sample of all patterns, and everything about each half of an integer. */
+static void test_nearest(void **state)
+{
+	(void)state;
+	for (int32_t width = 2; width < 24; ++width) {
+		for (uint64_t pattern = 0; pattern <= UINT32_MAX; pattern += 65521)
+			check_nearest(st_float((uint32_t)pattern), width);
+		for (int32_t half = -1030; half <= 1030; ++half)
+			for (uint32_t near = 0; near < 3; ++near)
+				check_nearest(st_float(st_bits(0.5f * (float)half) + near - 1u), width);
+		check_nearest(INFINITY, width);
+		check_nearest(-INFINITY, width);
+	}
+}
+
 /* The same bits everywhere: a checksum (FNV-1a) over results, whatever compiler, flags and machine. */
 static void test_checksum(void **state)
 {
@@ -266,7 +291,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_dense), cmocka_unit_test(test_reduction),
 		cmocka_unit_test(test_pow),      cmocka_unit_test(test_powi),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_specials), cmocka_unit_test(test_checksum),
+		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

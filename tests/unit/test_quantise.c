@@ -135,8 +135,8 @@ static double row_number(const struct design_case *c, const char *state, const c
 	float largest = 0;
 	for (int64_t i = 0; i < width; i++)
 		largest = st_abs(x[i]) > largest ? st_abs(x[i]) : largest;
-	float by = st_f16_value(st_f16_bits(largest / 119));
-	return (double)st_round_even(x[d] / by) * (double)by;
+	float by = st_f16_value(st_f16_bits(largest * (float)(1.0 / 119)));
+	return (double)st_round_even(x[d] * (1.0f / by)) * (double)by;
 }
 
 /* Attention in double precision on the rounded rows: what is left is the rounding of the query and of the probabilities. */
