@@ -18,6 +18,7 @@ const struct pass passes[] = {
 	PASS(merge_common, T, T, EXACT, "kernels", "no two kernels compute the same"),
 	PASS(split_sliced, T, T, EXACT, "kernels", "a result that is read in disjoint slices is made in slices"),
 	PASS(fuse_elementwise, T, T, EXACT, "kernels", "elementwise kernels stand inside their readers or makers; no work is done twice"),
+	PASS(fold_sigmoids, T, T, APPROXIMATE, "fused kernels", "1 + tanh is a quotient with one exponential, and a factor of such a quotient is its dividend"),
 	PASS(fuse_largest, T, T, EXACT, "fused kernels", "the index of the largest of many numbers is found in one pass over them"),
 	PASS(bind_extents, T, T, EXACT, "kernels", "loops over dims named by stream.dims run to the extent of run time"),
 	PASS(quantise, T, T, APPROXIMATE, "fused kernels", "with --quant: weights of few bits, integer sums for each group and scales; else nothing"),

@@ -70,6 +70,7 @@ bool count_unfused(struct pass_context *context, struct module *module);
 bool demote_f64(struct pass_context *context, struct module *module);
 bool merge_common(struct pass_context *context, struct module *module);
 bool fuse_elementwise(struct pass_context *context, struct module *module);
+bool fold_sigmoids(struct pass_context *context, struct module *module);
 bool split_sliced(struct pass_context *context, struct module *module);
 bool fuse_largest(struct pass_context *context, struct module *module);
 bool bind_extents(struct pass_context *context, struct module *module);

@@ -29,7 +29,6 @@ static double rsqrt_double(double x)
 
 static const struct bound bounds[] = {
 	{"exp", st_exp, exp, 1.0, 0, true},
-	{"exp2", st_exp2, exp2, 1.0, 0, true},
 	{"log", st_log, log, 1.0, 0, true},
 	{"tanh", st_tanh, tanh, 2.0, 0, true},
 	{"erf", st_erf, erf, 2.0, 0, true},
@@ -221,8 +220,8 @@ static void test_specials(void **state)
 	const float nan = NAN, inf = INFINITY, tiny = 1e-40f;
 	const struct special specials[] = {
 		{st_exp, 0, 1},         {st_exp, -0.0f, 1},     {st_exp, inf, inf},       {st_exp, -inf, 0},
-		{st_exp, 100, inf},     {st_exp, -100, 0},      {st_exp, nan, nan},       {st_exp2, 10, 1024},
-		{st_exp2, 128, inf},    {st_exp2, -126, FLT_MIN}, {st_exp2, -127, 0},     {st_log, 1, 0},
+		{st_exp, 100, inf},     {st_exp, -100, 0},      {st_exp, nan, nan},       {st_exp, tiny, 1},
+		{st_exp, 1e30f, inf},   {st_exp, -1e30f, 0},    {st_exp, 1, 2.71828183f}, {st_log, 1, 0},
 		{st_log, 0, -inf},      {st_log, -0.0f, -inf},  {st_log, tiny, -inf},     {st_log, -1, nan},
 		{st_log, inf, inf},     {st_tanh, -0.0f, -0.0f}, {st_tanh, inf, 1},       {st_tanh, -inf, -1},
 		{st_tanh, tiny, 0},     {st_erf, -0.0f, -0.0f}, {st_erf, inf, 1},         {st_erf, -inf, -1},
@@ -283,7 +282,7 @@ static void test_checksum(void **state)
 			sum = (sum ^ (y != y ? ST_NAN_BITS : st_bits(y))) * 16777619u;
 		}
 	}
-	assert_int_equal(sum, 0x8318309au);
+	assert_int_equal(sum, 0x9247b33cu);
 }
 
 int main(void)

@@ -54,9 +54,9 @@ static void u55c_has_its_figures(void **state)
 	assert_int_equal(p->channels, 32);
 	assert_int_equal(p->cost[OP_ADDF].latency, 7);
 	assert_int_equal(p->cost[OP_MULF].dsp, 3);
-	/* a composed row: 11 products, 10 sums, 4 comparisons */
-	assert_int_equal(p->cost[OP_EXP].dsp, 11 * 3 + 10 * 2);
-	assert_int_equal(p->cost[OP_EXP].latency, 8 * 4 + 10 * 7 + 3 * 2);
+	/* a composed row: 14 products, 13 sums, 3 comparisons, a conversion */
+	assert_int_equal(p->cost[OP_LOG].dsp, 14 * 3 + 13 * 2);
+	assert_int_equal(p->cost[OP_LOG].latency, 9 * 4 + 13 * 7 + 2 + 4);
 	arena_free(f.arena);
 }
 
@@ -70,7 +70,7 @@ static void like_takes_the_rest(void **state)
 	assert_int_equal(p->dies, 1);
 	assert_int_equal(p->cost[OP_MULF].latency, 3);        /* its own */
 	assert_int_equal(p->cost[OP_SELECT].lut, 32);         /* the U55C's */
-	assert_int_equal(p->cost[OP_EXP].latency, 8 * 3 + 10 * 4 + 3 * 1);    /* composed of its own */
+	assert_int_equal(p->cost[OP_LOG].latency, 9 * 3 + 13 * 4 + 1 + p->cost[OP_SITOFP].latency);    /* composed of its own */
 	arena_free(f.arena);
 }
 

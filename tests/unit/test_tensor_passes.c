@@ -421,6 +421,49 @@ static void test_quotients_sink(void **state)
 	assert_false(sinks(SOFTMAX("%x")));
 }
 
+/* An elementwise kernel with this body over %a; %half, %one, %two and %rate are numbers. */
+#define ELEMENTWISE(body) \
+	"func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {\n  %e = tensor.empty() : tensor<64xf32>\n" \
+	"  %half = arith.constant 0.5 : f32\n  %one = arith.constant 1.0 : f32\n  %two = arith.constant 2.0 : f32\n  %rate = arith.constant 31.9 : f32\n" \
+	"  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = [\"parallel\"]}\n" \
+	"    ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {\n  ^bb0(%a: f32, %o: f32):\n    %u = arith.mulf %a, %rate : f32\n" body "    linalg.yield %r : f32\n  } -> tensor<64xf32>\n" \
+	"  return %y : tensor<64xf32>\n}\n"
+
+static int operations(const struct session *s, enum op_code code)
+{
+	int count = 0;
+	for (const struct op *op = module_main(s->module)->region[0]->first; op; op = op->next)
+		for (int n = 0; op->code == OP_KERNEL && n < op->kernel->update.count; n++)
+			count += op->kernel->update.node[n].kind == NODE_OP && op->kernel->update.node[n].code == code;
+	return count;
+}
+
+/* Operations of each kind that are left of the body. */
+static void expect_folded(const char *text, int tanhs, int exps, int products, int quotients)
+{
+	struct session s;
+	struct pass_context context = {0};
+	run_passes(&s, text, PASSES - 1, 0);
+	assert_true(fold_sigmoids(&context, s.module) && ir_verify(s.module));
+	expect_round_trip(&s);
+	expect_same_values(&s, 4e-7, text);
+	assert_int_equal(operations(&s, OP_TANH), tanhs);
+	assert_int_equal(operations(&s, OP_EXP), exps);
+	assert_int_equal(operations(&s, OP_MULF), products);
+	assert_int_equal(operations(&s, OP_DIVF), quotients);
+	finish(&s);
+}
+
+static void test_sigmoids_fold(void **state)
+{
+	(void)state;
+	expect_folded(ELEMENTWISE("    %t = math.tanh %u : f32\n    %s = arith.addf %one, %t : f32\n    %h = arith.mulf %half, %a : f32\n    %r = arith.mulf %h, %s : f32\n"), 0, 1, 1, 1);
+	expect_folded(ELEMENTWISE("    %n = arith.negf %u : f32\n    %p = math.exp %n : f32\n    %s = arith.addf %p, %one : f32\n    %g = arith.divf %one, %s : f32\n    %r = arith.mulf %a, %g : f32\n"), 0, 1, 1, 1);
+	expect_folded(ELEMENTWISE("    %t = math.tanh %u : f32\n    %s = arith.addf %t, %one : f32\n    %r = arith.mulf %s, %t : f32\n"), 1, 0, 2, 0);         /* the tanh is read twice */
+	expect_folded(ELEMENTWISE("    %t = math.tanh %u : f32\n    %r = arith.addf %t, %two : f32\n"), 1, 0, 1, 0);
+	expect_folded(ELEMENTWISE("    %p = math.exp %u : f32\n    %s = arith.addf %p, %two : f32\n    %g = arith.divf %one, %s : f32\n    %r = arith.mulf %a, %g : f32\n"), 0, 1, 2, 1);
+}
+
 /* softmax times v, of two heads of two rows that share v; `first` is added to the scores in column 0, and the exponentials are a result as well where `others` says so. */
 static const char *attention(struct arena *arena, const char *first, bool others)
 {
@@ -630,6 +673,7 @@ int main(void)
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
+		cmocka_unit_test(test_sigmoids_fold),
 		cmocka_unit_test(test_quotients_sink), cmocka_unit_test(test_maxima_run),
 		cmocka_unit_test(test_layers_become_a_loop),           cmocka_unit_test(test_returned_views_are_copied),
 		cmocka_unit_test(test_roles_are_checked),              cmocka_unit_test(test_names_are_unique),
