@@ -1,4 +1,4 @@
-/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
+/* Memories with their true shapes: 18 Kb block RAMs of 16K x 1 to 512 x 36, URAMs of 4K x 72, LUTRAM of 64 x 1 or 32 x 2 a LUT, shift registers of 32 x 1 or 16 x 2 a LUT. */
 #include "model/resource.h"
 
 const char *const storage_name[] = {"auto", "registers", "lutram", "bram", "uram"};
@@ -32,10 +32,12 @@ static int64_t ultra_rams(int64_t bits, int64_t depth)
 	return ceil_div(bits, 72) * ceil_div(depth, 4096);
 }
 
-/* 7 bits of 64 words in 8 LUTs (RAM64M8), and a multiplexer for deeper ones. */
+/* 14 bits of 32 words (RAM32M16) or 7 bits of 64 (RAM64M8) in 8 LUTs, one of which has the port that writes (UG574, UG974), and a multiplexer for deeper ones. */
 static int64_t lutram_luts(int64_t bits, int64_t depth)
 {
 	int64_t rows = ceil_div(depth, 64);
+	if (depth <= 32)
+		return ceil_div(bits * 8, 14);
 	return ceil_div(bits * 8, 7) * rows + (rows > 1 ? ceil_div(bits * rows, 4) : 0);
 }
 

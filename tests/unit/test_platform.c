@@ -69,7 +69,7 @@ static void like_takes_the_rest(void **state)
 	assert_non_null(p);
 	assert_int_equal(p->dies, 1);
 	assert_int_equal(p->cost[OP_MULF].latency, 3);        /* its own */
-	assert_int_equal(p->cost[OP_SELECT].lut, 32);         /* the U55C's */
+	assert_int_equal(p->cost[OP_SELECT].lut, 16);         /* the U55C's */
 	assert_int_equal(p->cost[OP_LOG].latency, 9 * 3 + 13 * 4 + 1 + p->cost[OP_SITOFP].latency);    /* composed of its own */
 	arena_free(f.arena);
 }
@@ -101,6 +101,8 @@ static void memories_have_true_shapes(void **state)
 	assert_int_equal(storage_cost(STORAGE_URAM, 72, 4096).uram, 1);
 	assert_int_equal(storage_cost(STORAGE_URAM, 73, 4097).uram, 4);
 	assert_int_equal(storage_cost(STORAGE_LUTRAM, 7, 64).lut, 8);
+	assert_int_equal(storage_cost(STORAGE_LUTRAM, 14, 32).lut, 8);
+	assert_int_equal(storage_cost(STORAGE_LUTRAM, 14, 33).lut, 16);
 	assert_int_equal(storage_cost(STORAGE_REGISTERS, 32, 1).ff, 32);
 	assert_int_equal(storage_choose(32, 16, true), STORAGE_LUTRAM);
 	assert_int_equal(storage_choose(512, 4096, true), STORAGE_URAM);
