@@ -3,7 +3,8 @@
  * Operands: x, s, then at stream level in a rolled layer the layer's counter, then the weights and as many scales (one of each a layer, else one).
  * The weight's number (n, g, k) lies at (g * outputs + n) * size + k, its scale at g * outputs + n.
  * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/rows.h says; of the others nothing is computed.
- * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens. */
+ * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
+ * At stream level x and s come a token's after another's, or with the attribute `grouped` group after group, each of all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
 #include "ir/rows.h"

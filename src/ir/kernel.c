@@ -180,6 +180,14 @@ bool body_uses_counters(const struct body *body)
 	return body_has(body, OP_INDEX) || body_has(body, OP_ACTIVE);
 }
 
+bool body_uses_counter(const struct body *body, int loop)
+{
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX && body->node[n].integer == loop)
+			return true;
+	return false;
+}
+
 bool kernel_is_post_operand(const struct kernel *kernel, int operand)
 {
 	return !kernel->scan && body_uses_operand(&kernel->post, operand) && !body_uses_operand(&kernel->update, operand);

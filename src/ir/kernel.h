@@ -83,6 +83,7 @@ int body_import(struct module *module, struct body *into, const struct body *fro
 bool body_uses_operand(const struct body *body, int operand);
 bool body_uses_accumulator(const struct body *body);
 bool body_uses_counters(const struct body *body);                                           /* what it computes depends on where it is: an INDEX or ACTIVE */
+bool body_uses_counter(const struct body *body, int loop);
 bool body_has(const struct body *body, enum op_code code);                                  /* an op of this code */
 void body_remove_dead(struct module *module, struct body *body);
 bool kernel_is_post_operand(const struct kernel *kernel, int operand);                      /* read by post and not by update; of a scan none: its post is at every point */

@@ -52,7 +52,7 @@ static int value_of(struct chooser *c, const struct value *value)
 	row->crossing = flow->kind == FLOW_CHOICE;
 	row->streams = flow->kind != FLOW_MEMORY;
 	const struct op *def = made_as(value)->def;
-	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams->module, def) : order_of_tensor(value->type);
+	struct order fixed = def && def->code == OP_CONTRACT ? order_of_contract(c->streams, def) : order_of_tensor(value->type);
 	row->fixed = orders_row(c->graph.arena, &row->written, &fixed);
 	flow->order = ++c->graph.values;
 	return flow->order - 1;
@@ -63,10 +63,9 @@ static bool from_outside(const struct value *value, const struct op *reader)
 	return (value->def ? value->def->parent : value->block) != reader->parent && flow_of(value)->kind != FLOW_MEMORY;
 }
 
-static int natural_row(struct chooser *c, struct orders_value *value, const struct value *result)
+static int wanted_row(struct chooser *c, struct orders_value *value, struct order order)
 {
-	struct order natural = order_of_tensor(result->type);
-	return orders_row(c->graph.arena, &value->wanted, &natural);
+	return orders_row(c->graph.arena, &value->wanted, &order);
 }
 
 static void add_ports(struct chooser *c, int k)
@@ -85,10 +84,10 @@ static void add_ports(struct chooser *c, int k)
 	kernel->value = value_of(c, result);
 	struct orders_value *value = &c->graph.value[kernel->value];
 	if (flow_of(result)->row)             /* a row of a state is stored in its natural order */
-		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, natural_row(c, value, result)}));
+		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, wanted_row(c, value, order_of_tensor(result->type))}));
 }
 
-/* Those who take numbers in their natural order: a unit, and what fills rows up. */
+/* Those who take numbers in a fixed order: a unit, and what fills rows up. */
 static void add_contractions(struct chooser *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
@@ -97,8 +96,10 @@ static void add_contractions(struct chooser *c, const struct block *block)
 		int operands = op->code == OP_CONTRACT ? 2 : op->code == OP_FILL;
 		for (int j = 0; j < operands; j++) {
 			int v = value_of(c, op->operand[j]);
-			if (v >= 0)
-				VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){-1, natural_row(c, &c->graph.value[v], op->operand[j])}));
+			if (v < 0)
+				continue;
+			struct order order = op->code == OP_CONTRACT ? order_of_groups(c->streams, op, j) : order_of_tensor(op->operand[j]->type);
+			VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){-1, wanted_row(c, &c->graph.value[v], order)}));
 		}
 	}
 }

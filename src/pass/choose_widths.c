@@ -250,15 +250,17 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = part < k ? part : sums ? sums->result[0]->id : -1, .alike = part < k};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
+	kernel->single = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->whole = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
-		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, &kernel->phase[j]);
+		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, false, &kernel->phase[j]);
+		widths_through_unit(value, w->slices, w->abreast, true, &kernel->single[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
 		if (kernel->phase[j].cycles > 0)
-			kernel->phase[j].number = made_as(value)->def->result[0]->id + 1;
+			kernel->phase[j].number = kernel->single[j].number = made_as(value)->def->result[0]->id + 1;
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->part[j] = part_read(op, j);
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -312,6 +314,21 @@ static int64_t state_bytes(const struct widths *w)
 	return bits / 8;
 }
 
+/* A token that is made counts as much as one of a prompt, which a launch reads with others. */
+static void choose_extents(const struct widths *w, struct width_space *space, const struct block *block)
+{
+	int64_t tokens = unit_tokens(block, &space->rows);
+	bool bound = false;
+	for (int k = 0; k < w->count; k++)
+		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
+			bound = bound || w->kernel[k]->kernel->loop[l].run_time;
+	space->extents = space->rows || (bound && tokens <= 1) ? WIDTH_PRICED : 1;
+	space->extent[0] = space->rows ? EXTENT_ONE : tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
+	space->extent[1] = space->rows ? EXTENT_NONE : EXTENT_EIGHTH;
+	for (int e = 0; e < space->extents; e++)
+		space->weight[e] = space->rows ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
+}
+
 static struct width_space *make_space(struct widths *w, const struct block *block)
 {
 	struct arena *arena = w->streams->module->arena;
@@ -329,12 +346,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	add_block(w, space, block, -1);
-	space->extents = 1;
-	for (int k = 0; k < w->count; k++)
-		for (int l = 0; l < w->kernel[k]->kernel->loops; l++)
-			space->extents = w->kernel[k]->kernel->loop[l].run_time && w->abreast <= 1 ? WIDTH_PRICED : space->extents;
-	space->extent[0] = w->abreast > 1 ? EXTENT_NONE : EXTENT_MOST;
-	space->extent[1] = EXTENT_EIGHTH;
+	choose_extents(w, space, block);
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
@@ -447,7 +459,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	left = platform_total(context->platform).lut * (w->abreast > 1 ? TOKENS_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
+	left = platform_total(context->platform).lut * (unit_has_tokens(block) ? TOKENS_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
 	w->lut = w->lut < left ? w->lut : left;
 }
 

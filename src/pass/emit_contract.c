@@ -1,19 +1,21 @@
-/* A phase of a contraction unit at stream level.  The unit keeps the groups of a tile of tokens in its slices, so it takes each once, in order, and gives its sums in order. */
+/* A phase of a contraction unit at stream level.  The unit keeps the groups of a tile of tokens in its slices, so it takes each once, in order, and gives its sums in order.
+ * Few tokens come group after group, all tokens' of each: their numbers leave a unit in this order, so what stands between two phases takes them as they come. */
 #include "ir/contract.h"
 #include "pass/streams.h"
 
 /* Words of results that the slices can give in turns. */
-static int64_t result_lanes(struct module *module, const struct contract *contract, const struct type *tensor)
+static int64_t result_lanes(const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(module, tensor)), most = contract->tokens > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
+	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->tokens > 1 ? unit_lanes(unit_abreast(s->context, s->body)) : UNIT_LANES;
 	return own < most ? own : most;
 }
 
 /* Tiles of tokens, the words of a row, the tokens of a tile. */
-static const struct type *tiled_order(struct module *module, const struct contract *contract, const struct type *tensor)
+static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
+	struct module *module = s->module;
 	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
-	const int64_t lanes = result_lanes(module, contract, tensor), tile = launch.tile, word[2] = {1, lanes};
+	const int64_t lanes = result_lanes(s, contract, tensor), tile = launch.tile, word[2] = {1, lanes};
 	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
 	int64_t trip[3] = {contract->tokens / tile, contract->outputs / lanes, tile}, step[3] = {tile, lanes, 1};
 	int64_t *rows = affine_rows(module->arena, 3, 2);
@@ -21,15 +23,29 @@ static const struct type *tiled_order(struct module *module, const struct contra
 	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, run_time, step, 2, rows);
 }
 
-struct order order_of_contract(struct module *module, const struct op *op)
+struct order order_of_contract(const struct streams *s, const struct op *op)
 {
 	struct contract contract;
-	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = result_lanes(module, &contract, op->result[0]->type), tile = rows_tile(contract.tokens), row = contract.outputs;
+	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	int64_t lanes = result_lanes(s, &contract, op->result[0]->type), tile = rows_tile(contract.tokens), row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
 	return order_of_loops(4, loop);
+}
+
+static bool is_grouped(const struct streams *s, const struct contract *contract)
+{
+	return contract->tokens > 1 && unit_streams(s->context, s->body);
+}
+
+struct order order_of_groups(const struct streams *s, const struct op *op, int operand)
+{
+	struct contract contract;
+	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	const int64_t size = operand ? 1 : contract.size;
+	const struct order_loop loop[3] = {{contract.groups, size}, {contract.tokens, contract.groups * size}, {size, 1}};
+	return is_grouped(s, &contract) ? order_of_loops(3, loop) : order_of_tensor(op->operand[operand]->type);
 }
 
 static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
@@ -69,11 +85,11 @@ static const struct type *result_type(struct streams *s, const struct contract *
 	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
 	int64_t lanes = UNIT_LANES, own = stream_lanes(order);
 	if (contract->tokens > 1)
-		return tiled_order(s->module, contract, tensor);
+		return tiled_order(s, contract, tensor);
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
 	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old)))
 		return padded_order(s->module, tensor, lanes);
-	return in_words_of(s->module, order, result_lanes(s->module, contract, tensor));
+	return in_words_of(s->module, order, result_lanes(s, contract, tensor));
 }
 
 static void add_tensors(const struct flow *flow, struct value **operand, int *count)
@@ -82,9 +98,15 @@ static void add_tensors(const struct flow *flow, struct value **operand, int *co
 		operand[(*count)++] = flow->argument[i];
 }
 
-/* In its natural order: a token's numbers after another's. */
-static const struct type *operand_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+/* In its natural order: a token's numbers after another's; or a group of all tokens after another. */
+static const struct type *operand_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
 {
+	struct module *module = s->module;
+	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
+	const struct run_time_trip *run_time[2] = {NULL, launch.each};
+	int64_t trip[2] = {contract->groups, contract->tokens}, step[2] = {1, 1}, address[3] = {lanes, contract->groups * lanes, 0};
+	if (is_grouped(s, contract))
+		return type_canonical(module, lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor)) : type_scalar(tensor), 2, trip, run_time, step, 1, address);
 	const struct attr *dims = contract->rows ? rows_dims(module, tensor, rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), contract->rows) : NULL;
 	return in_words_of(module, natural_order_to(module, tensor, dims, PORT_BITS), lanes);
 }
@@ -98,8 +120,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
 	int count = 0;
-	operand[count++] = want_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
-	operand[count++] = want_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
+	operand[count++] = want_stream(s, x, operand_order(s, &contract, x->tensor, contract.size), 0);
+	operand[count++] = want_stream(s, scales, operand_order(s, &contract, scales->tensor, 1), 0);
 	if (w->layered)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
@@ -111,6 +133,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		attr_set(module, op, "tokens", attr_get(old, "tokens"));
 	if (contract.rows)
 		attr_set(module, op, "rows", attr_get(old, "rows"));
+	if (is_grouped(s, &contract))
+		attr_set(module, op, "grouped", attr_unit(module));
 	append_maker(s, old, op);
 	return true;
 }

@@ -133,12 +133,9 @@ static struct value *divided(struct process *p, enum op_code code, struct value 
 	return make_op(p, code, type_index(p->module), 2, operand);
 }
 
-/* Ports have the words of a part in turns, so which of them has this word depends on the position; the others write it behind their last one.  The store's words may be narrower than the ports'.
- * outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on. */
-static void store_in_turns(struct process *p, const struct row *row, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
 {
-	const struct state *state = row->state;
-	int64_t each = state->lanes / row->order.lanes, most = state->elements / row->order.lanes;
+	int64_t each = state->lanes / lanes, most = state->elements / lanes;
 	const int64_t pitch[3] = {1, each, 1};
 	struct value *turn = each > 1 ? divided(p, OP_DIVSI, inner, each) : inner, *port = divided(p, OP_REMSI, turn, state->ports);
 	struct value *place[3] = {outer, divided(p, OP_DIVSI, turn, state->ports), each > 1 ? divided(p, OP_REMSI, inner, each) : NULL};
@@ -185,7 +182,7 @@ static void append_part(struct process *p, const struct row *row, struct value *
 		make_store(p, word, memory[0], make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
 	} else {
 		struct value *outer = part_address(p, row, counter, pitch, true), *inner = part_address(p, row, counter, pitch, false);
-		store_in_turns(p, row, memory, word, outer, inner);
+		append_in_turns(p, row->state, order->lanes, memory, word, outer, inner);
 	}
 	process_close(p, opened);
 }

@@ -60,11 +60,10 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	struct module *module = design->module;
 	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
 	const char *name = attr_item(output, "name")->text;
-	int axis = (int)attr_item(output, "axis")->integer;
+	int axis = (int)attr_item(output, "axis")->integer, ports = state->ports;
 	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
 	if (!rows.lanes)
 		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
-	INVARIANT(module->guard, state->ports == 1, "several rows of state %s are written to words in turns", name);
 	struct value *fifo = stream_fifo(design, store->operand[0]), *counter[4] = {0};
 	const struct run_time_trip *bound[3] = {NULL, rows.count, NULL};
 	if (rows.count)
@@ -72,15 +71,18 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	struct process p = process_new(design, "append");
 	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x");
 	struct value *first = append_begin(&p, state, process_argument(&p, stream_fifo(design, store->operand[1]), "position")), *zero = make_index(&p, 0);
-	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0), pitch[4] = {extent * rows.trip[2], rows.trip[2], 1, type_elements(whole) / state->parts / rows.lanes};
-	const int64_t one[2] = {1, 1};
+	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0) * rows.trip[2];
+	const int64_t one[2] = {1, 1}, outside[2] = {extent * rows.trip[2] / ports, type_elements(whole) / (state->parts * ports) / rows.lanes}, inside[2] = {rows.trip[2], 1};
 	rows.trip[0] /= state->parts;
 	for (int i = 0; i < state->parts; i++) {
-		int opened = process_nest_to(&p, 3, rows.trip, bound, 1, counter);
+		int opened = process_nest_to(&p, 3, rows.trip, bound, ports, counter);
 		struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
-		counter[1] = make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before);
-		counter[3] = p.layer;
-		make_store(&p, make_take(&p, NULL, in), memory[i], make_address(&p, 4, counter, pitch, state->offset / rows.lanes + before * rows.trip[2]));
+		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before / rows.trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
+		struct value *outer = make_address(&p, 2, above, outside, state->offset / rows.lanes), *inner = make_address(&p, 2, row, inside, before), *word = make_take(&p, NULL, in);
+		if (ports > 1)
+			append_in_turns(&p, state, rows.lanes, memory + i * ports, word, outer, inner);
+		else
+			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
 		process_close(&p, opened);
 	}
 	process_close(&p, design->layers > 0);

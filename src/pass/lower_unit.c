@@ -98,8 +98,26 @@ static struct value *token_there(const struct unit *unit, struct process *p, con
 	return make_below(p, make_address(p, 1, &word, &each, token), process_count(p, phase->there.each, 1));
 }
 
+/* The same where the groups of all tokens come one after another. */
+static void keep_groups(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *kept, struct value *next)
+{
+	const int64_t trip[2] = {phase->contract.groups, phase->words};
+	const struct run_time_trip *bound[2] = {NULL, phase->words_there};
+	struct value *counter[2];
+	int loops = process_nest_to(p, 2, trip, bound, 1, counter);
+	struct value *word = make_take(p, NULL, in);
+	make_store(p, word, kept, group_place(unit, p, counter[0], counter[1], 0));
+	if (next)
+		make_push(p, NULL, word, next);
+	process_close(p, loops);
+}
+
 void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next)
 {
+	if (phase->grouped) {
+		keep_groups(unit, p, phase, in, kept[0], next);
+		return;
+	}
 	int64_t whole = phase->words_there ? phase->words : phase->tile / unit->abreast, rest = phase->words_there ? 0 : phase->tile % unit->abreast;
 	struct value *word = whole > 1 ? process_loop_to(p, whole, phase->words_there) : NULL;
 	for (int64_t q = 0; whole && q < unit->abreast; q++)
@@ -264,9 +282,15 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 {
 	const struct feed *feed = context;
 	(void)unit;
-	const int64_t trip[3] = {phase->tiles, phase->tile, phase->contract.groups};
+	int64_t trip[3] = {phase->tiles, phase->tile, phase->contract.groups};
 	const struct run_time_trip *bound[3] = {phase->there.tiles, phase->there.each, NULL};
 	struct value *counter[3];
+	if (phase->grouped) {
+		trip[1] = phase->contract.groups;
+		trip[2] = phase->tile;
+		bound[2] = bound[1];
+		bound[1] = NULL;
+	}
 	int loops = 1;
 	if (phase->contract.rows)
 		loops = process_nest_to(p, 3, trip, bound, 1, counter);
@@ -503,6 +527,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
+		phase->grouped = attr_get(phase->op, "grouped") != NULL;
 		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);
 		phase->tile = phase->there.tile;
 		phase->tiles = phase->contract.tokens / phase->tile;

@@ -437,7 +437,7 @@ static void emit_row_counts(struct streams *s, const struct op *old, struct map 
 /* The new main beside the old one; NULL after a diagnostic. */
 static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool frugal)
 {
-	struct streams s = {.context = context, .module = module, .results = old->region[0]->last, .frugal = frugal};
+	struct streams s = {.context = context, .module = module, .body = old->region[0], .results = old->region[0]->last, .frugal = frugal};
 	ir_clear_data(old->region[0]);
 	start_function(&s, old);
 	mark_readers(&s, old->region[0]);

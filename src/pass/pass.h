@@ -26,7 +26,7 @@ enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
 
 #define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
-#define UNIT_TOKEN_LANES 8    /* the same, where a contraction has several tokens */
+#define UNIT_TOKEN_LANES 8    /* the same, where it takes several tokens a cycle */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
 
@@ -57,10 +57,17 @@ int64_t slice_dsp(const struct pass_context *context, struct module *module, int
 int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast);
 /* As many slices as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports);
-/* Are there contractions of a unit?  Has one several tokens? */
+/* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
-/* Tokens that a slice takes a cycle: 1 where no contraction has several. */
+bool unit_has_tiles(const struct block *block);
+/* Does the unit work on groups as they come?  Those of all tokens, group after group. */
+bool unit_streams(const struct pass_context *context, const struct block *block);
+/* Results in a word, of a contraction of several tokens where the unit takes so many a cycle; its slices are a multiple of it. */
+int64_t unit_lanes(int abreast);
+/* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
+int64_t unit_tokens(const struct block *block, const char **rows);
+/* Tokens that a slice takes a cycle: 1 where no contraction has several, or so few that nobody asked for more. */
 int unit_abreast(const struct pass_context *context, const struct block *body);
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */

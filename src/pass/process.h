@@ -126,6 +126,9 @@ bool lower_append(struct design *design, const struct op *store);
 struct value **append_ports(struct process *p, const struct state *state, const struct type *word);
 void append_wait(struct process *p, const struct state *state, struct value *when);
 struct value *append_begin(struct process *p, const struct state *state, struct value *position);
+/* Ports have the words of a part in turns, so which of them has this word depends on the position; the others write it behind their last one.  The store's words, of so many lanes, may be narrower
+ * than the ports'.  outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on. */
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner);
 void bundle_ports(struct design *design, int unit);       /* unit: the first port of a unit's loaders, which are the last; as many as there are ports: there is no unit */
 int adapters_beside_unit(struct design *design);          /* that the ports that are there now will be, but for those that ride on a unit's */
 int design_adapters(const struct design *design);         /* that its ports are */

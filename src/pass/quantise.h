@@ -38,6 +38,7 @@ struct contraction {
 	int64_t group;            /* numbers of the reduction that are added as integers; 0: all */
 	bool row_scale;           /* one weight scale for all of them */
 	bool per_token;           /* one activation scale for all of them */
+	bool grouped;             /* a unit takes a group of all tokens after another */
 	int digits;               /* the reduction, outermost first: [digits] */
 	struct digit *digit;
 	int tokens, outputs;      /* parallel loops that x walks; that w walks, the one that is contiguous in the result last */

@@ -194,6 +194,20 @@ static struct activation *find(struct quantiser *q, const struct value *x, const
 	return NULL;
 }
 
+/* The loops over groups run outside those over tokens. */
+static void groups_first(struct quantiser *q, const struct contraction *c, struct kernel *kernel, int outer)
+{
+	struct arena *arena = q->module->arena;
+	struct loop *loop = arena_copy(arena, kernel->loop, sizeof *loop * (size_t)kernel->loops);
+	int64_t *from = arena_copy(arena, kernel->operand[0].stride, sizeof *from * (size_t)kernel->loops), *to = arena_copy(arena, kernel->result.stride, sizeof *to * (size_t)kernel->loops);
+	for (int l = 0; l < c->tokens + outer; l++) {
+		int source = l < outer ? c->tokens + l : l - outer;
+		kernel->loop[l] = loop[source];
+		kernel->operand[0].stride[l] = from[source];
+		kernel->result.stride[l] = to[source];
+	}
+}
+
 static struct value *make_scale(struct quantiser *q, const struct contraction *c, const struct walk *walk, const struct grouping *grouping, int outer)
 {
 	int digits = grouping->outer + grouping->inner;
@@ -204,6 +218,8 @@ static struct value *make_scale(struct quantiser *q, const struct contraction *c
 		kernel->loop[l].reduction = true;
 	lie_row_major(kernel, kernel->loops, kernel->result.stride);
 	kernel->ordered = true;
+	if (c->grouped)
+		groups_first(q, c, kernel, outer);
 	quantise_scale(q->module, kernel, MOST, true);
 	return op->result[0];
 }

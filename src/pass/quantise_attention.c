@@ -4,6 +4,7 @@
 
 #define PROBABILITY_MOST 127
 #define KEYS_ABREAST 16       /* keys that may be lanes, where the rows of a launch fill them */
+#define FEW_ROWS 8            /* rows of a launch that a key, or several at once, may serve before the next come; their sums wait side by side then */
 #define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 /* ---- rows */
@@ -73,6 +74,12 @@ static void add_part(struct parts *parts, int source, int64_t trip, int64_t step
 static bool is_single(const struct keys *keys)
 {
 	return keys->fresh == 1;
+}
+
+/* Few rows share a key as query heads do; of many, all keys of a head come for each. */
+static bool shares_keys(const struct keys *keys)
+{
+	return keys->fresh <= FEW_ROWS;
 }
 
 /* Keys of a run that are all of this launch, or all of the past. */
@@ -277,7 +284,7 @@ static int post_body(struct module *module, struct body *body, const struct op *
 	for (int l = 0; l < kernel->loops; l++) {
 		for (int i = 0; i < parts->count; i++)
 			factor[i] = parts->part[i].source == l ? parts->part[i].step : 0;
-		index[l] = body_has(&moved, OP_INDEX) ? body_affine(module, body, parts->count, factor, 0) : -1;
+		index[l] = body_uses_counter(&moved, l) ? body_affine(module, body, parts->count, factor, 0) : -1;
 	}
 	return body_rewrite(module, body, &moved, (struct body_map){.index = index, .accumulator = sum});
 }
@@ -348,7 +355,7 @@ static void add_others(const struct product *p, struct parts *parts, int but, bo
 			add_part(parts, l, kernel->loop[l].extent, 1, false);
 }
 
-/* The loops in which the sums of scores are formed, of one token: a key, or several at once, serves all query heads that share it before the next one comes. */
+/* The loops in which the sums of scores are formed, of few tokens: a key, or several at once, serves all of them and all query heads that share it before the next one comes. */
 static struct parts score_loops(struct quantiser *q, const struct attention *a, int64_t groups)
 {
 	const struct product *p = &a->scores;
@@ -381,12 +388,12 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	const struct product *p = &a->scores;
 	struct parts as = no_parts(q, p->op);
 	int64_t size = a->k.inner / groups;
-	if (groups > 1 && is_single(&a->keys))           /* keys lie one after the other, so that several may be rows of a kernel */
+	if (groups > 1 && shares_keys(&a->keys))         /* keys lie one after the other, so that several may be rows of a kernel */
 		add_part(&as, p->reduction, groups, size, false);
 	add_parallel(q, a, p, &as);
-	if (groups > 1 && !is_single(&a->keys))
+	if (groups > 1 && !shares_keys(&a->keys))
 		add_part(&as, p->reduction, groups, size, false);
-	struct parts parts = is_single(&a->keys) ? score_loops(q, a, groups) : as;
+	struct parts parts = shares_keys(&a->keys) ? score_loops(q, a, groups) : as;
 	add_part(&parts, p->reduction, size, 1, true);
 	struct value *operand[3] = {query->q, a->k.past, a->k.q};
 	struct op *op = parts_kernel(q, p->op, "sums", &parts, 3, operand, type_integer(module, 32));
@@ -396,7 +403,7 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	walk(&parts, own, op->kernel->operand[0].stride);
 	walk_rows(q, a, &a->k, p, &parts, false, op->kernel, 1);
 	sum_body(module, &op->kernel->update, is_fresh(q, a, &op->kernel->update, &parts, p->key, 2));
-	op->kernel->ordered = is_single(&a->keys) || keys_abreast(&a->keys) > 1;       /* so several rows of a state are taken at once */
+	op->kernel->ordered = shares_keys(&a->keys) || keys_abreast(&a->keys) > 1;       /* so several rows of a state are taken at once */
 	return op->result[0];
 }
 
@@ -450,11 +457,11 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	struct kernel *kernel = op->kernel;
 	lie(&of_sums, kernel->operand[0].stride);
 	for (int i = 0; groups > 1 && i < of_sums.count; i++)
-		kernel->operand[0].stride[i] *= is_single(&a->keys) ? 1 : groups;
+		kernel->operand[0].stride[i] *= shares_keys(&a->keys) ? 1 : groups;
 	int64_t *own = token_strides(q, &c, groups);
 	walk(&parts, own, kernel->operand[1].stride);
 	if (groups > 1) {
-		kernel->operand[0].stride[of_sums.count] = is_single(&a->keys) ? type_elements(sums->type) / groups : 1;
+		kernel->operand[0].stride[of_sums.count] = shares_keys(&a->keys) ? type_elements(sums->type) / groups : 1;
 		kernel->operand[1].stride[of_sums.count] = 1;
 	}
 	walk_rows(q, a, &a->k, p, &of_sums, true, kernel, 2);
@@ -543,7 +550,7 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
-/* The loops in which the sums of values are formed, of one token: the same, and the numbers of a row last, as many as a word may have. */
+/* The loops in which the sums of values are formed, of few tokens: the same, and the numbers of a row last, as many as a word may have. */
 static struct parts value_loops(struct quantiser *q, const struct attention *a)
 {
 	const struct product *p = &a->values;
@@ -556,7 +563,10 @@ static struct parts value_loops(struct quantiser *q, const struct attention *a)
 	const int64_t numbers = row < 0 ? 1 : kernel->loop[row].extent, lanes = numbers % STATE_GROUP ? numbers : STATE_GROUP;
 	add_others(p, &parts, row, true);
 	add_blocks(q, &a->keys, &parts, p->key, false);
-	add_part(&parts, p->key, a->keys.block, 1, true);
+	const int64_t abreast = keys_abreast(&a->keys);
+	if (abreast > 1)
+		add_part(&parts, p->key, a->keys.block / abreast, abreast, true);
+	add_part(&parts, p->key, abreast > 1 ? abreast : a->keys.block, 1, true);
 	if (numbers > lanes)
 		add_part(&parts, row, numbers / lanes, lanes, false);
 	add_others(p, &parts, row, false);
@@ -572,7 +582,7 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
 	int rows = fresh > 0 ? 2 : 1;
 	int key = as.count;
-	if (is_single(&a->keys))
+	if (shares_keys(&a->keys))
 		parts = value_loops(q, a);
 	else
 		add_part(&parts, a->values.key, keys, 1, true);
@@ -589,7 +599,7 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	for (int j = 0; j <= rows; j++)
 		access[j].offset += first * access[j].stride[key];
 	sum_body(q->module, &op->kernel->update, rows == 2 ? is_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2) : -1);
-	op->kernel->ordered = is_single(&a->keys);
+	op->kernel->ordered = shares_keys(&a->keys);
 	return op->result[0];
 }
 
@@ -600,7 +610,7 @@ static int64_t value_kernels(const struct attention *a, const struct contraction
 	int64_t tokens = 1;
 	for (int t = 0; t < c->tokens; t++)
 		tokens *= past->stride[c->token[t]] ? 1 : c->op->kernel->loop[c->token[t]].extent;
-	return tokens >= VALUE_PARTS && a->keys.fresh > 1 ? power_of_two_in(a->keys.block, VALUE_PARTS) : 1;
+	return tokens >= VALUE_PARTS && !shares_keys(&a->keys) ? power_of_two_in(a->keys.block, VALUE_PARTS) : 1;
 }
 
 /* The sum of the first operands: those of the parts. */

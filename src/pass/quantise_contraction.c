@@ -1,4 +1,5 @@
 /* A contraction with a weight: sums of integer products for each group, and what scales and adds them. */
+#include "ir/rows.h"
 #include "pass/quantise.h"
 #include "pass/schedule.h"
 
@@ -371,6 +372,7 @@ bool contraction_quantise(struct quantiser *q, struct contraction *c)
 {
 	if (tokens_of(c) > 1 && contraction_fits_unit(q, c))
 		contraction_plain(q, c);
+	c->grouped = tokens_of(c) > 1 && tokens_of(c) == rows_tile(tokens_of(c)) && contraction_fits_unit(q, c);
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)
 		return false;

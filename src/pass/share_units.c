@@ -127,30 +127,47 @@ struct dot unit_dot(const struct pass_context *context, int bits, int abreast)
 	return dot;
 }
 
-/* Of a contraction; 0: there is none. */
-static int64_t tokens_most(const struct block *block)
+int64_t unit_tokens(const struct block *block, const char **rows)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t own = op->code == OP_FOR ? tokens_most(op->region[0]) : op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 0;
+		int64_t own = op->code == OP_FOR ? unit_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 0;
 		most = own > most ? own : most;
+		if (op->code == OP_CONTRACT && rows)
+			*rows = attr_text_or(op, "rows", *rows);
 	}
 	return most;
 }
 
 bool has_contraction(const struct block *block)
 {
-	return tokens_most(block) > 0;
+	return unit_tokens(block, NULL) > 0;
 }
 
 bool unit_has_tokens(const struct block *block)
 {
-	return tokens_most(block) > 1;
+	return unit_tokens(block, NULL) > 1;
+}
+
+bool unit_has_tiles(const struct block *block)
+{
+	int64_t tokens = unit_tokens(block, NULL);
+	return tokens > 1 && tokens > rows_tile(tokens);
 }
 
 int unit_abreast(const struct pass_context *context, const struct block *body)
 {
-	return unit_has_tokens(body) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
+	return unit_has_tiles(body) || (unit_has_tokens(body) && context->choices.value[CHOICE_ABREAST]) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
+}
+
+bool unit_streams(const struct pass_context *context, const struct block *body)
+{
+	return unit_abreast(context, body) == 1 && !unit_has_tiles(body);
+}
+
+int64_t unit_lanes(int abreast)
+{
+	return abreast > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
 }
 
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
@@ -180,7 +197,7 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	int64_t room = platform_total(platform).lut / SLICES_QUARTER / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t lanes = abreast > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
+	int64_t lanes = unit_lanes(abreast);
 	most = (most < ports ? most : ports) / lanes * lanes;
 	return (int)(most < lanes ? lanes : most);
 }

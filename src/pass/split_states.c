@@ -1,7 +1,7 @@
 /* What is read of a state is worked on in parts, side by side: the heads of attention do not look at each other, and one kernel that takes a row of one head a cycle is what a long
  * context waits for.  A state's outermost extent, and with it that of every kernel that walks it in the same way, is cut into equal parts, each with kernels of its own; where they end
  * their results are put one after the other.  The parts of a large state have buffers and loaders of their own (lower_loads.c).
- * Several tokens read a row together, and there contractions take the time and the board: then a wish alone cuts.
+ * Many tokens read a row together, and there contractions take the time and the board: then a wish alone cuts.
  * Needs: fused kernels, contractions in a unit (else the board is full of those).  Guarantees: nothing but that; other kernels are as they were.  Exact. */
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
@@ -70,18 +70,10 @@ static void open_loop(struct module *module, struct op *op, int operand, int64_t
 	}
 }
 
-static bool body_counts(const struct body *body, int loop)
-{
-	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_INDEX && body->node[n].integer == loop)
-			return true;
-	return false;
-}
-
 static bool can_cut(const struct op *op, int loop)
 {
 	const struct kernel *kernel = op->kernel;
-	if (kernel->loop[loop].reduction || kernel->loop[loop].run_time || kernel_is_guarded(op, loop) || body_counts(&kernel->update, loop) || body_counts(&kernel->post, loop))
+	if (kernel->loop[loop].reduction || kernel->loop[loop].run_time || kernel_is_guarded(op, loop) || body_uses_counter(&kernel->update, loop) || body_uses_counter(&kernel->post, loop))
 		return false;
 	return kernel->result.offset == 0 && outermost_loop(kernel, &kernel->result, kernel->result.stride[loop], type_elements(op->result[0]->type)) == loop;
 }
@@ -226,7 +218,7 @@ static void cut_block(struct cutter *cutter, struct block *block)
 bool split_states(struct pass_context *context, struct module *module)
 {
 	struct op *main = module_main(module);
-	bool wished = context->choices.value[CHOICE_STATE_PARTS] || !unit_has_tokens(main->region[0]);
+	bool wished = context->choices.value[CHOICE_STATE_PARTS] || !unit_has_tiles(main->region[0]);
 	struct cutter cutter = {.module = module, .most = wished ? choice_count(&context->choices, CHOICE_STATE_PARTS) : 1};
 	if (cutter.most < 2 || !has_contraction(main->region[0]))
 		return true;

@@ -1,4 +1,4 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit that decodes, words are as wide
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
  * as the widest that a reader wants: memory ports side by side bring them. */
 #include "pass/streams.h"
 
@@ -69,5 +69,5 @@ static void mark_block(struct streams *s, const struct block *block, bool wide)
 
 void mark_state_parts(struct streams *s, const struct block *block)
 {
-	mark_block(s, block, has_contraction(block) && !unit_has_tokens(block));
+	mark_block(s, block, has_contraction(block) && !unit_has_tiles(block));
 }

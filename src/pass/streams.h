@@ -42,6 +42,7 @@ struct streams {
 	struct op *function;      /* the new main */
 	struct block *block;      /* being filled */
 	struct value *layer;      /* counter of the rolled layer around, or NULL */
+	const struct block *body; /* of the old main */
 	const struct op *results; /* the old return */
 	const struct width *width;        /* of the kernels, by result id */
 	const struct plan *plan;
@@ -67,7 +68,8 @@ bool emit_contract(struct streams *s, const struct op *old);
 struct value *emit_rows(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type);       /* the same words, but for rows that are not there in either type */
 const struct type *all_there(struct module *module, const struct type *stream);
 bool emit_fill(struct streams *s, const struct op *old);
-struct order order_of_contract(struct module *module, const struct op *op);       /* in which its sums come */
+struct order order_of_contract(const struct streams *streams, const struct op *op);       /* in which its sums come */
+struct order order_of_groups(const struct streams *streams, const struct op *op, int operand);    /* in which it takes groups, or their scales */
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 int64_t shared_load_lanes(const struct type *scalar);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */

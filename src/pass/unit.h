@@ -20,6 +20,7 @@ struct phase {
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
 	int64_t tiles, tile;      /* of tokens; tokens of a tile */
 	int64_t words;            /* cycles that they take, abreast */
+	bool grouped;             /* groups come one after another, of all tokens each; else a token's after another's */
 	struct launch_rows there; /* of the tokens */
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */

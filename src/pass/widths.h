@@ -16,8 +16,9 @@ struct candidate {
 	bool frozen;              /* more ports do not help, or are not to be had */
 };
 
-/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins. */
-enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE };
+/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins.
+ * Where a launch is of as many tokens as a number says: of one, its other loops at half of their most, and of all, where a prompt begins. */
+enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE, EXTENT_ONE };
 #define WIDTH_PRICED 2
 
 /* One width of a kernel and what it costs; times are of one layer. */
@@ -51,6 +52,7 @@ struct width_kernel {
 	int operands;
 	int *source;              /* [operands] the kernel that makes it, or what a unit makes it of; -1: memory */
 	struct width_phase *phase;        /* [operands] */
+	struct width_phase *single;       /* [operands] the same, where a launch is of one token */
 	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
 	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
 	bool *late;               /* [operands] read after the reduction */
@@ -87,6 +89,8 @@ struct width_space {
 	struct width_budget budget;
 	int extents;              /* that differ: 1, or all */
 	enum width_extent extent[WIDTH_PRICED];
+	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
+	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */
@@ -96,7 +100,7 @@ struct width_space {
 };
 
 struct width_cost {
-	double cycles;            /* of a launch; of all extents, their mean */
+	double cycles;            /* of a launch; of all extents, as they are weighted */
 	int64_t dsp, lut;
 	int ports;
 };
@@ -107,8 +111,8 @@ const struct fixed_width *widths_of_phase(const struct streams *streams, const s
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
-/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle. */
-const struct value *widths_through_unit(const struct value *value, int slices, int abreast, struct width_phase *phase);
+/* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle; single: a launch of one token. */
+const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase);
 /* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
 void widths_orders(struct streams *streams, const struct width_space *space);
 /* Cycles of a launch and what it takes of the board, in closed form. */

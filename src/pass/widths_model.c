@@ -60,7 +60,7 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		int source = kernel->source[j];
 		if (source < 0 || (kernel->carried[j] && first_layer))
 			continue;
-		const struct width_phase *phase = &kernel->phase[j];
+		const struct width_phase *phase = space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
 		if (phase->number)
 			through_unit(walk, phase, &begin, &end);
@@ -147,7 +147,7 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
 	}
 	for (int e = 0; e < space->extents; e++)
-		cost.cycles += cycles_at(space, choice, e) / space->extents;
+		cost.cycles += space->weight[e] * cycles_at(space, choice, e);
 	return cost;
 }
 

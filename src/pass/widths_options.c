@@ -91,26 +91,29 @@ static double iterations(const struct plan *plan)
 }
 
 /* Turns of a loop at an extent. */
-static int64_t turns_at(const struct run_time_trip *run_time, int64_t most, enum width_extent extent)
+static int64_t turns_at(const struct width_space *space, const struct run_time_trip *run_time, int64_t most, enum width_extent extent)
 {
+	bool rows = text_same(run_time->symbol, space->rows);
 	switch (extent) {
 	case EXTENT_MOST:
 		return most;
 	case EXTENT_EIGHTH:
 		return (most + 7) / 8;
+	case EXTENT_ONE:
+		return rows ? run_time_count(run_time, 1) : (most + 1) / 2;
 	case EXTENT_NONE:
-		return run_time_count(run_time, 0) > 0 && run_time_count(run_time, 0) < most ? run_time_count(run_time, 0) : most;     /* a prompt has all rows of a launch */
+		return rows ? most : run_time_count(run_time, 0) > 0 && run_time_count(run_time, 0) < most ? run_time_count(run_time, 0) : most;     /* a prompt has all rows of a launch */
 	}
 	return most;
 }
 
 /* The part of its iterations that a kernel does at an extent. */
-static double part_at(const struct kernel *kernel, const struct plan *plan, enum width_extent extent)
+static double part_at(const struct width_space *space, const struct kernel *kernel, const struct plan *plan, enum width_extent extent)
 {
 	double part = 1;
 	for (int i = 0; i < plan_loops(plan); i++) {
 		const struct run_time_trip *run_time = kernel->loop[plan->part[i].source].run_time;
-		part *= run_time ? (double)turns_at(run_time, plan->part[i].trip, extent) / (double)plan->part[i].trip : 1;
+		part *= run_time ? (double)turns_at(space, run_time, plan->part[i].trip, extent) / (double)plan->part[i].trip : 1;
 	}
 	return part;
 }
@@ -241,7 +244,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	}
 	cycles = option.shared > cycles && !m->space->reads_ahead ? option.shared : cycles;      /* ahead, it takes the loader's time only */
 	for (int e = 0; e < WIDTH_PRICED; e++) {
-		double part = part_at(kernel, plan, m->space->extent[e]);
+		double part = part_at(m->space, kernel, plan, m->space->extent[e]);
 		option.cycles[e] = cycles * part;
 		option.ahead[e] = ahead * part;
 	}

@@ -6,20 +6,20 @@
 #define BLOCK 12              /* rows of a slice that are summed side by side, about (lower_unit.c) */
 
 /* Of a tile, that its tokens take. */
-static double words_of(const struct contract *contract, int abreast)
+static double words_of(int64_t tokens, int abreast)
 {
-	return (double)((rows_tile(contract->tokens) + abreast - 1) / abreast);
+	return (double)((rows_tile(tokens) + abreast - 1) / abreast);
 }
 
-static double cycles_of(const struct contract *contract, int slices, int abreast)
+static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
 {
-	double tiles = (double)contract->tokens / (double)rows_tile(contract->tokens);
-	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, abreast);
-	double words = (double)contract->tokens * (double)contract->outputs / (contract->tokens > 1 ? UNIT_TOKEN_LANES : UNIT_LANES);
+	double tiles = (double)tokens / (double)rows_tile(tokens);
+	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(tokens, abreast);
+	double words = (double)tokens * (double)contract->outputs / (double)(contract->tokens > 1 ? unit_lanes(abreast) : UNIT_LANES);
 	return sums > words ? sums : words;
 }
 
-const struct value *widths_through_unit(const struct value *value, int slices, int abreast, struct width_phase *phase)
+const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)
 {
 	const struct value *made = made_as(value);
 	struct contract contract;
@@ -29,9 +29,10 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	if (!made->def || made->def->code != OP_CONTRACT || !contract_of(made->def, &contract))
 		return made;
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
-	phase->part = (double)rows_tile(contract.tokens) / (double)contract.tokens;
-	phase->first = block * (double)contract.groups * words_of(&contract, abreast);
-	phase->cycles = cycles_of(&contract, slices, abreast);
+	int64_t tokens = single ? 1 : contract.tokens;
+	phase->part = (double)rows_tile(tokens) / (double)tokens;
+	phase->first = block * (double)contract.groups * words_of(tokens, abreast);
+	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
 	phase->last = contract.tokens == 1 ? block : 0;
 	return made_as(made->def->operand[0]);
 }
@@ -75,12 +76,13 @@ void widths_orders(struct streams *streams, const struct width_space *space)
 			if (source < 0 || source >= k || gather || !plan[source].part)
 				continue;
 			struct outer writer = outer_of(&plan[source], &space->kernel[source].op->kernel->result), reader = outer_of(&plan[k], &op->kernel->operand[j]);
-			struct width_phase *phase = &kernel->phase[j];
+			struct width_phase *phase = &kernel->phase[j], *single = &kernel->single[j];
 			if (!phase->number) {
 				kernel->whole[j] = is_whole(writer, reader);
 				continue;
 			}
 			phase->part = is_whole(writer, tokens) ? 1 : phase->part;
+			single->part = 1;
 			kernel->whole[j] = is_whole(tokens, reader);
 		}
 	}

@@ -250,17 +250,17 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     assert worst(found, expected) <= 1e-3
 
 
-@pytest.mark.parametrize("family, counted", [("gpt2", False), ("gemma3", False), ("gpt2", True)])
-def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tmp_path):
-    """Chunks of any number of tokens: all are worked on, or those alone that count."""
-    case = model_of(tmp_path / "model", family, 160, 24)
+@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("gpt2", True, 8), ("llama", True, 8)])
+def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
+    """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
+    case = model_of(tmp_path / "model", family, 160, tokens)
     assert bool(case.shape.window) == (family == "gemma3")
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=counted), "u55c", tmp_path / "design", Progress(), "w4a8")
     assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
-        for count in (24, 7, 1, 24, 9, 24, 24, 8, 1, 11):
-            ids = torch.randint(97, (1, 24), generator=torch.Generator().manual_seed(position))
+        for count in (24, 7, 1, 24, 9, 24, 24, 8, 1, 11) if tokens == 24 else (8, 7, 1, 8, 2, 1, 1, 3, 1):
+            ids = torch.randint(97, (1, tokens), generator=torch.Generator().manual_seed(position))
             for side, logits in ((design, found), (quantised, expected)):
                 for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("tokens", torch.tensor([[count]]))):
                     side.write(name, value)

@@ -69,6 +69,8 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 	static struct width_space space;
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
 	space = (struct width_space){.arena = arena, .kernels = kernels, .extents = 1 + below(&state, WIDTH_PRICED)};
+	for (int e = 0; e < space.extents; e++)
+		space.weight[e] = 1.0 / space.extents;
 	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct width_loop, 1);
 	space.begin = ARENA_ARRAY(arena, double, kernels);
@@ -169,10 +171,14 @@ static void test_model(void **state)
 	}
 	space->loops = 0;
 	space->extents = 1;
+	space->weight[0] = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
-	space->extents = WIDTH_PRICED;               /* the mean of 400 and 200 */
-	assert_true(fabs(widths_cost(space, choice).cycles - 300) < 1e-9);
+	space->extents = WIDTH_PRICED;               /* three parts of 400 and one of 200 */
+	space->weight[0] = 0.75;
+	space->weight[1] = 0.25;
+	assert_true(fabs(widths_cost(space, choice).cycles - 350) < 1e-9);
 	space->extents = 1;
+	space->weight[0] = 1;
 	for (int k = 0; k < 4; k++) {
 		space->kernel[k].option[0].first = 0;     /* streams: they run side by side, and end together */
 		space->kernel[k].option[0].need[0] = 0;

@@ -1,0 +1,131 @@
+/* Launches of fewer rows than a module was made for: what bind_rows leaves out is not seen in what is left, at every level. */
+#include "design_case.h"
+#include "ir/contract.h"
+#include "model/quantised.h"
+
+#define INPUTS 256
+#define OUTPUTS 64
+#define PAST 4
+
+/* y = x w; the largest of each column of y, or 0; twice what y and the rows of p are behind one another. */
+static const char *make_model(struct arena *arena, int rows)
+{
+	struct text text = text_new(arena);
+	text_add(&text, "#id = affine_map<(r, n) -> (r, n)>\n#n = affine_map<(n, r) -> (n)>\n#t = affine_map<(n, r) -> (r, n)>\n!x = tensor<%dx256xf32>\n!w = tensor<64x256xf32>\n!y = tensor<%dx64xf32>\n"
+			"!p = tensor<4x64xf32>\n!c = tensor<%dx64xf32>\n!l = tensor<64xf32>\n", rows, rows, rows + PAST);
+	text_add(&text, "func.func @main(%%x: !x, %%count: tensor<1xi64>, %%p: !p, %%w: !w) -> (!y, !l, !c) attributes {\n"
+			"  arg_attrs = [{stream.name = \"x\", stream.role = \"input\", stream.rows = \"count\", stream.axis = 0 : i64}, {stream.name = \"count\", stream.role = \"input\"},\n"
+			"    {stream.name = \"p\", stream.role = \"input\"}, {stream.name = \"w\", stream.role = \"weight\"}]} {\n"
+			"  %%z = arith.constant 0.0 : f32\n  %%two = arith.constant 2.0 : f32\n  %%ey = tensor.empty() : !y\n  %%el = tensor.empty() : !l\n  %%ec = tensor.empty() : !c\n"
+			"  %%zy = linalg.fill ins(%%z : f32) outs(%%ey : !y) -> !y\n  %%zl = linalg.fill ins(%%z : f32) outs(%%el : !l) -> !l\n"
+			"  %%y = linalg.generic {indexing_maps = [affine_map<(r, n, k) -> (r, k)>, affine_map<(r, n, k) -> (n, k)>, affine_map<(r, n, k) -> (r, n)>],\n"
+			"      iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%%x, %%w : !x, !w) outs(%%zy : !y) {\n"
+			"  ^bb0(%%a: f32, %%b: f32, %%o: f32):\n    %%m = arith.mulf %%a, %%b : f32\n    %%s = arith.addf %%o, %%m : f32\n    linalg.yield %%s : f32\n  } -> !y\n"
+			"  %%l = linalg.generic {indexing_maps = [#t, #n], iterator_types = [\"parallel\", \"reduction\"]} ins(%%y : !y) outs(%%zl : !l) {\n"
+			"  ^bb0(%%a: f32, %%o: f32):\n    %%s = arith.maximumf %%o, %%a : f32\n    linalg.yield %%s : f32\n  } -> !l\n"
+			"  %%k = tensor.concat dim(0) %%y, %%p : (!y, !p) -> !c\n"
+			"  %%c = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%%k : !c) outs(%%ec : !c) {\n"
+			"  ^bb0(%%a: f32, %%o: f32):\n    %%s = arith.mulf %%a, %%two : f32\n    linalg.yield %%s : f32\n  } -> !c\n"
+			"  return %%y, %%l, %%c : !y, !l, !c\n}\n");
+	return text.data;
+}
+
+struct expected {
+	float *y, *largest, *both;
+};
+
+static bool is_there(int64_t row, int64_t rows, int64_t count)
+{
+	int64_t tile = rows_tile(rows);
+	return row / tile * tile < count && row % tile < count;
+}
+
+/* From what all rows give. */
+static struct expected expect(struct design_case *c, int64_t rows, int64_t count)
+{
+	struct expected e = {ARENA_ARRAY(c->arena, float, rows * OUTPUTS), ARENA_ARRAY(c->arena, float, OUTPUTS), ARENA_ARRAY(c->arena, float, (rows + PAST) * OUTPUTS)};
+	const float *y = c->result[0].data, *both = c->result[2].data;
+	memcpy(e.both, both, sizeof *both * (size_t)((rows + PAST) * OUTPUTS));
+	for (int64_t i = 0; i < rows * OUTPUTS; i++) {
+		float *largest = &e.largest[i % OUTPUTS];
+		bool there = is_there(i / OUTPUTS, rows, count);
+		e.y[i] = there ? y[i] : 0;
+		e.both[i] = there ? both[i] : 0;
+		*largest = e.y[i] > *largest ? e.y[i] : *largest;
+	}
+	return e;
+}
+
+static void expect_result(struct design_case *c, const char *pass, int64_t count, int result, const float *expected)
+{
+	if (memcmp(c->result[result].data, expected, tensor_bytes(c->result[result].type)))
+		fail_msg("%lld rows: other bits of result %d after %s", (long long)count, result, pass);
+}
+
+static void count_bound(struct op *op, void *context)
+{
+	for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
+		*(int *)context += op->kernel->loop[l].run_time != NULL;
+	*(int *)context += op->code == OP_CONTRACT && attr_get(op, "rows");
+}
+
+static void expect_rows(int rows, int64_t count, int64_t abreast)
+{
+	struct design_case c = {0};
+	c.arena = arena_new(&c.guard);
+	c.diag.arena = c.arena;
+	if (setjmp(c.guard.leave))
+		fail_msg("broken invariant: %s", c.guard.message);
+	const char *text = make_model(c.arena, rows);
+	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
+	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
+	context.choices.value[CHOICE_ABREAST] = abreast;
+	struct expected expected = {0};
+	for (int p = 0; c.module && p < pass_count; p++) {
+		const char *name = passes[p].name;
+		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
+			fail_msg("%s: %s", name, case_messages(&c));
+		bool before = text_same(name, "share_units");
+		for (int i = 0; before && i < eval_inputs(c.module); i++) {
+			c.input[i].type = module_main(c.module)->region[0]->argument[i]->type;
+			c.input[i].data = arena_alloc(c.arena, tensor_bytes(c.input[i].type) + 1);
+			case_fill(&c, &c.input[i]);
+		}
+		if (p < pass_find("share_units"))
+			continue;
+		memcpy(c.input[1].data, &count, sizeof count);
+		if (!eval_module(c.module, c.arena, eval_inputs(c.module), c.input, c.result))
+			fail_msg("after %s: %s", name, case_messages(&c));
+		int bound = 0;
+		ir_walk(module_body(c.module), count_bound, &bound);
+		if (text_same(name, "bind_rows"))
+			assert_true(bound >= 4);              /* activations, their scales, the contraction, the largest */
+		if (before)
+			expected = expect(&c, rows, count);
+		if (before)
+			continue;
+		expect_result(&c, name, count, 0, expected.y);
+		expect_result(&c, name, count, 1, expected.largest);
+		expect_result(&c, name, count, 2, expected.both);
+	}
+	arena_free(c.arena);
+}
+
+/* One tile, whose groups come of all tokens; two tokens a cycle; several tiles. */
+static void test_rows_that_are_there(void **state)
+{
+	(void)state;
+	expect_rows(8, 1, 0);
+	expect_rows(8, 5, 0);
+	expect_rows(5, 5, 0);
+	expect_rows(8, 3, 2);
+	expect_rows(24, 11, 0);
+	expect_rows(24, 24, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
