@@ -9,6 +9,7 @@ a launch of 45 us is spread over 16 tokens, as greedy generation does it.
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from streamtensor import models  # noqa: E402
 from streamtensor.decoder import Shape  # noqa: E402
 
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 PAGE = ROOT / "docs" / "explore.md"
 BEGIN, END = "<!-- begin: bench/board.py -->", "<!-- end: bench/board.py -->"
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]

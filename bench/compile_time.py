@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 RUNS = 3
 
 

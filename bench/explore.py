@@ -4,13 +4,14 @@ For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of t
 that is quick, else modelled (m); DSP slices; how far the model is from the simulation; and points of the closed form that are looked at in a second.
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 SEARCHES = ["", "joint", "intensity", "neighbour", "default-tile"]  # the first: what the compiler does
 POINTS = 2_000_000
 

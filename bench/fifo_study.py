@@ -5,13 +5,14 @@ iterations, 100M unless told, else predicted), and seconds spent on sizing.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "least"]
 
 

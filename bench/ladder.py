@@ -5,13 +5,14 @@ itself shows what the rung gains over the one before it.  Prints a table in Mark
 """
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 SPATIAL = ["--contractions", "spatial"]
 EVENTS = "1M"  # reports are not simulated: that is done here, at the position
 SHORT = ["--prefetch", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead

@@ -6,13 +6,14 @@ before and after elementwise fusion.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STC = ROOT / "build" / "stc"
+STC = os.environ.get("STC", ROOT / "build" / "stc")
 MODELS = ["gpt2m", "qwen", "tinyllama", "gemma", "mistral"]
 PHASES = ["decode1024", "prefill32", "prefill128"]
 KINDS = ["converters", "accumulators", "fifos", "buffers", "ring"]

@@ -166,12 +166,12 @@ def test_other_depths(design):
 
 
 LONG = """
-func.func @main(%x: tensor<512x512xf32> {stream.name = "x"}, %w: tensor<512x512xf32> {stream.name = "w", stream.role = "weight"}) -> (tensor<512x512xf32> {stream.name = "y"}) {
+func.func @main(%x: tensor<256x256xf32> {stream.name = "x"}, %w: tensor<256x256xf32> {stream.name = "w", stream.role = "weight"}) -> (tensor<256x256xf32> {stream.name = "y"}) {
   %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<512x512xf32>
-  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x512xf32>) -> tensor<512x512xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<512x512xf32>, tensor<512x512xf32>) outs(%filled : tensor<512x512xf32>) -> tensor<512x512xf32>
-  return %y : tensor<512x512xf32>
+  %empty = tensor.empty() : tensor<256x256xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<256x256xf32>, tensor<256x256xf32>) outs(%filled : tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %y : tensor<256x256xf32>
 }
 """
 
@@ -179,7 +179,7 @@ func.func @main(%x: tensor<512x512xf32> {stream.name = "x"}, %w: tensor<512x512x
 def test_ctrl_c_prints_what_is_known(tmp_path, core_built):
     (tmp_path / "long.mlir").write_text(LONG)
     assert stc("compile", tmp_path / "long.mlir", "--platform", "u55c", "--to", "hardware", "-o", tmp_path / "hardware.mlir").returncode == 0
-    command = [core.find(core.COMPILER), "simulate", tmp_path / "hardware.mlir", "--launches", "100", "--events", "1000G", "--progress"]
+    command = [core.find(core.COMPILER), "simulate", tmp_path / "hardware.mlir", "--launches", "1000", "--events", "1000G", "--progress"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while running.stderr.read(1) not in ("%", ""):       # it tells how far it is
         pass
