@@ -21,6 +21,13 @@ bool fuse_epilogue(struct module *module, struct op *producer, struct op *consum
  * then nothing changed.  `readers` are all readers of the kernel. */
 bool fuse_layout(struct module *module, struct op *copy, int readers, struct op *const *reader);
 
+/* Two operands that are the two parts of a concat and read one tensor alike become one. */
+bool fuse_parts(struct module *module, struct op *op);
+/* A loop of an elementwise kernel in each turn of which it computes the same; -1: none. */
+int fuse_turn_loop(struct module *module, const struct op *op);
+/* It becomes a kernel without the loop, which is returned; op is a copy of its result then. */
+struct op *fuse_turns(struct module *module, struct op *op, int loop);
+
 /* Result address = Σ stride * counter reaches each address once: digits by falling stride. */
 bool fuse_digits(struct module *module, const struct op *op, int *order, int *count);
 #endif

@@ -6,6 +6,7 @@
  *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
  *              tensor would wait on chip beside the first;
  *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
+ *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_turns.c);
  *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
  *              result, and joins it.
  * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
@@ -156,7 +157,7 @@ static bool is_repeated(struct module *module, const struct op *op)
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
 {
 	int operand = -1;
-	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel);
+	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
 	bool repeat = kernel_is_copy(producer) || trivial;
 	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)))
 		return false;
@@ -204,6 +205,45 @@ static bool try_layout(struct module *module, struct op *copy)
 	return true;
 }
 
+static void set_users(struct op *op, void *context)
+{
+	struct module *module = context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = ARENA_NEW(module->arena, struct users);
+}
+
+/* Can all readers take a copy of the result in? */
+static bool is_readable(struct module *module, const struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	for (size_t u = 0; u < users->ops.count; u++) {
+		struct op copy = *users->ops.data[u];
+		struct composed composed;
+		for (int j = 0; j < copy.operands; j++) {
+			if (copy.code != OP_KERNEL)
+				return false;
+			copy.kernel = kernel_clone(module, users->ops.data[u]->kernel, copy.operands);
+			if (copy.operand[j] == op->result[0] && (is_index(&copy, j) || !fuse_compose(module, op, &copy, j, &composed)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool try_turns(struct module *module, struct op *op)
+{
+	remove_user(op);
+	bool joined = fuse_parts(module, op);
+	int loop = fuse_turn_loop(module, op);
+	struct op *once = loop >= 0 && is_readable(module, op) ? fuse_turns(module, op, loop) : NULL;
+	if (once) {
+		set_users(once, module);
+		add_user(module, once);
+	}
+	add_user(module, op);
+	return joined || once;
+}
+
 static bool visit(struct module *module, struct op *op)
 {
 	struct users *users = users_of(op->result[0]);
@@ -211,7 +251,7 @@ static bool visit(struct module *module, struct op *op)
 	bool reduction = kernel_has_reduction(op->kernel), changed = false;
 	if (!count)
 		return drop(op);
-	if (try_layout(module, op))
+	if (try_layout(module, op) || try_turns(module, op))
 		return true;
 	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_repeated(module, op))))
 		return false;
@@ -224,13 +264,6 @@ static bool visit(struct module *module, struct op *op)
 	if (!users->ops.count)
 		drop(op);
 	return changed;
-}
-
-static void set_users(struct op *op, void *context)
-{
-	struct module *module = context;
-	for (int i = 0; i < op->results; i++)
-		op->result[i]->data = ARENA_NEW(module->arena, struct users);
 }
 
 bool fuse_elementwise(struct pass_context *context, struct module *module)

@@ -1,5 +1,6 @@
-/* A scheduled kernel as a process: one nest, one pipelined body.  Each iteration takes the words that are due, updates one accumulator word, and at the
+/* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
  * last reduction point pushes one result word. */
+#include "pass/kept.h"
 #include "pass/served.h"
 
 struct lowering {
@@ -14,6 +15,8 @@ struct lowering {
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	const struct op *buffer;  /* NULL, or a buffer whose readers are served from the sums */
+	struct kept kept;         /* the operand that is there as a whole before the first point, in the array */
+	struct value *array;
 };
 
 static const struct type *word_type(struct lowering *l, const struct type *scalar, bool lanes)
@@ -100,6 +103,14 @@ static struct value *due(struct lowering *l, int j)
 	return when;
 }
 
+static struct value *next_word(struct lowering *l, int j)
+{
+	if (l->kept.convert && l->kept.operand == j)
+		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, inside(l, &l->kernel->operand[j]));
+	struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
+	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j)), fifo);
+}
+
 enum taken { TAKE_ALL, TAKE_TERMS, TAKE_POST };
 
 static void take_operands(struct lowering *l, enum taken taken)
@@ -107,9 +118,7 @@ static void take_operands(struct lowering *l, enum taken taken)
 	for (int j = 0; j < l->op->operands; j++) {
 		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
-		struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
-		struct value *word = make_take(&l->p, make_and(&l->p, l->terms, due(l, j)), fifo);
-		struct value *active = inside(l, &l->kernel->operand[j]);
+		struct value *word = next_word(l, j), *active = inside(l, &l->kernel->operand[j]);
 		l->operand[j] = active ? make_select(&l->p, active, word, make_number(&l->p, 0, word->type)) : word;
 	}
 }
@@ -514,7 +523,7 @@ static const struct op *buffer_behind(struct arena *arena, const struct op *op)
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op)};
+	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op), .kept = kept_of(arena, op)};
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
 	l.width = l.kernel->lanes;
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
@@ -528,6 +537,8 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kernel->scan)
 		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
 	process_layers(&l.p);
+	if (l.kept.convert)
+		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1, turns = parts && in_turns(&l);
 	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));

@@ -3,6 +3,7 @@
 #include "driver/passes.h"
 #include "frontend/import.h"
 #include "model/platform.h"
+#include "model/resource.h"
 #include "pass/served.h"
 #include "sim/eval.h"
 #include "random_convert.h"
@@ -273,6 +274,17 @@ static const char residual[] =
 	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<1024xf32>\n"
 	"  return %z : tensor<1024xf32>\n}\n";
 
+/* Numbers around 0 for all inputs. */
+static void scattered(struct fixture *f, const struct module *module, int inputs, struct tensor *input)
+{
+	const struct attr *list = attr_get(module_main(module), "stream.inputs");
+	for (int i = 0; i < inputs; i++) {
+		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
+		for (int64_t e = 0; e < type_elements(input[i].type); e++)
+			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
+	}
+}
+
 static void test_buffer_is_chosen(void **state)
 {
 	(void)state;
@@ -291,12 +303,7 @@ static void test_buffer_is_chosen(void **state)
 			buffers++;
 		}
 	assert_int_equal(buffers, 1);
-	const struct attr *list = attr_get(module_main(module), "stream.inputs");
-	for (int i = 0; i < 2; i++) {
-		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
-		for (int64_t e = 0; e < type_elements(input[i].type); e++)
-			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
-	}
+	scattered(f, module, 2, input);
 	assert_true(eval_module(module, f->arena, 2, input, &before));
 	for (; p <= pass_find("size_fifos"); p++)
 		assert_true(passes[p].run(&context, module));
@@ -389,17 +396,56 @@ static void test_sums_are_the_buffer(void **state)
 	ir_walk(module_main(module)->region[0], count_served, (void *[]){f, &served});
 	assert_int_equal(served, 1);
 	struct tensor input[3], before, after;
-	const struct attr *list = attr_get(module_main(module), "stream.inputs");
-	for (int i = 0; i < 3; i++) {
-		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
-		for (int64_t e = 0; e < type_elements(input[i].type); e++)
-			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
-	}
+	scattered(f, module, 3, input);
 	assert_true(eval_module(module, f->arena, 3, input, &before));
 	for (; p <= pass_find("size_fifos"); p++)
 		assert_true(passes[p].run(&context, module));
 	assert_false(has_process(module, "buffer"));
 	if (!eval_module(module, f->arena, 3, input, &after))
+		fail_msg("%s", messages(f));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	end(f);
+}
+
+/* tanh of a vector, which a product reads again for every block of its results. */
+static const char read_again[] =
+	"func.func @main(%x: tensor<1x63xf32>, %w: tensor<63x4096xf32>) -> tensor<1x4096xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<1x63xf32>\n  %s = tensor.empty() : tensor<1x4096xf32>\n"
+	"  %f = linalg.fill ins(%zero : f32) outs(%s : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
+	"  %t = linalg.tanh ins(%x : tensor<1x63xf32>) outs(%e : tensor<1x63xf32>) -> tensor<1x63xf32>\n"
+	"  %y = linalg.matmul ins(%t, %w : tensor<1x63xf32>, tensor<63x4096xf32>) outs(%f : tensor<1x4096xf32>) -> tensor<1x4096xf32>\n"
+	"  return %y : tensor<1x4096xf32>\n}\n";
+
+static void count_kept(struct op *op, void *context)
+{
+	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, "stream.name", ""), "kept") ? memory_bytes(op) : 0;
+}
+
+/* What a kernel must have as a whole before it begins is in an array of its own, not in two processes' before it. */
+static void test_reader_keeps(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text source = text_new(f->arena);
+	text_add(&source, "%s", read_again);
+	struct module *module = read_module(f, &source);
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	struct tensor input[2], before, after;
+	int p = 0, converters = 0;
+	int64_t kept = 0;
+	for (; module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(&context, module));
+	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		converters += op->code == OP_CONVERT;
+	assert_int_equal(converters, 1);
+	scattered(f, module, 2, input);
+	assert_true(eval_module(module, f->arena, 2, input, &before));
+	for (; p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(&context, module));
+	assert_false(has_process(module, "fill") || has_process(module, "drain"));
+	ir_walk(module->op->region[0], count_kept, &kept);
+	assert_int_equal(kept, 63 * 4);
+	if (!eval_module(module, f->arena, 2, input, &after))
 		fail_msg("%s", messages(f));
 	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
 	end(f);
@@ -434,6 +480,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,27 @@ static void test_statistics_are_repeated(void **state)
 	}
 }
 
+/* The halves of a rotary embedding's tables are equal: one is computed, and both readers of the whole read it. */
+static void test_equal_halves_are_one(void **state)
+{
+	(void)state;
+	struct session s;
+	run_passes(&s, "func.func @main(%x: tensor<8xf32>, %y: tensor<3x16xf32>) -> (tensor<3x16xf32>, tensor<3x16xf32>) {\n"
+	           "  %e8 = tensor.empty() : tensor<8xf32>\n  %e16 = tensor.empty() : tensor<16xf32>\n  %e = tensor.empty() : tensor<3x16xf32>\n"
+	           "  %h = linalg.exp ins(%x : tensor<8xf32>) outs(%e8 : tensor<8xf32>) -> tensor<8xf32>\n"
+	           "  %c = tensor.concat dim(0) %h, %h : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>\n"
+	           "  %t = linalg.tanh ins(%c : tensor<16xf32>) outs(%e16 : tensor<16xf32>) -> tensor<16xf32>\n"
+	           "  %b = linalg.broadcast ins(%t : tensor<16xf32>) outs(%e : tensor<3x16xf32>) dimensions = [0]\n"
+	           "  %p = linalg.mul ins(%y, %b : tensor<3x16xf32>, tensor<3x16xf32>) outs(%e : tensor<3x16xf32>) -> tensor<3x16xf32>\n"
+	           "  %q = linalg.add ins(%y, %b : tensor<3x16xf32>, tensor<3x16xf32>) outs(%e : tensor<3x16xf32>) -> tensor<3x16xf32>\n"
+	           "  return %p, %q : tensor<3x16xf32>, tensor<3x16xf32>\n}\n", PASSES, 0);
+	assert_int_equal(kernels(&s), 3);
+	for (struct op *op = module_main(s.module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_KERNEL)
+			assert_int_equal(type_elements(op->result[0]->type), body_has(&op->kernel->update, OP_TANH) ? 8 : 48);
+	finish(&s);
+}
+
 /* The consumer reads tanh(x) in two orders: inlined it would be computed twice. */
 static void test_two_orders_keep_a_kernel(void **state)
 {
@@ -669,7 +690,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_work_is_not_repeated), cmocka_unit_test(test_statistics_are_repeated),
-		cmocka_unit_test(test_two_orders_keep_a_kernel),       cmocka_unit_test(test_returned_order_is_made_at_once),
+		cmocka_unit_test(test_equal_halves_are_one), cmocka_unit_test(test_two_orders_keep_a_kernel),       cmocka_unit_test(test_returned_order_is_made_at_once),
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
