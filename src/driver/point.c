@@ -181,7 +181,7 @@ static bool build_with_less(struct build *b)
 	int slices = slices_of(&b->cost), fewer = slices - UNIT_LANES;
 	const struct {
 		int ports, slices;    /* 0: as wanted */
-	} tried[] = {{2, 0}, {1, 0}, {0, fewer}, {2, fewer}, {1, fewer}};
+	} tried[] = {{4, 0}, {2, 0}, {1, 0}, {0, fewer}, {2, fewer}, {1, fewer}};
 	for (size_t i = 0; slices && i < sizeof tried / sizeof *tried; i++) {
 		if ((tried[i].ports && wanted.value[CHOICE_STATE_PORTS]) || (tried[i].slices && (wanted.value[CHOICE_SLICES] || fewer * FEWER < slices * (FEWER - 1))))
 			continue;

@@ -7,6 +7,8 @@
 
 #define LOOP_LUT 64           /* a counter and its comparison */
 #define INDEX_TERM_LUT 32     /* one adder of an address */
+#define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
+#define CONTROL_FF 82
 #define FURTHER_UNIT 2        /* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts, registers, arbitration), which its load and store units have in common */
 
 struct counting {
@@ -153,7 +155,7 @@ static struct counting count_process(const struct platform *platform, const stru
 	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
 	for (int i = 0; i < function->region[0]->arguments; i++)
 		if (is_port(function->region[0]->argument[i]->type))
-			c.sum = resources_add(c.sum, port_resources(platform, function->region[0]->argument[i]->type->element));
+			c.sum = resources_add(c.sum, resources_add(port_resources(platform, function->region[0]->argument[i]->type->element), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
 	count_block(&c, function->region[0]);
 	c.operations = NULL;
 	return c;
