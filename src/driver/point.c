@@ -9,7 +9,8 @@
 #define NARROWER 0.8
 #define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
-#define FEWER 6               /* at most one slice in so many is given up for the clock */
+#define FEWER 6               /* at most one slice in so many is given up for the clock, */
+#define NARROW 30             /* after kernels got so many hundredths of LUTs and DSPs at most */
 #define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
 #define QUICK_EVENTS 2400000  /* and simulates no more iterations */
 
@@ -173,7 +174,7 @@ static int slices_of(const struct design_cost *cost)
 	return slices;
 }
 
-/* Fewer ports side by side for states, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded? */
+/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded? */
 static bool build_with_less(struct build *b)
 {
 	struct session *session = b->session;
@@ -181,15 +182,20 @@ static bool build_with_less(struct build *b)
 	int slices = slices_of(&b->cost), fewer = slices - UNIT_LANES;
 	const struct {
 		int ports, slices;    /* 0: as wanted */
-	} tried[] = {{4, 0}, {2, 0}, {1, 0}, {0, fewer}, {2, fewer}, {1, fewer}};
+		bool narrow;
+	} tried[] = {{4, 0, false}, {2, 0, false}, {2, 0, true}, {1, 0, false}, {0, fewer, false}, {2, fewer, false}, {1, fewer, false}};
 	for (size_t i = 0; slices && i < sizeof tried / sizeof *tried; i++) {
-		if ((tried[i].ports && wanted.value[CHOICE_STATE_PORTS]) || (tried[i].slices && (wanted.value[CHOICE_SLICES] || fewer * FEWER < slices * (FEWER - 1))))
+		if ((tried[i].ports && wanted.value[CHOICE_STATE_PORTS]) || (tried[i].narrow && (wanted.value[CHOICE_LUT] || wanted.value[CHOICE_DSP])) || (tried[i].slices && (wanted.value[CHOICE_SLICES] || fewer * FEWER < slices * (FEWER - 1))))
 			continue;
 		*choices = wanted;
 		if (tried[i].ports)
 			choices->value[CHOICE_STATE_PORTS] = tried[i].ports;
 		if (tried[i].slices)
 			choices->value[CHOICE_SLICES] = fewer;
+		if (tried[i].narrow) {
+			choices->value[CHOICE_LUT] = platform_total(session->platform).lut * NARROW / 100;
+			choices->value[CHOICE_DSP] = platform_total(session->platform).dsp * NARROW / 100;
+		}
 		if (!build_fitting(b))
 			return false;
 		if (!limits_crowded(session, &b->cost))

@@ -108,7 +108,7 @@ static int64_t beside(const struct bundling *b, int bundle, bool write)
 	return words;
 }
 
-/* The bundle of equally wide ports that has least to do beside its first, whose words the port's are little against.  -1: there is none. */
+/* The bundle of equally wide ports that has least to do beside its first, whose words all beside it, or at least the port's, are little against.  -1: there is none. */
 static int place_for(const struct bundling *b, const bool *placed, int number)
 {
 	const struct bundled *port = &b->port[number];
@@ -120,7 +120,8 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i))
 			continue;
 		int64_t all = beside(b, i, port->write) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
-		if (all > first->words / share || all >= least)
+		bool few = !is_rider(port) && port->words <= first->words / LITTLE;
+		if ((all > first->words / share && !few) || all >= least)
 			continue;
 		least = all;
 		best = i;

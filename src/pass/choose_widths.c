@@ -13,9 +13,10 @@
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
-#define UNIT_SHARE 9                /* tenths of the DSPs that kernels and a unit may have: its slices are small and many */
-#define UNIT_LUT_SHARE 49     /* hundredths of the LUTs that a unit's slices and the kernels beside it may have: a die may be three quarters full, and other processes take a quarter */
-#define TOKENS_LUT_SHARE 44   /* the same with several tokens, whose words are put in other orders on the way */
+#define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
+#define UNIT_LUT_SHARE 64 /* of the LUTs the same */
+#define TOKENS_SHARE 90       /* with several tokens, where all that stands beside the slices is busy as long as they are */
+#define TOKENS_LUT_SHARE 44   /* of the LUTs then, since words are put in other orders on the way */
 #define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
@@ -342,6 +343,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->end = ARENA_ARRAY(arena, double, w->count + 1);
 	space->before = ARENA_ARRAY(arena, double, w->count + 1);
 	space->arrived = ARENA_ARRAY(arena, double, w->count + 1);
+	space->burst = ARENA_ARRAY(arena, struct width_burst, w->count + 1);
 	space->phases = number_phases(block, 0);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
@@ -456,7 +458,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 		readers += w->candidate[i].operand >= 0;
 	w->abreast = unit_abreast(context, block);
 	w->slices = slices_within(context, w->streams->module, bits, w->abreast, context->platform->ports - BESIDE_UNIT - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * UNIT_SHARE / 10 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
+	int64_t left = platform_total(context->platform).dsp * (w->abreast > 1 ? TOKENS_SHARE : UNIT_SHARE) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 	left = platform_total(context->platform).lut * (unit_has_tokens(block) ? TOKENS_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);

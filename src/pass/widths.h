@@ -41,6 +41,7 @@ struct width_phase {
 	double part;              /* of the numbers that it takes before it begins */
 	double first, cycles;     /* until its first result, and its last, from there on */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
+	double together, collect; /* the part of its results that come together, the last ones; cycles in which they do */
 };
 
 struct width_part {
@@ -75,6 +76,11 @@ struct width_budget {
 	int ports;                /* of operands that have their own */
 };
 
+/* The last numbers of a kernel or a phase, which come all at once and not evenly with the others. */
+struct width_burst {
+	double part, begin;       /* of its numbers; when they begin to come.  0: evenly */
+};
+
 struct width_done {           /* when a phase gave its first result and its last; in the layer that is walked */
 	int64_t layer;
 	double begin, end;
@@ -95,6 +101,7 @@ struct width_space {
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */
 	double *arrived;          /* [kernels] when what was read ahead for it had arrived */
+	struct width_burst *burst;        /* [kernels] of its results */
 	int phases;               /* of the unit */
 	struct width_done *done;  /* [phases + 1] */
 };

@@ -41,10 +41,11 @@ static void through_unit(struct walk *walk, const struct width_phase *phase, dou
 	*end = done->end;
 }
 
-/* Numbers come in order, evenly. */
-static void through_part(const struct width_part *part, double *begin, double *end)
+/* Numbers come in order, evenly but for the last ones. */
+static void through_part(const struct width_part *part, double *begin, double *end, struct width_burst *burst)
 {
 	double all = *end - *begin;
+	burst->part = part->high < 1 ? 0 : burst->part < part->high - part->low ? burst->part / (part->high - part->low) : 1;
 	*end = *begin + part->high * all;
 	*begin += part->low * all;
 }
@@ -56,15 +57,19 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 	const struct width_option *option = &kernel->option[walk->choice[k]];
 	double cycles = option->cycles[walk->extent];
 	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared;
+	struct width_burst burst = {0};
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		if (source < 0 || (kernel->carried[j] && first_layer))
 			continue;
 		const struct width_phase *phase = space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
-		if (phase->number)
+		struct width_burst last = space->burst[source];
+		if (phase->number) {
 			through_unit(walk, phase, &begin, &end);
-		through_part(&kernel->part[j], &begin, &end);
+			last = (struct width_burst){phase->together, end - phase->collect};
+		}
+		through_part(&kernel->part[j], &begin, &end, &last);
 		if (kernel->whole[j])
 			begin = end;
 		if (kernel->late[j]) {
@@ -75,7 +80,12 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		start = larger(start, begin);
 		ready = larger(ready, begin + option->need[j] * (end - begin));
 		tail = larger(tail, end + (1 - option->taken[j]) * cycles);
+		if (last.part <= 0 || option->need[j] > last.part)
+			continue;
+		tail = larger(tail, last.begin + last.part * cycles);
+		burst = last.begin >= burst.begin ? last : burst;
 	}
+	space->burst[k] = (struct width_burst){burst.part, burst.begin + option->depth};
 	if (option->ahead[walk->extent] > 0) {          /* the room for it is free when the layer before has begun */
 		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + option->ahead[walk->extent];
 		tail = larger(tail, space->arrived[k]);

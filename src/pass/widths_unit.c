@@ -33,7 +33,12 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->part = (double)rows_tile(tokens) / (double)tokens;
 	phase->first = block * (double)contract.groups * words_of(tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
-	phase->last = contract.tokens == 1 ? block : 0;
+	if (contract.tokens == 1) {
+		phase->last = block;
+		phase->together = block / rows;
+		phase->collect = block * (slices / UNIT_LANES);
+		phase->cycles += phase->collect;
+	}
 	return made_as(made->def->operand[0]);
 }
 

@@ -77,6 +77,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 	space.end = ARENA_ARRAY(arena, double, kernels);
 	space.before = ARENA_ARRAY(arena, double, kernels);
 	space.arrived = ARENA_ARRAY(arena, double, kernels);
+	space.burst = ARENA_ARRAY(arena, struct width_burst, kernels);
 	space.phases = 2;
 	space.done = ARENA_ARRAY(arena, struct width_done, space.phases + 1);
 	for (int k = 0; k < kernels; k++)
@@ -192,6 +193,11 @@ static void test_model(void **state)
 	space->kernel[3].phase[0] = (struct width_phase){0};
 	space->kernel[2].phase[0].last = 5;           /* it works on what comes: the first result 5 after the last number, the last one 10 later */
 	assert_true(fabs(widths_cost(space, choice).cycles - 205) < 1e-9);
+	space->kernel[2].phase[0].cycles = 220;       /* results come from 105 to 305, evenly */
+	assert_true(fabs(widths_cost(space, choice).cycles - 305) < 1e-9);
+	space->kernel[2].phase[0].together = 0.5;     /* half of them from 295 on, which two kernels that take 50 cycles for them pass on as they come */
+	space->kernel[2].phase[0].collect = 10;
+	assert_true(fabs(widths_cost(space, choice).cycles - 345) < 1e-9);
 	space->kernel[2].phase[0] = (struct width_phase){0};
 	space->kernel[2].part[0].low = 0.5;           /* what it reads begins to come in the middle */
 	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
