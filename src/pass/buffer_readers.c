@@ -5,6 +5,7 @@
  * readers itself (served.c), and one late reader is enough. */
 #include "model/box.h"
 #include "pass/buffer_readers.h"
+#include "pass/repeat_kernels.h"
 #include "pass/served.h"
 #include "pass/streams.h"
 
@@ -171,8 +172,10 @@ static struct readers_of in_order(struct search *s, const struct readers_of *fro
 	return to;
 }
 
+/* Does the reader want words of the writer's or of another width, once or in turns? */
 static bool widths_fit(struct module *module, const struct type *left, const struct type *right)
 {
+	right = type_once(module, right) ? type_once(module, right) : right;
 	int64_t lanes = stream_lanes(left), other = stream_lanes(right);
 	if (left == right || lanes == other)
 		return left == right;
@@ -196,6 +199,8 @@ static bool is_held(const struct value *value, const struct readers_of *readers)
 static void plan_value(struct search *s, const struct value *value)
 {
 	struct readers_of *readers = value->data, all = {0};
+	if (readers)
+		readers->late = NULL;
 	if (!readers || !is_one_block(value, readers))
 		return;
 	see_through_casts(s, readers, &all);

@@ -6,7 +6,7 @@
  * and a stream with several readers gets a fork. */
 #include "model/window.h"
 #include "pass/buffer_readers.h"
-#include "pass/streams.h"
+#include "pass/repeat_kernels.h"
 
 struct readers {              /* of one stream */
 	VEC(struct op *) wish;
@@ -222,6 +222,7 @@ bool resolve_streams(struct streams *streams, struct block *block)
 	remove_wishes(block);
 	collect_uses(module, block);
 	plan_buffers(module, block);
+	repeat_kernels(module, block);
 	fork_block(module, block);
 	return true;
 }

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define BUDGET 36000000       /* iterations: less than a second */
-#define BUDGET_PREDICTED 5000000      /* stretches of the token model: a quarter of a second */
+#define BUDGET_PREDICTED 12000000     /* stretches of the token model: half a second */
+#define BUDGET_UNIT 5000000   /* the same beside a unit, whose FIFOs are found sooner */
 #define BUDGET_LEAST 400000000
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
@@ -160,7 +161,7 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
-	int64_t budget = usual ? BUDGET_PREDICTED : n->budget;
+	int64_t budget = !usual ? n->budget : n->context->quant && has_unit(n->context) ? BUDGET_UNIT : BUDGET_PREDICTED;
 	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
 	if (!found || !too_large(n, depth))
 		return found;

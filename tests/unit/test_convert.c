@@ -451,6 +451,53 @@ static void test_reader_keeps(void **state)
 	end(f);
 }
 
+/* A vector, its norm multiplied by weights and by a wide matrix and back, and the vector added. */
+static const char norm_again[] =
+	"#i = affine_map<(i) -> (i)>\n#none = affine_map<(i) -> ()>\n#row = affine_map<(i, k) -> (i)>\n#k = affine_map<(i, k) -> (k)>\n#ik = affine_map<(i, k) -> (i, k)>\n#ki = affine_map<(i, k) -> (k, i)>\n"
+	"func.func @main(%x: tensor<639xf32>, %g: tensor<639xf32>, %w: tensor<4096x639xf32>, %v: tensor<4096x639xf32>) -> tensor<639xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<639xf32>\n  %b = tensor.empty() : tensor<4096xf32>\n  %s = tensor.empty() : tensor<f32>\n"
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<f32>) -> tensor<f32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
+	"  %fb = linalg.fill ins(%zero : f32) outs(%b : tensor<4096xf32>) -> tensor<4096xf32>\n"
+	"  %h = linalg.tanh ins(%x : tensor<639xf32>) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
+	"  %sum = linalg.generic {indexing_maps = [#i, #none], iterator_types = [\"reduction\"]} ins(%h : tensor<639xf32>) outs(%fs : tensor<f32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<f32>\n"
+	"  %n = linalg.generic {indexing_maps = [#i, #none, #i, #i], iterator_types = [\"parallel\"]} ins(%h, %sum, %g : tensor<639xf32>, tensor<f32>, tensor<639xf32>) outs(%e : tensor<639xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %d: f32, %o: f32):\n    %q = arith.divf %a, %c : f32\n    %r = arith.mulf %q, %d : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#ik, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%w, %n : tensor<4096x639xf32>, tensor<639xf32>) outs(%fb : tensor<4096xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<4096xf32>\n"
+	"  %u = linalg.generic {indexing_maps = [#ki, #k, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%v, %y : tensor<4096x639xf32>, tensor<4096xf32>) outs(%fe : tensor<639xf32>) {\n"
+	"  ^bb0(%a: f32, %c: f32, %o: f32):\n    %q = arith.mulf %a, %c : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<639xf32>\n"
+	"  %z = linalg.add ins(%u, %h : tensor<639xf32>, tensor<639xf32>) outs(%e : tensor<639xf32>) -> tensor<639xf32>\n"
+	"  return %z : tensor<639xf32>\n}\n";
+
+/* The norm is not kept for every block of the matrix: it is computed again from the vector, which waits anyway. */
+static void test_norm_is_repeated(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct text source = text_new(f->arena);
+	text_add(&source, "%s", norm_again);
+	struct module *module = read_module(f, &source);
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	struct tensor input[4], before, after;
+	int p = 0, buffers = 0;
+	for (; module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(&context, module));
+	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
+		assert_true(op->code != OP_CONVERT);
+		buffers += op->code == OP_BUFFER && op->results == 3 && stream_elements(op->result[1]->type) > 639 && stream_elements(op->result[1]->type) % 639 == 0;
+	}
+	assert_int_equal(buffers, 1);
+	scattered(f, module, 4, input);
+	assert_true(eval_module(module, f->arena, 4, input, &before));
+	for (; p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(&context, module));
+	if (!eval_module(module, f->arena, 4, input, &after))
+		fail_msg("%s", messages(f));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	end(f);
+}
+
 static void test_wrong_buffers(void **state)
 {
 	(void)state;
@@ -480,6 +527,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
