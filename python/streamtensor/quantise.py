@@ -8,7 +8,7 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
 
 Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A score is the contraction of the query
 with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
-of 128 keys; what comes out is divided by the sum of the exponentials.
+of 128 keys (of 64 or 32 where no more tokens are in a launch of several); what comes out is divided by the sum of the exponentials.
 An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
 
 Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the scale, both rounded to f32: a divider for each number
@@ -25,7 +25,8 @@ from transformers.pytorch_utils import Conv1D
 
 from .errors import Error
 
-KEYS = 128                 # keys that share one scale of the probabilities
+KEYS, FEWER_KEYS = 128, 32 # keys that share one scale of the probabilities, and how few may where a launch has a few tokens
+FEW = 8                    # tokens of a launch that is shaped as one of a single token
 KV_LIMIT = 119             # so that two signed nibbles carry a value
 ATTENTION = "streamtensor"
 _GROUPS = {"32": 32, "64": 64, "128": 128, "row": None}
@@ -173,6 +174,14 @@ class QuantisedLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
+def keys_abreast(tokens: int) -> int:
+    """Keys that share a scale in a launch of so many tokens: the tokens' own fill the first group."""
+    keys = KEYS
+    while tokens > FEW and keys > FEWER_KEYS and keys // 2 >= tokens:
+        keys //= 2
+    return keys
+
+
 def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     """Attention on integers, called as transformers calls its own: query B x H x T x D, key and value B x KV x S x D."""
     repeat = query.shape[1] // key.shape[1]
@@ -182,8 +191,9 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     scores = _scaled(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
     powers = torch.exp(scores - scores.amax(-1, keepdim=True))
     whole = powers.sum(-1, keepdim=True)
-    p, p_scale = round_activation(powers * v_scale.float().unsqueeze(-2), KEYS)
-    found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), KEYS) / whole
+    keys = keys_abreast(query.shape[2])
+    p, p_scale = round_activation(powers * v_scale.float().unsqueeze(-2), keys)
+    found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), keys) / whole
     return found.transpose(1, 2).contiguous(), powers / whole
 
 

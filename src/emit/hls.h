@@ -49,7 +49,7 @@ struct emitter {
 	const struct op *call;    /* that starts it */
 	struct names names;
 	int indent, values, depth;
-	struct datapath datapath;
+	struct datapath datapath[NEST_MARKS];
 	struct text body, registers;
 	const char *run_target, *run_source;      /* first of the copies that wait in hls_copy */
 	int64_t run_count;
@@ -77,12 +77,14 @@ const char *hls_bracket(struct arena *arena, const struct spelling *spelling);
 /* Processes. */
 void hls_process(struct emitter *e, struct op *process);
 void hls_datapath_begin(struct emitter *e, struct op *process);
+bool hls_is_datapath(const struct emitter *e, const struct op *nest);                  /* there are others of the same */
+void hls_distances(struct emitter *e, const struct datapath *path);
 void hls_datapath(struct emitter *e, struct op *nest);                                 /* a call of it; its function before the first one */
 void hls_loop(struct emitter *e, struct op *loop);
 #define NEST_MOST 16
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);                             /* loops of a nest that is one pipeline, outermost first, and how many; 1: it is none */
 bool hls_is_nest(struct op *nest);                                                     /* and with constant trips alone the vendor's compiler would not see that */
-void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, void (*pragmas)(struct emitter *e));     /* pragmas: NULL, or more of them */
+void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const struct datapath *path);     /* path: whose arrays have distances; NULL: no shared one */
 const char *hls_parameter(struct emitter *e, int argument, const char *name);          /* of the process at hand: a channel or a port, as a function takes it */
 void hls_block(struct emitter *e, struct block *block);
 void hls_op(struct emitter *e, struct op *op);

@@ -10,14 +10,19 @@ static void add_once(struct emitter *e, struct values *values, struct value *val
 	VEC_PUSH(e->arena, &values->list, value);
 }
 
+struct gathering {
+	struct emitter *e;
+	struct datapath *path;
+};
+
 /* Arrays and channels, in the order of their first use. */
 static void note_use(struct op *op, void *context)
 {
-	struct emitter *e = context;
+	struct gathering *g = context;
 	for (int i = 0; i < op->operands; i++) {
 		enum type_kind kind = op->operand[i]->type->kind;
 		if (kind == TYPE_FIFO || kind == TYPE_BLOCKS || kind == TYPE_MEMREF)
-			add_once(e, &e->datapath.used, op->operand[i]);
+			add_once(g->e, &g->path->used, op->operand[i]);
 	}
 }
 
@@ -31,9 +36,8 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 }
 
 /* The constants of the first loops that have another number in some other. */
-static void find_numbers(struct emitter *e)
+static void find_numbers(struct emitter *e, struct datapath *path)
 {
-	struct datapath *path = &e->datapath;
 	struct op *const *nest = path->nests.data;
 	size_t nests = path->nests.count;
 	path->numbers = ARENA_ARRAY(e->arena, struct nest_numbers, nests);
@@ -56,14 +60,15 @@ static struct value *number_of(const struct datapath *path, size_t nest, struct 
 static void collect_marked(struct op *op, void *context)
 {
 	struct emitter *e = context;
-	if (op->code == OP_FOR && attr_get(op, NEST_MARK))
-		VEC_PUSH(e->arena, &e->datapath.nests, op);
+	int mark = nest_mark(op);
+	if (mark >= 0)
+		VEC_PUSH(e->arena, &e->datapath[mark].nests, op);
 }
 
-static void add_distances(struct emitter *e)
+void hls_distances(struct emitter *e, const struct datapath *path)
 {
-	for (size_t i = 0; i < e->datapath.used.list.count; i++) {
-		const struct value *value = e->datapath.used.list.data[i];
+	for (size_t i = 0; i < path->used.list.count; i++) {
+		const struct value *value = path->used.list.data[i];
 		int64_t distance = value->def ? attr_integer_or(value->def, "stream.distance", 0) : 0;
 		if (distance)
 			text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", hls_spelling(e, value)->text, (long long)distance);
@@ -71,13 +76,12 @@ static void add_distances(struct emitter *e)
 }
 
 /* The loops as a function of their channels, arrays and numbers. */
-static void emit_function(struct emitter *e, struct op *nest)
+static void emit_function(struct emitter *e, struct datapath *path, struct op *nest)
 {
-	struct datapath *path = &e->datapath;
 	struct text body = e->body, registers = e->registers, head = text_new(e->arena);
 	struct spelling **kept = ARENA_ARRAY(e->arena, struct spelling *, (int)path->varied.list.count + 1);
 	int indent = e->indent, depth = e->depth;
-	ir_walk(nest->region[0], note_use, e);
+	ir_walk(nest->region[0], note_use, &(struct gathering){e, path});
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
 		const char *name = hls_spelling(e, value)->text;
@@ -98,10 +102,10 @@ static void emit_function(struct emitter *e, struct op *nest)
 	struct op *loop[NEST_MOST];
 	int loops = hls_nest(nest, loop);
 	if (loops > 1)
-		hls_one_loop(e, loop, loops, add_distances);
+		hls_one_loop(e, loop, loops, path);
 	else
 		hls_loop(e, nest);
-	path->name = text_format(e->arena, "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, "sym_name", "")));
+	path->name = text_format(e->arena, nest_mark(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, "sym_name", "")), nest_mark(nest));
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", path->name, head.data);
 	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);
@@ -116,20 +120,28 @@ static void emit_function(struct emitter *e, struct op *nest)
 
 void hls_datapath_begin(struct emitter *e, struct op *process)
 {
-	e->datapath = (struct datapath){.arguments = text_new(e->arena)};
+	for (int mark = 0; mark < NEST_MARKS; mark++)
+		e->datapath[mark] = (struct datapath){.arguments = text_new(e->arena)};
 	ir_walk(process->region[0], collect_marked, e);
-	if (e->datapath.nests.count > 1)
-		find_numbers(e);
+	for (int mark = 0; mark < NEST_MARKS; mark++)
+		if (e->datapath[mark].nests.count > 1)
+			find_numbers(e, &e->datapath[mark]);
+}
+
+bool hls_is_datapath(const struct emitter *e, const struct op *nest)
+{
+	int mark = nest_mark(nest);
+	return mark >= 0 && e->datapath[mark].nests.count > 1;
 }
 
 void hls_datapath(struct emitter *e, struct op *nest)
 {
-	struct datapath *path = &e->datapath;
+	struct datapath *path = &e->datapath[nest_mark(nest)];
 	size_t at = 0;
 	while (path->nests.data[at] != nest)
 		at++;
 	if (!at)
-		emit_function(e, nest);
+		emit_function(e, path, nest);
 	struct text call = text_new(e->arena);
 	text_add(&call, "%s(%s", path->name, path->arguments.data);
 	for (size_t i = 0; i < path->varied.list.count; i++)

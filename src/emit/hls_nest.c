@@ -62,7 +62,7 @@ static void add_bodies(struct emitter *e, struct op *const *loop, int loops)
 	hls_flush(e);
 }
 
-void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, void (*pragmas)(struct emitter *e))
+void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const struct datapath *path)
 {
 	const char *counter[NEST_MOST], *trips[NEST_MOST], *all = names_add(&e->names, "", "i");
 	struct text counters = text_new(e->arena), product = text_new(e->arena);
@@ -87,8 +87,8 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, void (*p
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
 	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], "stream.pipeline", 1),
 		 text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
-	if (pragmas)
-		pragmas(e);
+	if (path)
+		hls_distances(e, path);
 	e->indent++;
 	e->depth += loops;
 	add_bodies(e, loop, loops);

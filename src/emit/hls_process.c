@@ -443,7 +443,7 @@ static void emit_nest(struct emitter *e, struct op *op)
 
 static void emit_for(struct emitter *e, struct op *op)
 {
-	if (attr_get(op, NEST_MARK) && e->datapath.nests.count > 1)
+	if (hls_is_datapath(e, op))
 		hls_datapath(e, op);
 	else if (hls_is_nest(op))
 		emit_nest(e, op);

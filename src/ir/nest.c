@@ -102,3 +102,10 @@ bool nest_match(struct arena *arena, const struct op *left, const struct op *rig
 	*numbers = (struct nest_numbers){0};
 	return match_op(&m, (struct op *)(uintptr_t)left, (struct op *)(uintptr_t)right);
 }
+
+int nest_mark(const struct op *op)
+{
+	const struct attr *mark = op->code == OP_FOR ? attr_get(op, NEST_MARK) : NULL;
+	int64_t number = mark && mark->kind == ATTR_INTEGER ? mark->integer : 0;
+	return !mark ? -1 : number > 0 && number < NEST_MARKS ? (int)number : 0;
+}

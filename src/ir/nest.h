@@ -11,7 +11,10 @@ struct nest_numbers {
 	VEC(struct nest_number) list;     /* where they are not the same value; each left once */
 };
 
+/* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
+#define NEST_MARK "stream.datapath"
+#define NEST_MARKS 2
+int nest_mark(const struct op *op);       /* -1: none */
 /* false: they differ in something else, or a constant of the left stands for two of the right. */
 bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers);
-#define NEST_MARK "stream.datapath"
 #endif

@@ -1,6 +1,6 @@
 #include "ir/rows.h"
 
-#define TILE_MOST 8           /* so many rows keep memory quiet; fewer wait less for each other */
+#define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other */
 
 int64_t rows_tile(int64_t most)
 {

@@ -46,7 +46,7 @@ static void check_process_op(struct op *op, void *context)
 
 struct datapath {
 	struct verifier *verifier;
-	const struct op *first;   /* NULL: none yet */
+	const struct op *first[NEST_MARKS];       /* NULL: none yet */
 };
 
 /* Always, or where counters are 0: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
@@ -65,16 +65,17 @@ static void check_datapath(struct op *op, void *context)
 {
 	struct datapath *path = context;
 	struct nest_numbers numbers;
-	if (op->code == OP_TAKE && path->first && !takes_at_once(op->operand[0])) {
+	int mark = nest_mark(op);
+	if (op->code == OP_TAKE && (path->first[0] || path->first[1]) && !takes_at_once(op->operand[0]) && !attr_get(op, "stream.unkept")) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
-			if (attr_get(loop, NEST_MARK))
+			if (nest_mark(loop) >= 0)
 				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
 	}
-	if (op->code != OP_FOR || !attr_get(op, NEST_MARK))
+	if (mark < 0)
 		return;
-	if (path->first && !nest_match(path->verifier->module->arena, path->first, op, &numbers))
+	if (path->first[mark] && !nest_match(path->verifier->module->arena, path->first[mark], op, &numbers))
 		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has " NEST_MARK);
-	path->first = path->first ? path->first : op;
+	path->first[mark] = path->first[mark] ? path->first[mark] : op;
 }
 
 static void check_process(struct verifier *verifier, struct op *function)

@@ -17,7 +17,7 @@ struct counting {
 	int64_t *operations;      /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
 	struct resources sum;
 	int64_t lanes, widest_interval;
-	bool datapath;            /* loops of the one that all so marked share were counted */
+	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were counted */
 };
 
 static int64_t lanes_of(const struct type *type)
@@ -121,11 +121,13 @@ static void count_block(struct counting *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, "stream.pipeline", 0) : 0;
-		bool again = op->code == OP_FOR && attr_get(op, NEST_MARK) && c->datapath;
+		int mark = nest_mark(op);
+		bool again = mark >= 0 && c->datapath[mark];
 		count_op(c, op);
 		if (!op->region[0] || again)
 			continue;
-		c->datapath = c->datapath || (op->code == OP_FOR && attr_get(op, NEST_MARK));
+		if (mark >= 0)
+			c->datapath[mark] = true;
 		if (interval) {
 			memset(c->operations, 0, sizeof *c->operations * OP_COUNT * 3);
 			c->interval = interval;

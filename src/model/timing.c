@@ -8,7 +8,7 @@ struct walk {
 	const struct platform *platform;
 	const struct block *entry;        /* of the process */
 	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
-	bool datapath;            /* loops of the one that all so marked share were seen */
+	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were seen */
 	struct process_time time;
 };
 
@@ -178,9 +178,11 @@ static int64_t block_cycles(struct walk *walk, const struct block *block, int64_
 
 static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
 {
-	bool shares = attr_get(loop, NEST_MARK), again = shares && walk->datapath;
+	int mark = nest_mark(loop);
+	bool again = mark >= 0 && walk->datapath[mark];
 	int64_t trips = timing_trips(loop, 0, NULL);
-	walk->datapath |= shares;
+	if (mark >= 0)
+		walk->datapath[mark] = true;
 	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
 	if (trips == 0)

@@ -1,12 +1,12 @@
-/* A phase of a contraction unit at stream level.  The unit keeps the groups of a tile of tokens in its slices, so it takes each once, in order, and gives its sums in order.
- * Few tokens come group after group, all tokens' of each: their numbers leave a unit in this order, so what stands between two phases takes them as they come. */
+/* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
+ * so what stands between two phases of few tokens takes numbers as they come. */
 #include "ir/contract.h"
 #include "pass/streams.h"
 
 /* Words of results that the slices can give in turns. */
 static int64_t result_lanes(const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->tokens > 1 ? unit_lanes(unit_abreast(s->context, s->body)) : UNIT_LANES;
+	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->tokens > 1 ? unit_lanes(contract->abreast) : UNIT_LANES;
 	return own < most ? own : most;
 }
 
@@ -34,18 +34,14 @@ struct order order_of_contract(const struct streams *s, const struct op *op)
 	return order_of_loops(4, loop);
 }
 
-static bool is_grouped(const struct streams *s, const struct contract *contract)
-{
-	return contract->tokens > 1 && unit_streams(s->context, s->body);
-}
-
 struct order order_of_groups(const struct streams *s, const struct op *op, int operand)
 {
 	struct contract contract;
 	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	const int64_t size = operand ? 1 : contract.size;
-	const struct order_loop loop[3] = {{contract.groups, size}, {contract.tokens, contract.groups * size}, {size, 1}};
-	return is_grouped(s, &contract) ? order_of_loops(3, loop) : order_of_tensor(op->operand[operand]->type);
+	const struct type *tensor = op->operand[operand]->type;
+	int64_t tile = rows_tile(contract.tokens), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
+	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {contract.groups, each}, {tile, row}, {each, 1}};
+	return contract.tokens > 1 ? order_of_loops(4, loop) : order_of_tensor(tensor);
 }
 
 static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
@@ -98,17 +94,34 @@ static void add_tensors(const struct flow *flow, struct value **operand, int *co
 		operand[(*count)++] = flow->argument[i];
 }
 
-/* In its natural order: a token's numbers after another's; or a group of all tokens after another. */
-static const struct type *operand_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
+/* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while the next one comes. */
+static const struct type *grouped_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
 {
-	struct module *module = s->module;
 	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
-	const struct run_time_trip *run_time[2] = {NULL, launch.each};
-	int64_t trip[2] = {contract->groups, contract->tokens}, step[2] = {1, 1}, address[3] = {lanes, contract->groups * lanes, 0};
-	if (is_grouped(s, contract))
-		return type_canonical(module, lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor)) : type_scalar(tensor), 2, trip, run_time, step, 1, address);
-	const struct attr *dims = contract->rows ? rows_dims(module, tensor, rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), contract->rows) : NULL;
-	return in_words_of(module, natural_order_to(module, tensor, dims, PORT_BITS), lanes);
+	int axis = rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), rank = tensor->rank, inner = lanes > 1 ? rank - 1 : rank, dims = 0, wide = rank + 2;
+	INVARIANT(module->guard, axis >= 0 && (lanes == 1 || tensor->shape[rank - 1] == lanes), "%s has no groups of %lld for each token", tensor->text, (long long)lanes);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide), *step = ARENA_ARRAY(module->arena, int64_t, wide), *rows = affine_rows(module->arena, inner - axis + 1, rank);
+	int64_t *word = ARENA_ARRAY(module->arena, int64_t, rank + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide);
+	int columns = inner - axis + 2;
+	for (int d = axis; d <= inner; d++) {            /* the tiles stand first, the tokens of one last */
+		bool tiles = d == axis, tokens = d == inner;
+		run_time[dims] = tiles ? launch.tiles : tokens ? launch.each : NULL;
+		trip[dims] = tiles ? contract->tokens / launch.tile : tokens ? launch.tile : tensor->shape[d];
+		step[dims] = tiles ? launch.tile : 1;
+		rows[(tokens ? axis : d) * columns + dims++] = 1;
+	}
+	for (int d = 0; d < rank; d++)
+		word[d] = d == inner ? lanes : 1;
+	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, rank, word, type_scalar(tensor)), dims, trip, run_time, step, rank, rows);
+}
+
+/* A token's numbers after another's, or by groups where tokens share the weights. */
+static const struct type *operand_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+{
+	if (contract->tokens > 1)
+		return grouped_order(module, contract, tensor, lanes);
+	return in_words_of(module, natural_order(module, tensor), lanes);
 }
 
 bool emit_contract(struct streams *s, const struct op *old)
@@ -120,8 +133,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
 	int count = 0;
-	operand[count++] = want_stream(s, x, operand_order(s, &contract, x->tensor, contract.size), 0);
-	operand[count++] = want_stream(s, scales, operand_order(s, &contract, scales->tensor, 1), 0);
+	operand[count++] = want_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
+	operand[count++] = want_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
 	if (w->layered)
 		operand[count++] = s->layer;
 	add_tensors(w, operand, &count);
@@ -131,10 +144,10 @@ bool emit_contract(struct streams *s, const struct op *old)
 	attr_set(module, op, "name", attr_get(old, "name"));
 	if (contract.tokens > 1)
 		attr_set(module, op, "tokens", attr_get(old, "tokens"));
+	if (contract.abreast > 1)
+		attr_set(module, op, "abreast", attr_get(old, "abreast"));
 	if (contract.rows)
 		attr_set(module, op, "rows", attr_get(old, "rows"));
-	if (is_grouped(s, &contract))
-		attr_set(module, op, "grouped", attr_unit(module));
 	append_maker(s, old, op);
 	return true;
 }

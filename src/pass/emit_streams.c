@@ -2,6 +2,8 @@
 #include "ir/rows.h"
 #include "pass/streams.h"
 
+#define KEPT_MOST 16384       /* elements of a tensor that is kept on chip rather than read again */
+#define AGAIN_LEAST 16384     /* elements that would be read again, from which on it is: a row for each of some tokens */
 
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {
@@ -181,16 +183,31 @@ static bool stands_still(const struct itensor *order, int dim)
 	return true;
 }
 
-/* Without the loops that send a few words again for every row of a launch: those would be short bursts, where a converter of as few words serves. */
+/* Elements that the words of the stream have: all; of loops that do not stand still. */
+static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool again)
+{
+	for (int i = 0; i < order->dims; i++)
+		lanes *= again || !stands_still(order, i) ? order->trip[i] : 1;
+	return lanes;
+}
+
+bool is_kept(double elements, double once)
+{
+	return once <= KEPT_MOST && elements - once >= AGAIN_LEAST;
+}
+
+/* Without the loops that send words again: where those are a few for every row of a launch, they would be short bursts, and where a vector comes again and again, its loader would be what
+ * everything waits for.  A converter that holds them serves. */
 static const struct type *sent_once(struct module *module, const struct type *type)
 {
 	const struct itensor *order = type->itensor;
 	int dims = order->dims, kept = 0, results = order->map.results, moved = 0;
+	bool all = is_kept((double)elements_sent(order, stream_lanes(type), true), (double)elements_sent(order, stream_lanes(type), false));
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
 	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	for (int i = 0; i < dims; i++) {
 		bool still = stands_still(order, i);
-		if (still && moved && order->run_time && order->run_time[i])
+		if (still && (all || (moved && order->run_time && order->run_time[i])))
 			continue;
 		moved += !still;
 		for (int r = 0; r < results; r++)

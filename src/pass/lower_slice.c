@@ -39,9 +39,11 @@ static void add_products(const struct unit *unit, struct process *p, const struc
 	struct value *counter[UNIT_LOOPS];
 	int loops = unit_loops(unit, p, phase, counter);
 	struct value *group = counter[1], *row = sum_place(unit, p, counter), *first = make_equal(p, group, 0), *last = make_same(p, group, make_own_index(p, phase->contract.groups - 1));
-	struct value **x = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), *place = unit_group_place(unit, p, counter);
+	struct value **x = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
 	for (int q = 0; q < unit->abreast; q++)
-		x[q] = unit->streams ? unit_stream(unit, p, counter, s->in, s->groups[q], s->next) : make_load(p, s->groups[q], place);
+		x[q] = unit->streams ? unit_stream(p, counter, s->in, s->groups[q], s->next) : make_load(p, s->groups[q], place);
+	if (!unit->streams)
+		unit_ahead(unit, p, phase, counter, s->in, s->groups, s->next);
 	struct value *factor[2] = {products(unit, p, unit_first_token(p, counter), x, s->weights), make_take(p, NULL, s->scale)};
 	struct value *term[2] = {make_select(p, first, make_number(p, 0, unit->real), make_load(p, s->sums, row)), make_op(p, OP_MULF, unit->real, 2, factor)};
 	struct value *sum = make_op(p, OP_ADDF, unit->real, 2, term);
@@ -55,7 +57,7 @@ static void add_phase(const struct unit *unit, struct process *p, const struct p
 	const struct slice *s = context;
 	int tiles = unit_tiles(p, phase);
 	if (!unit->streams)
-		unit_keep(unit, p, phase, s->in, s->groups, s->next);
+		unit_begin(unit, p, phase, s->in, s->groups, s->next);
 	add_products(unit, p, phase, context);
 	process_close(p, tiles);
 }

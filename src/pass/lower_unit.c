@@ -10,6 +10,9 @@
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
+#define BLOCK_ONCE 1024       /* rows that may be one block so that no group is needed twice, */
+#define KEPT_WORDS 32         /* where keeping all would take more LUTs: so many words are half as dear as one more */
+#define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
 /* ---- walking the phases */
@@ -62,95 +65,6 @@ int unit_tiles(struct process *p, const struct phase *phase)
 	if (phase->tiles > 1)
 		process_loop_to(p, phase->tiles, phase->there.tiles);
 	return phase->tiles > 1;
-}
-
-static struct value *group_place(const struct unit *unit, struct process *p, struct value *group, struct value *word, int64_t first)
-{
-	struct value *counter[2] = {group, word};
-	const int64_t pitch[2] = {unit->words_most, 1};
-	return make_address(p, 2, counter, pitch, first);
-}
-
-struct token {
-	struct value *in, *kept, *next;
-	struct value *word;       /* counter, or NULL */
-	int64_t first;
-	struct value *there;      /* NULL: always */
-};
-
-static void keep_token(const struct unit *unit, struct process *p, const struct phase *phase, struct token token)
-{
-	struct value *group = process_loop(p, phase->contract.groups);
-	process_pipeline(p, 1);
-	struct value *place = group_place(unit, p, group, token.word, token.first), *word = make_take(p, token.there, token.in);
-	make_store(p, word, token.kept, place);
-	if (token.next)
-		make_push(p, token.there, word, token.next);
-	process_close(p, 1);
-}
-
-/* Of the tokens that come at a time, is this one there?  NULL: always. */
-static struct value *token_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *word, int64_t token)
-{
-	const int64_t each = unit->abreast;
-	if (!phase->words_there || !token)
-		return NULL;
-	return make_below(p, make_address(p, 1, &word, &each, token), process_count(p, phase->there.each, 1));
-}
-
-/* The same where the groups of all tokens come one after another. */
-static void keep_groups(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *kept, struct value *next)
-{
-	const int64_t trip[2] = {phase->contract.groups, phase->words};
-	const struct run_time_trip *bound[2] = {NULL, phase->words_there};
-	struct value *counter[2];
-	int loops = process_nest_to(p, 2, trip, bound, 1, counter);
-	struct value *word = make_take(p, NULL, in);
-	make_store(p, word, kept, group_place(unit, p, counter[0], counter[1], 0));
-	if (next)
-		make_push(p, NULL, word, next);
-	process_close(p, loops);
-}
-
-void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next)
-{
-	if (phase->grouped) {
-		keep_groups(unit, p, phase, in, kept[0], next);
-		return;
-	}
-	int64_t whole = phase->words_there ? phase->words : phase->tile / unit->abreast, rest = phase->words_there ? 0 : phase->tile % unit->abreast;
-	struct value *word = whole > 1 ? process_loop_to(p, whole, phase->words_there) : NULL;
-	for (int64_t q = 0; whole && q < unit->abreast; q++)
-		keep_token(unit, p, phase, (struct token){in, kept[q], next, word, 0, token_there(unit, p, phase, word, q)});
-	process_close(p, whole > 1);
-	for (int64_t q = 0; q < rest; q++)
-		keep_token(unit, p, phase, (struct token){in, kept[q], next, NULL, whole, NULL});
-}
-
-struct value *unit_stream(const struct unit *unit, struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next)
-{
-	struct value *fresh = make_equal(p, counter[0], 0), *first = make_and(p, fresh, make_equal(p, counter[2], 0));
-	struct value *word = make_take(p, first, in), *place = unit_group_place(unit, p, counter);
-	struct value *now = make_select(p, fresh, word, make_load(p, kept, place));
-	make_store(p, now, kept, place);          /* after the first block the same again, so that only what the first one stores has to have arrived */
-	if (next)
-		make_push(p, first, word, next);
-	return now;
-}
-
-struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word)
-{
-	struct value **array = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
-	for (int q = 0; q < unit->abreast; q++)
-		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, unit->groups_most * unit->words_most, word, 1);
-	if (unit->streams)
-		attr_set(p->module, array[0]->def, "stream.distance", attr_integer(p->module, unit->distance));
-	return array;
-}
-
-struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter)
-{
-	return group_place(unit, p, counter[1], counter[UNIT_LOOPS - 1], 0);
 }
 
 struct value *unit_first_token(struct process *p, struct value *const *counter)
@@ -275,30 +189,23 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 
 struct feed {
 	int chains;
-	struct value **chain, *scale;     /* channels of the process; scale: NULL where it takes them itself */
+	struct value **chain, *scale;     /* channels of the process */
 };
 
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct feed *feed = context;
 	(void)unit;
-	int64_t trip[3] = {phase->tiles, phase->tile, phase->contract.groups};
-	const struct run_time_trip *bound[3] = {phase->there.tiles, phase->there.each, NULL};
+	const int64_t trip[3] = {phase->tiles, phase->contract.groups, phase->tile};
+	const struct run_time_trip *bound[3] = {phase->there.tiles, NULL, phase->there.each};
 	struct value *counter[3];
-	if (phase->grouped) {
-		trip[1] = phase->contract.groups;
-		trip[2] = phase->tile;
-		bound[2] = bound[1];
-		bound[1] = NULL;
-	}
 	int loops = 1;
 	if (phase->contract.rows)
 		loops = process_nest_to(p, 3, trip, bound, 1, counter);
 	else
 		process_loop(p, phase->contract.tokens * phase->contract.groups);
 	process_pipeline(p, 1);
-	if (feed->scale)
-		make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
+	make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
 	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
 	for (int i = 0; i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
@@ -314,7 +221,7 @@ static int processes_of(const struct unit *unit)
 static void add_feed(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "feed");
-	struct feed feed = {.scale = unit->streams ? process_argument(&p, unit->scales, "scale") : NULL, .chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	struct feed feed = {.scale = process_argument(&p, unit->scales, "scale"), .chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
 	for (int i = 0; i < processes_of(unit); i += CHAIN)
 		feed.chain[feed.chains++] = process_argument(&p, unit->input[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
@@ -322,7 +229,7 @@ static void add_feed(const struct unit *unit)
 }
 
 struct scales {
-	struct value *words, **out, **kept, *in;  /* in: NULL where each phase has its own */
+	struct value *words, **out, **kept, *in;
 };
 
 /* An f16 or f32 for each slice of a process. */
@@ -342,13 +249,15 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	struct value **own = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), **product = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	int tiles = unit_tiles(p, phase);
 	if (!unit->streams)
-		unit_keep(unit, p, phase, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s"), scales->kept, NULL);
+		unit_begin(unit, p, phase, scales->in, scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
-	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *place = unit_group_place(unit, p, counter);
+	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
 	for (int q = 0; q < unit->abreast; q++) {
-		own[q] = unit->streams ? unit_stream(unit, p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
+		own[q] = unit->streams ? unit_stream(p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
 		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];
 	}
+	if (!unit->streams)
+		unit_ahead(unit, p, phase, counter, scales->in, scales->kept, NULL);
 	for (int i = 0; i < processes_of(unit); i++) {
 		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part), *wide = make_op(p, OP_EXTF, real, 1, &lanes);
 		for (int q = 0; q < unit->abreast; q++)
@@ -365,18 +274,20 @@ static void add_scale(const struct unit *unit, struct value *words)
 	for (int i = 0; i < processes_of(unit); i++)
 		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
-	scales.in = unit->streams ? process_argument(&p, unit->scales, "s") : NULL;
+	scales.in = process_argument(&p, unit->scales, "s");
 	unit_each(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
 
 struct collect {
 	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
+	struct value **out;       /* channels of the phases, where they are collected by one datapath */
+	int64_t wide, narrow;     /* lanes of most words then, and of those of the others */
 };
 
-/* Where a word of the result stands among those of its row: the turn, the word of tokens, the token in it; NULL: the only one. */
+/* Where a word of the result stands among those of its row: the turn, the part of it, the word of tokens, the token in it; NULL: the only one. */
 struct turn {
-	struct value *number, *word, *token;
+	struct value *number, *part, *word, *token;
 	int64_t tokens;           /* of a word */
 };
 
@@ -394,7 +305,10 @@ static struct value *row_of(const struct unit *unit, struct process *p, const st
 /* The word of a process, taken for the first of its tokens. */
 static struct value *take_sums(struct process *p, const struct turn *turn, struct value *mine, struct value *sums)
 {
-	return make_take(p, make_and(p, mine, turn->token ? make_equal(p, turn->token, 0) : NULL), sums);
+	struct value *first = make_and(p, turn->part ? make_equal(p, turn->part, 0) : NULL, turn->token ? make_equal(p, turn->token, 0) : NULL);
+	struct value *word = make_take(p, make_and(p, mine, first), sums);
+	attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
+	return word;
 }
 
 /* One row: the word of a process is taken in the turn of its first slice, and kept for those of the others. */
@@ -454,6 +368,68 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL) + tiles);
 }
 
+static int64_t lanes_of(const struct phase *phase)
+{
+	return stream_lanes(phase->op->result[0]->type);
+}
+
+/* May all phases be collected by one datapath?  Its words are as wide as the widest; where a phase has one token, they may fall into parts. */
+static bool collects_alike(const struct unit *unit, struct collect *c)
+{
+	c->wide = c->narrow = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		c->wide = lanes_of(&unit->phases.data[i]) > c->wide ? lanes_of(&unit->phases.data[i]) : c->wide;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		int64_t lanes = lanes_of(phase);
+		if (lanes == c->wide)
+			continue;
+		if (phase->contract.tokens > 1 || c->wide % lanes || (c->narrow && c->narrow != lanes))
+			return false;
+		c->narrow = lanes;
+	}
+	return c->wide >= unit->products && unit->phases.count > 1;
+}
+
+/* All loops have the same channels: a word goes to the phase at hand. */
+static void push_to_phase(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn, struct value *number, struct value *inside, struct value *word)
+{
+	const struct type *part = type_float(p->module, 32);
+	if (c->narrow > 1)
+		part = type_shaped(p->module, TYPE_VECTOR, 1, &c->narrow, part);
+	struct value *of[2] = {word, turn->part}, *some = c->narrow ? make_op(p, OP_SPLIT_LANES, part, 2, of) : NULL;
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		make_push(p, make_and(p, inside, make_equal(p, number, i)), lanes_of(&unit->phases.data[i]) < c->wide ? some : word, c->out[i]);
+}
+
+/* The same for phases that share a datapath: loops that only some need are there for all. */
+static void collect_alike(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
+{
+	const struct collect *c = context;
+	int64_t turns = unit->slices / c->wide;
+	int tiles = unit_tiles(p, phase), loops = 2;
+	struct value *number = make_own_index(p, phase - unit->phases.data), *outputs = make_own_index(p, phase->contract.outputs);
+	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
+	struct turn turn = {.tokens = unit->abreast};
+	struct value *row = process_loop_of(p, make_own_index(p, phase->blocks * phase->block));
+	process_mark(p, NEST_MARK);
+	turn.number = process_loop(p, turns);
+	if (c->narrow && loops++)
+		turn.part = process_loop_of(p, make_own_index(p, c->wide / lanes_of(phase)));
+	if (unit->words_most > 1 && loops++)
+		turn.word = phase->words_there ? process_loop_to(p, phase->words, phase->words_there) : process_loop_of(p, make_own_index(p, phase->words));
+	if (unit->abreast > 1 && loops++)
+		turn.token = process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
+	process_pipeline(p, 1);
+	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
+	const int64_t pitch[3] = {unit->slices, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
+	struct value *inside = make_below(p, make_address(p, 3, place, pitch, 0), outputs);
+	if (unit->abreast > 1)
+		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
+	push_to_phase(unit, p, c, &turn, number, inside, turn_word(unit, p, c, &turn, c->wide));
+	process_close(p, loops + tiles);
+}
+
 static bool has_narrow_words(const struct unit *unit)
 {
 	for (int i = 0; i < (int)unit->phases.count; i++)
@@ -468,27 +444,40 @@ static void add_collect(const struct unit *unit)
 	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
 	for (int i = 0; i < processes_of(unit); i++)
 		c.sums[i] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "slice%d", i * unit->products));
-	c.kept = has_narrow_words(unit) ? make_array(&p, "kept", unit->words_most, unit->real, 1) : NULL;
-	unit_each(unit, &p, collect_phase, &c);
+	bool alike = collects_alike(unit, &c);
+	c.out = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
+	for (int i = 0; alike && i < (int)unit->phases.count; i++) {
+		p.design->layers = unit->phases.data[i].layers;
+		c.out[i] = process_argument(&p, stream_fifo(p.design, unit->phases.data[i].op->result[0]), text_format(p.module->arena, "y%d", i));
+	}
+	p.design->layers = 0;
+	c.kept = !alike && has_narrow_words(unit) ? make_array(&p, "kept", unit->words_most, unit->real, 1) : NULL;
+	unit_each(unit, &p, alike ? collect_alike : collect_phase, &c);
 	process_finish(&p);
 }
 
 /* ---- the unit */
 
 /* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected.  It has a row for every cycle that an
- * addition takes, with the sum's way out of its array and back, if need be of padding, so that all phases begin an iteration every cycle. */
+ * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
+ * Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
 	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, turns = unit->slices / stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
-	for (int64_t block = latency; block <= (latency > BLOCK_MOST ? latency : BLOCK_MOST); block++) {
+	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * turns;
 		if (cycles >= best)
 			continue;
 		best = cycles;
 		phase->block = block;
 		phase->blocks = blocks;
+	}
+	if (phase->tile > 1 && phase->blocks > 1 && rows <= BLOCK_ONCE && (phase->contract.groups + 1) * phase->words > KEPT_WORDS) {
+		phase->block = rows > least ? rows : least;
+		phase->blocks = 1;
 	}
 }
 
@@ -514,20 +503,27 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 	}
 }
 
+/* Groups that are kept: those that a second block takes again.  Of one token they lie one after the other. */
+static int64_t slots_of(const struct unit *unit, const struct phase *phase)
+{
+	if (unit->abreast > 1 && phase->blocks == 1)
+		return 2;
+	return phase->tile > 1 ? phase->contract.groups : (phase->contract.groups + unit->words_most - 1) / unit->words_most;
+}
+
 /* As many slices as the other ports leave room for, beside the one for scales; and what each does of a phase. */
 static void plan_slices(struct unit *unit, const struct block *body)
 {
 	struct design *design = unit->design;
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
-	unit->abreast = unit_abreast(design->context, body);
+	unit->abreast = unit_abreast(body);
 	struct dot dot = unit_dot(design->context, bits, unit->abreast);
 	unit->products = dot.words;
 	unit->common = dot.commons;
 	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
-		phase->grouped = attr_get(phase->op, "grouped") != NULL;
 		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);
 		phase->tile = phase->there.tile;
 		phase->tiles = phase->contract.tokens / phase->tile;
@@ -535,10 +531,15 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		phase->words_there = words_there(design->module->arena, &phase->there, unit->abreast, phase->words);
 		choose_block(unit, phase);
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
-		unit->groups_most = phase->contract.groups > unit->groups_most ? phase->contract.groups : unit->groups_most;
-		int64_t distance = phase->block * (phase->words_there ? 1 : phase->words);
+		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
+		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
 		unit->distance = i && unit->distance < distance ? unit->distance : distance;
+		unit->ahead = i && unit->ahead < ahead ? unit->ahead : ahead;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
+	}
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		int64_t slots = slots_of(unit, &unit->phases.data[i]);
+		unit->slots = unit->slots > slots ? unit->slots : slots;
 	}
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 }
@@ -568,7 +569,7 @@ void lower_unit(struct design *design, const struct block *body)
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
-	unit.scales = unit.streams ? inner_fifo(&unit, "s_scales", type_float(module, 32), AHEAD) : NULL;
+	unit.scales = inner_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, unit.words_most > 1 ? unit.words_most * unit.block_most : AHEAD);
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)

@@ -25,8 +25,8 @@ extern const char *const contractions_name[CONTRACTIONS];
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
 
-#define UNIT_LANES 4          /* a contraction unit gives words of so many results, and has a multiple of it as slices */
-#define UNIT_TOKEN_LANES 8    /* the same, where it takes several tokens a cycle */
+#define UNIT_LANES 4          /* a contraction unit of one token gives words of so many results, and has a multiple of it as slices */
+#define UNIT_FEW 8            /* tokens of a launch that is shaped as decode's */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
 
@@ -61,14 +61,11 @@ int slices_within(const struct pass_context *context, struct module *module, int
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
 bool unit_has_tiles(const struct block *block);
-/* Does the unit work on groups as they come?  Those of all tokens, group after group. */
-bool unit_streams(const struct pass_context *context, const struct block *block);
-/* Results in a word, of a contraction of several tokens where the unit takes so many a cycle; its slices are a multiple of it. */
-int64_t unit_lanes(int abreast);
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
 int64_t unit_tokens(const struct block *block, const char **rows);
 /* Tokens that a slice takes a cycle: 1 where no contraction has several, or so few that nobody asked for more. */
-int unit_abreast(const struct pass_context *context, const struct block *body);
+int unit_abreast(const struct block *body);
+int64_t unit_lanes(int abreast);      /* results in a word of a contraction of several tokens then; slices are a multiple of it */
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);

@@ -13,7 +13,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
-#define SLICES_QUARTER 4      /* slices and loaders may take one part in so many of the LUTs */
+#define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
 
 struct pair {
 	struct op *sums, *scaled;
@@ -152,22 +152,32 @@ bool unit_has_tokens(const struct block *block)
 bool unit_has_tiles(const struct block *block)
 {
 	int64_t tokens = unit_tokens(block, NULL);
-	return tokens > 1 && tokens > rows_tile(tokens);
+	return tokens > UNIT_FEW;
 }
 
-int unit_abreast(const struct pass_context *context, const struct block *body)
+int unit_abreast(const struct block *body)
 {
-	return unit_has_tiles(body) || (unit_has_tokens(body) && context->choices.value[CHOICE_ABREAST]) ? (int)choice_count(&context->choices, CHOICE_ABREAST) : 1;
-}
-
-bool unit_streams(const struct pass_context *context, const struct block *body)
-{
-	return unit_abreast(context, body) == 1 && !unit_has_tiles(body);
+	int abreast = 1;
+	for (const struct op *op = body->first; op; op = op->next) {
+		int own = op->code == OP_FOR ? unit_abreast(op->region[0]) : op->code == OP_CONTRACT ? (int)attr_integer_or(op, "abreast", 1) : 1;
+		abreast = own > abreast ? own : abreast;
+	}
+	return abreast;
 }
 
 int64_t unit_lanes(int abreast)
 {
-	return abreast > 1 ? UNIT_TOKEN_LANES : UNIT_LANES;
+	return abreast > UNIT_LANES ? 4 * UNIT_LANES : abreast > 1 ? 2 * UNIT_LANES : UNIT_LANES;
+}
+
+static void mark_abreast(struct module *module, struct block *block, int64_t abreast)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_abreast(module, op->region[0], abreast);
+		if (op->code == OP_CONTRACT)
+			attr_set(module, op, "abreast", attr_integer(module, abreast));
+	}
 }
 
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
@@ -189,12 +199,26 @@ int64_t slice_lut(const struct pass_context *context, struct module *module, int
 	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 
+/* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
+static int64_t abreast_of_tile(const struct pass_context *context, struct module *module, int bits, int64_t tile)
+{
+	int64_t wished = choice_count(&context->choices, CHOICE_ABREAST), most = choice_count(&context->choices, CHOICE_SLICES);
+	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
+	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
+	abreast = abreast < wished ? abreast : wished;
+	while (abreast > 1 && unit_lanes((int)abreast) > most)
+		abreast = abreast > UNIT_LANES ? UNIT_LANES : 1;
+	while (abreast > 2 && unit_lanes((int)abreast) * slice_lut(context, module, bits, (int)abreast) > platform_total(context->platform).lut * SLICES_LUT / 100)
+		abreast -= 2;
+	return abreast;
+}
+
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports)
 {
 	const struct platform *platform = context->platform;
 	int64_t each = slice_dsp(context, module, bits, abreast), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
 	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
-	int64_t room = platform_total(platform).lut / SLICES_QUARTER / slice_lut(context, module, bits, abreast);
+	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
 	int64_t lanes = unit_lanes(abreast);
@@ -224,5 +248,8 @@ bool share_units(struct pass_context *context, struct module *module)
 		bits = least_bits(main);
 	ir_count_uses(module_body(module));
 	share_block(bits, module, main->region[0]);
+	int64_t tokens = unit_tokens(main->region[0], NULL);
+	if (tokens > 1 && (tokens > UNIT_FEW || context->choices.value[CHOICE_ABREAST]))
+		mark_abreast(module, main->region[0], abreast_of_tile(context, module, bits, rows_tile(tokens)));
 	return true;
 }

@@ -5,7 +5,7 @@
  *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
  *
  * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
- * cycles as the block has rows to be added to.  With several tokens it keeps the groups of a tile of them, and uses a word of weights for all, `abreast` of them a cycle.
+ * cycles as the block has rows to be added to.  With several tokens it uses a word of weights for all of a tile, `abreast` of them a cycle.
  * A process has as many neighbouring slices as a multiplier makes products. */
 #ifndef STC_UNIT_H
 #define STC_UNIT_H
@@ -20,7 +20,6 @@ struct phase {
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
 	int64_t tiles, tile;      /* of tokens; tokens of a tile */
 	int64_t words;            /* cycles that they take, abreast */
-	bool grouped;             /* groups come one after another, of all tokens each; else a token's after another's */
 	struct launch_rows there; /* of the tokens */
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
@@ -30,14 +29,15 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
-	bool streams;             /* one token: a phase works on the groups as they come, else it keeps those of a tile first */
+	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
-	int64_t groups_most, block_most, words_most;
+	int64_t slots, block_most, words_most;    /* slots: groups that are kept, of all tokens of a tile */
 	int64_t distance;         /* cycles between two additions to one sum, at least */
+	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
-	struct value *scales;     /* FIFO from the feed to where scales are handed out, if it streams */
+	struct value *scales;     /* FIFO from the feed to where scales are handed out */
 };
 
 /* Calls `add` for every phase, inside the loop over the layers where it has one. */
@@ -49,13 +49,16 @@ struct process unit_process(const struct unit *unit, const char *name);
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS]);
 /* Opens the loop over the tiles where there are several; returns how many it opened. */
 int unit_tiles(struct process *p, const struct phase *phase);
-/* What comes for the groups of a tile, a token's after another's, is kept in one array for each token abreast, and sent on.  next: NULL where nothing is behind. */
-void unit_keep(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next);
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word);
-/* Of a phase that works on what comes as it comes: the first block takes it, and keeps it for the others.  next: NULL, or what comes goes there as well. */
-struct value *unit_stream(const struct unit *unit, struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next);
-/* Its place there, from the loops of a phase. */
-struct value *unit_group_place(const struct unit *unit, struct process *p, struct value *const *counter);
+/* Of a phase of one token, which works on what comes as it comes: the first block takes it, and keeps it for the others.  next: NULL, or what comes goes there as well. */
+struct value *unit_stream(struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next);
+/* Of one with several: takes the first group of a tile, all tokens, before the loops of the tile … */
+void unit_begin(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next);
+/* … and in them, while a group is worked on, the next one. */
+void unit_ahead(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *in, struct value *const *kept, struct value *next);
+/* Where the tokens of a word are kept, from the loops of a phase. */
+struct value *unit_group_place(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter);
+#define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
 /* NULL where there are no tokens: the first one, for which words are taken that all use. */
 struct value *unit_first_token(struct process *p, struct value *const *counter);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */

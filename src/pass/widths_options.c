@@ -161,13 +161,23 @@ static double elements_taken(const struct op *op, const struct plan *plan, int o
 	return (double)plan_words(op->kernel, plan, operand) * (double)lanes_of(op->kernel, plan, operand);
 }
 
+/* Of the tensor, that it takes at all. */
+static double elements_once(const struct op *op, int operand)
+{
+	double elements = 1;
+	for (int l = 0; l < op->kernel->loops; l++)
+		elements *= op->kernel->operand[operand].stride[l] ? (double)op->kernel->loop[l].extent : 1;
+	return elements;
+}
+
 /* The loader of operands without ports of their own gives full words, where their order has such. */
 static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand)
 {
 	const struct op *op = m->kernel->op;
 	if (reach[operand] != REACH_PACKED || operand == m->candidate->operand)
 		return 0;
-	double elements = elements_taken(op, plan, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type));
+	double elements = elements_taken(op, plan, operand), once = elements_once(op, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type));
+	elements = is_kept(elements, once) ? once : elements;
 	return elements > lanes ? elements / lanes : 1;
 }
 

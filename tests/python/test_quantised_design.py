@@ -111,7 +111,7 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
 
 
 @pytest.mark.parametrize("tokens, options", [
-    (1, ("--slices", "4")), (1, ("--slices", "4", "--products", "1")), (1, ("--slices", "20")), (1, ()), (1, ("--contractions", "spatial")), (12, ("--slices", "8")), (12, ("--abreast", "2", "--products", "2")), (12, ("--abreast", "8")), (11, ()), (12, ("--contractions", "spatial")),
+    (1, ("--slices", "4")), (1, ("--slices", "4", "--products", "1")), (1, ("--slices", "20")), (1, ()), (1, ("--contractions", "spatial")), (20, ("--slices", "8")), (12, ("--abreast", "2", "--products", "2")), (12, ("--abreast", "8")), (11, ()), (12, ("--contractions", "spatial")),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value))
 def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, tokens, options):
     """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices; tokens in one tile or in several, or each its own."""
