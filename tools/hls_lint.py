@@ -240,7 +240,7 @@ class Region:
         accesses = process.find_accesses()
         for _, _, statement, loops, conditions, argument in [a for a in accesses if a[:2] == (sent, "write")]:
             body = pipeline_body(loops)
-            if not any(a[:2] == (taken, "read") and pipeline_body(a[3]) is body for a in accesses):
+            if argument is None or not any(a[:2] == (taken, "read") and pipeline_body(a[3]) is body for a in accesses):
                 continue
             if taken not in dependences(process, body, statement, argument, conditions):
                 self.source.report(statement.line, "A16",
@@ -301,9 +301,9 @@ def only_forwards(process):
 
     writes = [a for a in process.find_accesses() if a[1] == "write"]
     for *_, argument in writes:
-        if copied(argument):
+        if argument is not None and copied(argument):
             continue
-        if len(argument) != 1 or not all(copied(tokens) for tokens in sources.get(argument[0].text, [argument])):
+        if argument is None or len(argument) != 1 or not all(copied(tokens) for tokens in sources.get(argument[0].text, [argument])):
             return False
     return bool(writes)
 
@@ -332,6 +332,8 @@ def loop_range(source, loop):
 def count(source, access):
     """How often an access happens per run of its process; None if that is not constant."""
     _, _, _, loops, conditions, argument = access
+    if argument is None:
+        return None
     ranges = [loop_range(source, loop) for loop in loops]
     if any(r is None or r[1] is None for r in ranges):
         return None

@@ -18,7 +18,7 @@ TOKEN = re.compile(
 )
 
 WIDTHS = {"bool": 8, "char": 8, "short": 16, "int": 32, "unsigned": 32, "float": 32, "double": 64, "half": 16}
-WIDTHS |= {f"{u}int{w}_t": w for u in ("", "u") for w in (8, 16, 32, 64)}
+WIDTHS |= {f"{u}int{w}_t": w for u in ("", "u") for w in (8, 16, 32, 64)} | {"st_f16": 16, "st_bf16": 16}
 TYPE_WORDS = set(WIDTHS) | {"const", "static", "void", "auto", "long", "signed", "constexpr", "volatile", "struct", "enum"}
 
 
@@ -337,7 +337,7 @@ class Function:
     # -- stream accesses
 
     def find_accesses(self):
-        """List of (stream name, 'read' or 'write', statement, loops, conditions, argument tokens), helpers followed."""
+        """List of (stream name, 'read' or 'write', statement, loops, conditions, argument tokens), helpers followed: of those that loop, no tokens but None."""
         if self.accesses is not None:
             return self.accesses
         self.accesses = []
@@ -367,7 +367,10 @@ class Function:
                 for argument, parameter in zip(arguments, helper.parameters):
                     if argument[0].text in streams:
                         for way in helper.directions(parameter.name):
-                            yield argument[0].text, way, []
+                            yield argument[0].text, way, None if helper.loops_over(parameter.name, way) else []
+
+    def loops_over(self, name, way):
+        return any(access[:2] == (name, way) and (access[3] or access[5] is None) for access in self.find_accesses())
 
     def directions(self, name):
         return sorted({way for stream, way, *_ in self.find_accesses() if stream == name})
