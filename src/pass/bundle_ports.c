@@ -99,12 +99,12 @@ static void join_narrow(struct bundling *b)
 	}
 }
 
-/* Words that go the way of `port` through a bundle, beside those of its first. */
-static int64_t beside(const struct bundling *b, int bundle, bool write)
+/* Words that go the way of `port` through a bundle, beside those of its first; of the unit's words, whichever way, since its channel has no time to spare. */
+static int64_t beside(const struct bundling *b, int bundle, const struct bundled *port)
 {
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
-		words += i != bundle && b->port[i].bundle == bundle && b->port[i].write == write ? b->port[i].words : 0;
+		words += i != bundle && b->port[i].bundle == bundle && (b->port[i].write == port->write || is_rider(port)) ? b->port[i].words : 0;
 	return words;
 }
 
@@ -119,7 +119,7 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 		const struct bundled *first = &b->port[i];
 		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i))
 			continue;
-		int64_t all = beside(b, i, port->write) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
+		int64_t all = beside(b, i, port) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
 		bool few = !is_rider(port) && port->words <= first->words / LITTLE;
 		if ((all > first->words / share && !few) || all >= least)
 			continue;

@@ -12,6 +12,7 @@
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
+#define BULK_BESIDE_UNIT 65536      /* the same, where what shares rides on an adapter of a unit */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
@@ -55,7 +56,7 @@ static const struct op *maker_of_sums(const struct op *op)
 	return NULL;
 }
 
-static struct candidate find_bulk(struct arena *arena, const struct op *op)
+static struct candidate find_bulk(struct arena *arena, const struct op *op, int64_t least)
 {
 	struct candidate best = {.op = op, .operand = -1, .port_lanes = LANES};
 	if (maker_of_sums(op))
@@ -64,7 +65,7 @@ static struct candidate find_bulk(struct arena *arena, const struct op *op)
 	for (int j = 0; j < op->operands; j++) {
 		struct flow *flow = flow_of(op->operand[j]);
 		int64_t elements = points(op, j, true);
-		if (reach[j] != REACH_PACKED || elements < BULK_ELEMENTS || elements * flow->count <= best.elements)
+		if (reach[j] != REACH_PACKED || elements < least || elements * flow->count <= best.elements)
 			continue;
 		best.operand = j;
 		best.port_lanes = PORT_BITS / type_bits(type_scalar(op->operand[j]->type));
@@ -200,9 +201,10 @@ static void by_default_tile(struct widths *w)
 static void find_candidates(struct widths *w)
 {
 	struct arena *arena = w->streams->module->arena;
+	int64_t least = words_ride(module_main(w->streams->module)) ? BULK_BESIDE_UNIT : BULK_ELEMENTS;
 	int bulk = 0;
 	for (int i = 0; i < w->count; i++) {
-		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i]);
+		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i], least);
 		bulk += w->candidate[i].operand >= 0;
 	}
 	for (; bulk > 0 && bulk > w->ports; bulk--) {
@@ -348,6 +350,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->phases = number_phases(block, 0);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
+	space->full_words = words_ride(module_main(w->streams->module));
 	add_block(w, space, block, -1);
 	choose_extents(w, space, block);
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};

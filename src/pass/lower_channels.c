@@ -36,9 +36,10 @@ static int64_t lanes_of(const struct type *word)
 	return word->kind == TYPE_VECTOR ? type_elements(word) : 1;
 }
 
-static void widen_words(struct process *p, struct value *from, struct value *to, int64_t parts, struct value *part)
+/* inside: where there is a word; NULL: always. */
+static void widen_words(struct process *p, struct value *inside, struct value *from, struct value *to, int64_t parts, struct value *part)
 {
-	struct value *word = make_take(p, NULL, from);
+	struct value *word = make_take(p, inside, from);
 	struct value *array = make_array(p, "parts", parts, from->type->element, parts);
 	struct value **joined = ARENA_ARRAY(p->module->arena, struct value *, parts);
 	make_store(p, word, array, part);
@@ -66,10 +67,24 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 	struct value *part = process_loop(&p, parts);
 	process_pipeline(&p, 1);
 	if (widens)
-		widen_words(&p, in, out, parts, part);
+		widen_words(&p, NULL, in, out, parts, part);
 	else
 		narrow_words(&p, in, out, part);
 	process_close(&p, opened + 1 + (design->layers > 0));
+	process_finish(&p);
+}
+
+void add_pack(struct design *design, struct value *from, struct value *to, int64_t words)
+{
+	int64_t parts = lanes_of(to->type->element) / lanes_of(from->type->element), wide = (words + parts - 1) / parts;
+	struct process p = process_new(design, "pack");
+	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
+	process_layers(&p);
+	struct value *counter[2] = {process_loop(&p, wide), process_loop(&p, parts)};
+	const int64_t pitch[2] = {parts, 1};
+	process_pipeline(&p, 1);
+	widen_words(&p, words % parts ? make_compare(&p, 2, make_address(&p, 2, counter, pitch, 0), words) : NULL, in, out, parts, counter[1]);
+	process_close(&p, 2 + (design->layers > 0));
 	process_finish(&p);
 }
 

@@ -329,18 +329,17 @@ static void serve(struct shared_port *shared, const struct op *load)
 	shared->elements += image.words * lanes * source.count;
 }
 
-/* Wide numbers are fewer; their words are narrower, because the FIFOs of all loads may have to cross between dies. */
-int64_t shared_load_lanes(const struct type *scalar)
+/* Wide numbers are fewer; their words are narrower, because the FIFOs of all loads may have to cross between dies.  Full words ride on an adapter of a unit's. */
+int64_t shared_load_lanes(const struct type *scalar, bool full)
 {
 	int64_t bits = type_bits(scalar);
-	return bits >= 64 ? 1 : (bits < 32 ? PORT_BITS : WIDE_BITS) / bits;
+	return bits >= 64 ? 1 : (bits < 32 || full ? PORT_BITS : WIDE_BITS) / bits;
 }
 
 /* Narrow numbers, such as the scales of quantised weights, would take as long as the weights if they came one by one.  NULL: their order has no full words. */
-static const struct type *wide_type(struct module *module, const struct op *load)
+static const struct type *wide_type(struct module *module, const struct op *load, int64_t lanes)
 {
 	const struct type *stream = load->result[0]->type;
-	int64_t lanes = shared_load_lanes(type_scalar(stream));
 	if (lanes == 1)
 		return NULL;
 	return lanes == stream_lanes(stream) ? stream : type_regroup(module, stream, lanes);
@@ -358,7 +357,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	struct design *design = p->design;
 	struct arena *arena = design->module->arena;
 	struct source source = source_of(design, load);
-	const struct type *type = wide_type(design->module, load);
+	const struct type *type = wide_type(design->module, load, shared->lanes);
 	struct image image = image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, type)));
 	int64_t lanes = image.order.lanes, words = sequence_words(image.order);
 	for (int s = 0; s < source.count; s++) {
@@ -388,43 +387,59 @@ static bool is_shared_wide(const struct op *op, const struct type *scalar)
 	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar && is_wide(op);
 }
 
-static void lower_shared(struct design *design, const struct block *body, const struct type *scalar, bool narrow, bool wide)
+static void lower_shared(struct design *design, const struct block *body, const struct type *scalar, bool narrow, int64_t lanes)
 {
 	const char *name = text_format(design->module->arena, "shared_%s", scalar->text);
 	if (narrow)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .takes = is_shared, .serve = serve});
 	name = text_format(design->module->arena, "words_%s", scalar->text);
-	int64_t lanes = shared_load_lanes(scalar);
-	if (wide)
+	if (lanes)
 		shared_port_lower(design, body, name, &(struct shared_port){.scalar = scalar, .lanes = lanes, .takes = is_shared_wide, .serve = serve_wide});
 }
 
 struct scalars {
 	struct module *module;
 	struct arena *arena;
+	bool full;                /* words as wide as a port, where all loads of a type have such */
 	VEC(const struct type *) list;
-	VEC(bool) narrow, wide;   /* whether there are loads of that kind */
+	VEC(bool) narrow;         /* whether there are loads element by element */
+	VEC(int64_t) lanes;       /* of the words of the others; 0: there are none */
 };
+
+static size_t number_of(struct scalars *scalars, const struct type *scalar)
+{
+	size_t i = 0;
+	while (i < scalars->list.count && scalars->list.data[i] != scalar)
+		i++;
+	if (i == scalars->list.count) {
+		VEC_PUSH(scalars->arena, &scalars->list, scalar);
+		VEC_PUSH(scalars->arena, &scalars->narrow, false);
+		VEC_PUSH(scalars->arena, &scalars->lanes, 0);
+	}
+	return i;
+}
+
+static void collect_load(struct scalars *scalars, struct op *op)
+{
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	size_t i = number_of(scalars, scalar);
+	int64_t lanes = shared_load_lanes(scalar, false), full = shared_load_lanes(scalar, scalars->full), *all = &scalars->lanes.data[i];
+	if (!wide_type(scalars->module, op, lanes)) {
+		scalars->narrow.data[i] = true;
+		return;
+	}
+	attr_set(scalars->module, op, "wide", attr_unit(scalars->module));
+	full = wide_type(scalars->module, op, full) ? full : lanes;
+	*all = *all && *all < full ? *all : full;
+}
 
 static void collect_shared(struct scalars *scalars, const struct block *block)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			collect_shared(scalars, op->region[0]);
-		if (op->code != OP_LOAD || attr_get(op, "ports"))
-			continue;
-		if (wide_type(scalars->module, op))
-			attr_set(scalars->module, op, "wide", attr_unit(scalars->module));
-		const struct type *scalar = type_scalar(op->result[0]->type);
-		size_t i = 0;
-		while (i < scalars->list.count && scalars->list.data[i] != scalar)
-			i++;
-		if (i == scalars->list.count) {
-			VEC_PUSH(scalars->arena, &scalars->list, scalar);
-			VEC_PUSH(scalars->arena, &scalars->narrow, false);
-			VEC_PUSH(scalars->arena, &scalars->wide, false);
-		}
-		*(is_wide(op) ? &scalars->wide.data[i] : &scalars->narrow.data[i]) = true;
+		if (op->code == OP_LOAD && !attr_get(op, "ports"))
+			collect_load(scalars, op);
 	}
 }
 
@@ -443,10 +458,10 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 
 bool lower_loads(struct design *design, struct block *body)
 {
-	struct scalars scalars = {.module = design->module, .arena = design->module->arena};
+	struct scalars scalars = {.module = design->module, .arena = design->module->arena, .full = words_ride(design->source)};
 	collect_shared(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
-		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.wide.data[i]);
+		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.lanes.data[i]);
 	lower_bulk_block(design, body);
 	return true;
 }

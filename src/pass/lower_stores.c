@@ -46,6 +46,24 @@ static int store_segments(struct design *design, const struct op *store, const s
 	return count;
 }
 
+static int64_t lanes_of_word(const struct type *word)
+{
+	return word->kind == TYPE_VECTOR ? type_elements(word) : 1;
+}
+
+/* Words as wide as a port, which rides on an adapter of a unit that decodes. */
+static struct value *full_words(struct design *design, struct value *from, int64_t words)
+{
+	struct module *module = design->module;
+	const struct type *word = from->type->element, *scalar = type_scalar(word);
+	int64_t lanes = PORT_BITS / type_bits(scalar), own = lanes_of_word(word);
+	if (design->layers || own >= lanes || lanes % own || !words_ride(design->source))
+		return from;
+	struct value *to = design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar), (words * own + lanes - 1) / lanes);
+	add_pack(design, from, to, words);
+	return to;
+}
+
 static void lower_own(struct design *design, const struct op *store)
 {
 	struct module *module = design->module;
@@ -55,14 +73,16 @@ static void lower_own(struct design *design, const struct op *store)
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
 	int count = store_segments(design, store, &image, 0, segment);
-	design_buffer(design, name, fifo->type->element, image.words * layers, count, segment);
+	fifo = full_words(design, fifo, image.words);
+	int64_t words = (image.words * image.order.lanes + lanes_of_word(fifo->type->element) - 1) / lanes_of_word(fifo->type->element);
+	design_buffer(design, name, fifo->type->element, words * layers, count, segment);
 	struct value *port = design_port(design, name, fifo->type->element, name, true);
 	struct process p = process_new(design, "store");
 	struct value *memory = process_argument(&p, port, "m"), *in = process_argument(&p, fifo, "x"), *counter[2];
 	process_layers(&p);
-	int opened = process_nest(&p, 1, &image.words, 1, counter);
+	int opened = process_nest(&p, 1, &words, 1, counter);
 	counter[1] = p.layer;
-	const int64_t pitch[2] = {1, image.words};
+	const int64_t pitch[2] = {1, words};
 	make_store(&p, make_take(&p, NULL, in), memory, make_address(&p, 2, counter, pitch, 0));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);

@@ -326,19 +326,42 @@ static struct value *turn_row(const struct unit *unit, struct process *p, const 
 	return row;
 }
 
+/* Words of the result go over the rows of all slices, one row of each after another: after so many rows of each a word begins with the first slice again. */
+static int64_t rows_in_turn(const struct unit *unit, int64_t lanes)
+{
+	int64_t rows = 1;
+	while (rows * unit->slices % lanes)
+		rows++;
+	return rows;
+}
+
+/* Is it the turn in which a slice gives one of its rows?  NULL: it is always. */
+static struct value *turn_of(const struct unit *unit, struct process *p, const struct turn *turn, int64_t slice, int64_t lanes)
+{
+	int64_t rows = rows_in_turn(unit, lanes);
+	struct value *mine = NULL;
+	if (rows * unit->slices == lanes)
+		return NULL;
+	for (int64_t r = 0; r < rows; r++) {
+		struct value *own = make_equal(p, turn->number, (r * unit->slices + slice) / lanes);
+		mine = mine ? make_op(p, OP_ORI, own->type, 2, (struct value *[2]){mine, own}) : own;
+	}
+	return mine;
+}
+
 /* One word of the result: `lanes` slices in turn.  Each slice gives its row in one of the turns. */
 static struct value *turn_word(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn, int64_t lanes)
 {
-	int64_t turns = unit->slices / lanes;
+	int64_t rows = rows_in_turn(unit, lanes);
 	const struct type *real = type_float(p->module, 32), *word = type_shaped(p->module, TYPE_VECTOR, 1, &lanes, real);
-	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes), *taken = NULL;
+	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes), **own = ARENA_ARRAY(p->module->arena, struct value *, unit->slices), *taken = NULL;
 	for (int64_t s = 0; s < unit->slices; s++) {
-		struct value *mine = turns > 1 ? make_equal(p, turn->number, s / lanes) : NULL;
 		if (s % unit->products == 0)
-			taken = take_sums(p, turn, mine, c->sums[s / unit->products]);
-		struct value *own = row_of(unit, p, turn, taken, s);
-		row[s % lanes] = s < lanes ? own : make_select(p, mine, own, row[s % lanes]);
+			taken = take_sums(p, turn, turn_of(unit, p, turn, s, lanes), c->sums[s / unit->products]);
+		own[s] = row_of(unit, p, turn, taken, s);
 	}
+	for (int64_t n = 0; n < rows * unit->slices; n++)
+		row[n % lanes] = n < lanes ? own[n % unit->slices] : make_select(p, make_equal(p, turn->number, n / lanes), own[n % unit->slices], row[n % lanes]);
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
 
@@ -347,10 +370,10 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 {
 	const struct collect *c = context;
 	const struct value *result = phase->op->result[0];
-	int64_t lanes = stream_lanes(result->type), turns = unit->slices / lanes, rows = phase->blocks * phase->block;
+	int64_t lanes = stream_lanes(result->type), each = rows_in_turn(unit, lanes), turns = unit->slices * each / lanes, rows = phase->blocks * phase->block / each;
 	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
-	const int64_t pitch[2] = {unit->slices, lanes};
+	const int64_t pitch[2] = {unit->slices * each, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
 	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
 	turn.token = turn.tokens > 1 ? process_loop(p, turn.tokens) : NULL;
@@ -360,9 +383,9 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
 	if (phase->words * turn.tokens > phase->tile || phase->words_there) {
 		struct value *token[2] = {turn.word, turn.token};
-		const int64_t each[2] = {turn.tokens, 1};
+		const int64_t tokens_each[2] = {turn.tokens, 1};
 		struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_index(p, phase->tile);
-		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
+		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, tokens_each, 0), tokens));
 	}
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL) + tiles);
@@ -406,12 +429,12 @@ static void push_to_phase(const struct unit *unit, struct process *p, const stru
 static void collect_alike(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct collect *c = context;
-	int64_t turns = unit->slices / c->wide;
+	int64_t rows = rows_in_turn(unit, c->wide), turns = unit->slices * rows / c->wide;
 	int tiles = unit_tiles(p, phase), loops = 2;
 	struct value *number = make_own_index(p, phase - unit->phases.data), *outputs = make_own_index(p, phase->contract.outputs);
 	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	struct turn turn = {.tokens = unit->abreast};
-	struct value *row = process_loop_of(p, make_own_index(p, phase->blocks * phase->block));
+	struct value *row = process_loop_of(p, make_own_index(p, phase->blocks * phase->block / rows));
 	process_mark(p, NEST_MARK);
 	turn.number = process_loop(p, turns);
 	if (c->narrow && loops++)
@@ -422,7 +445,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 		turn.token = process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
 	process_pipeline(p, 1);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
-	const int64_t pitch[3] = {unit->slices, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
+	const int64_t pitch[3] = {unit->slices * rows, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
 	struct value *inside = make_below(p, make_address(p, 3, place, pitch, 0), outputs);
 	if (unit->abreast > 1)
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
@@ -465,11 +488,11 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
-	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, turns = unit->slices / stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
 	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
-		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * turns;
-		if (cycles >= best)
+		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * unit->slices / lanes;
+		if (cycles >= best || blocks * block % rows_in_turn(unit, unit_lanes(unit->abreast)))
 			continue;
 		best = cycles;
 		phase->block = block;

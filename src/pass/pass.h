@@ -25,7 +25,8 @@ extern const char *const contractions_name[CONTRACTIONS];
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
 
-#define UNIT_LANES 4          /* a contraction unit of one token gives words of so many results, and has a multiple of it as slices */
+#define UNIT_LANES 4          /* a contraction unit of one token gives words of so many results, */
+#define UNIT_STEP 2           /* and has a multiple of this as slices, which share multipliers in pairs */
 #define UNIT_FEW 8            /* tokens of a launch that is shaped as decode's */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
@@ -60,6 +61,8 @@ int slices_within(const struct pass_context *context, struct module *module, int
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
+/* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
+bool words_ride(const struct op *main);
 bool unit_has_tiles(const struct block *block);
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
 int64_t unit_tokens(const struct block *block, const char **rows);

@@ -1,11 +1,14 @@
 /* Placement by moves: from a few starts, passes in which every item moves once to where it is best and the best moment of the pass is kept (Fiduccia-Mattheyses).
  * A pass ends after as many moves as there are items, and passes end when one gains nothing, so it terminates; O(items² · dies · edges of an item) each.
  * Ties go to the lower item and die. */
+#include "base/random.h"
 #include "pass/place.h"
 #include <string.h>
 
 #define RESOURCES 5
 #define PASSES_MOST 40
+#define THROWS 32             /* further starts, where nothing fits */
+#define THROWN 8              /* items of each */
 
 struct search {
 	const struct place_problem *problem;
@@ -178,6 +181,26 @@ static void start_in_order(const struct place_problem *problem, int *die, bool r
 		}
 }
 
+/* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits: what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
+static struct place_cost throw_some(const struct place_problem *problem, struct place_cost best, int *die)
+{
+	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	uint64_t random = RANDOM_SEED;
+	for (int i = 0; i < THROWS && best.overflow > 0; i++) {
+		memcpy(trial, die, sizeof *die * (size_t)problem->items);
+		for (int t = 0; t < THROWN; t++) {
+			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);
+			trial[item] = problem->item[item].home ? problem->home : to;
+		}
+		struct place_cost cost = place_refine(problem, trial);
+		if (!place_better(cost, best))
+			continue;
+		best = cost;
+		memcpy(die, trial, sizeof *die * (size_t)problem->items);
+	}
+	return best;
+}
+
 struct place_cost place_search(const struct place_problem *problem, int *die)
 {
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
@@ -193,5 +216,5 @@ struct place_cost place_search(const struct place_problem *problem, int *die)
 		best = cost;
 		memcpy(die, trial, sizeof *die * (size_t)problem->items);
 	}
-	return best;
+	return problem->items ? throw_some(problem, best, die) : best;
 }

@@ -138,4 +138,6 @@ void lower_controls(struct design *design);               /* last: all processes
 void lower_ring(struct design *design, const struct op *loop);
 /* A process between two FIFOs of other word widths; `stream`: the type of the wider side. */
 void add_cast(struct design *design, const char *name, struct value *from, struct value *to, const struct type *stream);
+/* `words` words as full ones, of which the last need not be filled. */
+void add_pack(struct design *design, struct value *from, struct value *to, int64_t words);
 #endif

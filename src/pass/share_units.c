@@ -14,6 +14,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
 #define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
+#define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
 
 struct pair {
 	struct op *sums, *scaled;
@@ -155,6 +156,38 @@ bool unit_has_tiles(const struct block *block)
 	return tokens > UNIT_FEW;
 }
 
+static int64_t bytes_of(const struct type *tensor)
+{
+	return type_elements(tensor) * type_bits(type_scalar(tensor)) / 8;
+}
+
+/* From stream level on main says in an attribute of its own what its arguments are. */
+static const char *role_of(const struct op *main, int argument, const struct type **type)
+{
+	const struct attr *inputs = attr_get(main, "stream.inputs"), *role = inputs ? attr_item(inputs->items[argument].value, "role") : function_argument_attr(main, argument, "stream.role");
+	*type = inputs ? attr_item(inputs->items[argument].value, "type")->type : main->region[0]->argument[argument]->type;
+	return role ? role->text : "input";
+}
+
+bool words_ride(const struct op *main)
+{
+	const struct block *body = main->region[0];
+	const struct attr *inputs = attr_get(main, "stream.inputs");
+	int64_t reals = 0, weights = 0;
+	if (!has_contraction(body) || unit_has_tokens(body))
+		return false;
+	for (int i = 0; i < (inputs ? inputs->count : body->arguments); i++) {
+		const struct type *type;
+		const char *role = role_of(main, i, &type);
+		const struct type *scalar = type_scalar(type);
+		if (!text_same(role, "weight"))
+			continue;
+		reals += scalar->kind == TYPE_FLOAT && scalar->width == 32 ? bytes_of(type) : 0;
+		weights += scalar->kind == TYPE_INTEGER ? bytes_of(type) : 0;
+	}
+	return reals * RIDERS_SHARE < weights;
+}
+
 int unit_abreast(const struct block *body)
 {
 	int abreast = 1;
@@ -221,9 +254,9 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t lanes = unit_lanes(abreast);
-	most = (most < ports ? most : ports) / lanes * lanes;
-	return (int)(most < lanes ? lanes : most);
+	int64_t step = abreast > 1 ? unit_lanes(abreast) : UNIT_STEP;
+	most = (most < ports ? most : ports) / step * step;
+	return (int)(most < step ? step : most);
 }
 
 /* Of a dump that is read again nobody says how its weights were quantised: contractions have the fewest bits, tables of embeddings may have more.  0: no weight has few. */

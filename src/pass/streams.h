@@ -73,7 +73,7 @@ struct order order_of_groups(const struct streams *streams, const struct op *op,
 bool emit_gather(struct streams *streams, const struct op *old);
 struct value *want_stream(struct streams *streams, const struct flow *flow, const struct type *type, int ports);   /* the elements of `flow` in the order of `type` */
 bool is_kept(double elements, double once);       /* of a tensor in memory that is taken more than once: is it read once, and kept? */
-int64_t shared_load_lanes(const struct type *scalar);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
+int64_t shared_load_lanes(const struct type *scalar, bool full);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits);   /* dims: stream.dims, or NULL; bits: most of a word */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
 void mark_state_parts(struct streams *streams, const struct block *block);        /* sets flow->parts of states, from the plans */

@@ -176,7 +176,7 @@ static double shared_cycles(struct maker *m, const enum reach *reach, const stru
 	const struct op *op = m->kernel->op;
 	if (reach[operand] != REACH_PACKED || operand == m->candidate->operand)
 		return 0;
-	double elements = elements_taken(op, plan, operand), once = elements_once(op, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type));
+	double elements = elements_taken(op, plan, operand), once = elements_once(op, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type), m->space->full_words);
 	elements = is_kept(elements, once) ? once : elements;
 	return elements > lanes ? elements / lanes : 1;
 }
