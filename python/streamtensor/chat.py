@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from . import core
+from .decoder import Shape
 from .generation import Batch, Decoder, Step, Text
 
 
@@ -97,30 +98,31 @@ class Answers:
         return self.sequences * sum(step.count for step in self.launches)
 
 
-def _simulate(design: Path, both: bool, step: Step) -> dict:
+def _simulate(design: Path, shapes: list[Shape], step: Step) -> dict:
     """A launch with as many rows in the cache as it had."""
     tokens = step.count if step.phase == "decode" and step.count > 1 else None
-    return core.simulate(design, step.phase if both else None, {"positions": step.position + 1 - step.count}, tokens)
+    extents = {"positions": step.position + 1 - step.count, **({"tokens": step.count} if shapes[0].counted else {})}
+    return core.simulate(design, step.phase if len(shapes) > 1 else None, extents, tokens)
 
 
-def _sum_ms(design: Path, both: bool, launches: list[Step]) -> float:
+def _sum_ms(design: Path, shapes: list[Shape], launches: list[Step]) -> float:
     """The first and the last of equal kind are simulated; those between grow evenly."""
     total = 0.0
     for kind in dict.fromkeys((step.phase, step.count) for step in launches):
         same = [step for step in launches if (step.phase, step.count) == kind]
-        ends = [_simulate(design, both, step)["latency_ms"] for step in ([same[0], same[-1]] if len(same) > 1 else same)]
+        ends = [_simulate(design, shapes, step)["latency_ms"] for step in ([same[0], same[-1]] if len(same) > 1 else same)]
         total += len(same) * sum(ends) / len(ends)
     return total
 
 
-def _print_launches(design: Path, both: bool, answer: Answer | Answers) -> None:
+def _print_launches(design: Path, shapes: list[Shape], answer: Answer | Answers) -> None:
     first, last, many = answer.before_first(), answer.launches[-1], answer.sequences > 1
-    print(f"first token    {_sum_ms(design, both, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
+    print(f"first token    {_sum_ms(design, shapes, first):.2f} ms on the accelerator: {len(first)} {'launches' if len(first) > 1 else 'launch'} for "
           f"{sum(step.count for step in first)} tokens{' a sequence' if many else ''} (simulated)")
-    total, made = _sum_ms(design, both, answer.launches), len(answer.ids)
+    total, made = _sum_ms(design, shapes, answer.launches), len(answer.ids)
     print(f"all            {total:.2f} ms on the accelerator: {len(answer.launches)} {'launches' if len(answer.launches) > 1 else 'launch'} for {made} new tokens"
           f"{' of each sequence' if many else ''} (simulated)")
-    card = _simulate(design, both, last)
+    card = _simulate(design, shapes, last)
     rate = 1000 * last.count / card["latency_ms"]
     rates = f"{rate:.1f} tokens/s of a sequence, {answer.sequences * rate:.1f} in all" if many else f"{rate:.1f} tokens/s"
     cycles, whole = card["cycles"] // last.count, card["cycles"] / card["clock_mhz"] / 1000
@@ -128,12 +130,12 @@ def _print_launches(design: Path, both: bool, answer: Answer | Answers) -> None:
           f"{1000 * (card['latency_ms'] - whole) / last.count:.3g} us of launch: {last.count} {'tokens' if last.count > 1 else 'token'} in one (simulated)")
 
 
-def print_speed(design: Path, answer: Answer | Answers, both: bool = False) -> None:
-    """both: the design has prefill beside decode."""
+def print_speed(design: Path, answer: Answer | Answers, shapes: list[Shape]) -> None:
+    """shapes: of the design's phases."""
     report = design / "report.txt"
     if report.is_file():
         print(report.read_text().rstrip())
     if (design / "design.mlir").is_file():
-        _print_launches(design, both, answer)
+        _print_launches(design, shapes, answer)
     if answer.seconds:
         print(f"this CPU       {answer.read() / answer.seconds:.2f} tokens/s, the same design run on it; the first new token after {answer.first:.2f} s (measured)")

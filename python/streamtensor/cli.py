@@ -89,10 +89,10 @@ def _add_model(command) -> None:
 
 
 def _add_phase(command, both: bool = False) -> None:
-    help = "default decode; both: one kernel that runs either, on the same weights and cache" if both else "default decode"
+    help = "default decode; both: one kernel that does either, on the same weights and cache" if both else "default decode"
     command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
     command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
-    command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16)")
+    command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16; of one design that is both phases with --quant w4a8: 8)")
 
 
 def _add_batch(command) -> None:
@@ -229,10 +229,15 @@ def _compile(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     _check_method(options)
     model = _load(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch)
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options))
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0
+
+
+def _shares_unit(options) -> bool:
+    from .quantise import Scheme
+    return Scheme.parse(options.quant or "fp32").shares_unit
 
 
 def _check_method(options) -> None:
@@ -278,7 +283,6 @@ def _quant(options) -> str | None:
 
 def _generate(options, progress: Progress) -> int:
     from . import chat, generation, workflow
-    from .quantise import Scheme
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
@@ -292,21 +296,22 @@ def _generate(options, progress: Progress) -> int:
     model = _load(options, progress)
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
-    both = not Scheme.parse(options.quant or "fp32").shares_unit if options.tokens is None else options.tokens != 1
-    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts))
+    both = not _shares_unit(options) if options.tokens is None else options.tokens != 1
+    shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts), _shares_unit(options))
     shape = shapes[0]
+    per_launch = 1 if shape.counted else per_launch
     new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1) for prompt in prompts)
     with _design_folder(options.output) as folder:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
         with workflow.open_design(folder, lowered, progress) as design:
             progress.stage("generate")
-            chunk = shapes[1] if both else None
+            chunk = shapes[-1] if both else None
             answer = (chat.Answer(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
                       else chat.Answers(generation.Batch(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
             answer.write(new, sampler, model.end_tokens(), progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
-        chat.print_speed(folder, answer, both)
+        chat.print_speed(folder, answer, shapes)
     return 0
 
 

@@ -68,21 +68,22 @@ class Decoder:
     """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
 
     def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
-        """chunk: the shape of the design's prefill, if it has one. per_launch: most tokens that decode reads in one launch."""
+        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most tokens that decode reads in one launch."""
         check_per_launch(per_launch, shape.argmax)
         self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
         self.held: list[int] = []
 
     def step(self, token: int, position: int) -> Step:
         """One token through decode."""
-        return self._launch("decode", [token], position, 1)
+        return self._launch("decode", [token], position)
 
-    def _launch(self, phase: str, ids: list[int], position: int, width: int) -> Step:
-        if self.chunk:
+    def _launch(self, phase: str, ids: list[int], position: int) -> Step:
+        shape = self.chunk if phase == "prefill" else self.shape
+        if self.chunk not in (None, self.shape):
             self.design.choose(phase)
-        self.design.write("ids", torch.tensor([ids + [0] * (width - len(ids))]))
+        self.design.write("ids", torch.tensor([ids + [0] * (shape.tokens - len(ids))]))
         self.design.write("positions", torch.tensor([[position]]))
-        if phase == "prefill":
+        if shape.phase == "prefill":
             self.design.write("tokens", torch.tensor([[len(ids)]]))
         self.design.launch()
         self.held = self.held[:position] + ids
@@ -106,11 +107,11 @@ class Decoder:
             piece = ids[held:held + width]
             tokens = min(self.per_launch, len(ids) - held + new - 1)
             if len(piece) > 1:
-                step = self._launch("prefill", piece, held, width)
+                step = self._launch("prefill", piece, held)
             elif tokens > 1:
                 step = self._launch_tokens(ids[held:held + tokens], held, tokens)
             else:
-                step = self._launch("decode", piece, held, 1)
+                step = self._launch("decode", piece, held)
             held += step.count
             yield step._replace(first=held >= len(ids))
 

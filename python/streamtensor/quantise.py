@@ -46,7 +46,7 @@ class Scheme:
 
     @property
     def shares_unit(self) -> bool:
-        """Whether decode's contractions share a unit: then it reads a prompt sooner than a prefill, whose contractions do not."""
+        """Whether contractions share a unit: then one design is decode and prefill, and beside one of decode alone it reads a prompt hardly sooner."""
         return self.weight is not None and self.group is not None and self.weight * self.group == 512 and not self.per_token
 
     @classmethod

@@ -18,6 +18,7 @@ MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
 PREFILL = "prefill"  # the second phase of a design that has both
 DESIGN_FILES = {PREFILL, "design.mlir", "hls", "host", "weights", "manifest.json", "report.json", "report.txt", "report.html", "timing.json"}
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
+FEW_TOKENS = 8  # of a launch that the unit takes at once, at decode's pace for one of them
 
 
 def step_shape(model: Model, phase: str, context: int | None, tokens: int | None) -> Shape:
@@ -27,10 +28,12 @@ def step_shape(model: Model, phase: str, context: int | None, tokens: int | None
     return Shape.of(model.config, phase, context, tokens)
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1) -> list[Shape]:
-    """Of one phase, or decode's and prefill's."""
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False) -> list[Shape]:
+    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, and one token is a chunk."""
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
+    if phase == "both" and unit and batch == 1:
+        return [replace(step_shape(model, "prefill", context, FEW_TOKENS if tokens is None else tokens), argmax=argmax, counted=True)]
     return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
 

@@ -1,6 +1,7 @@
 """Designs compiled with --quant against the arithmetic in PyTorch (streamtensor/quantise.py): the same integers, and so the same sums."""
 import copy
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from torch import nn
 from conftest import small_case, stc
 from safetensors.torch import save_file
 
-from streamtensor import api, quantise, workflow
+from streamtensor import api, chat, quantise, workflow
 from streamtensor.core import COMPILER, find
 from streamtensor.decoder import Shape
 from streamtensor.generation import Decoder
@@ -25,6 +26,7 @@ from streamtensor.weights import write
 
 
 ROOT = Path(__file__).resolve().parents[2]
+LONG = os.environ.get("STC_TEST_MODE") == "long"
 
 
 def compile_module(module, example, scheme, folder, weights=None, *options):
@@ -260,7 +262,7 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     assert worst(found, expected) <= 1e-3
 
 
-@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("gpt2", True, 8), ("llama", True, 8)])
+@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
 def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
     case = model_of(tmp_path / "model", family, 160, tokens)
@@ -278,6 +280,21 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
                 logits.append(side.read("logits").reshape(-1))
             position += count
     assert worst(found, expected) <= 1e-3
+
+
+def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path):
+    case = model_of(tmp_path / "model", "gpt2", 40, 4)
+    shapes = workflow.step_shapes(case.model, "both", 40, 4, argmax=True, unit=True)
+    assert len(shapes) == 1 and shapes[0].counted
+    quantised, prompt = Decoder(reference(replace(case, shape=shapes[0]), "w4a8"), *shapes, *shapes), [5, 70, 3, 9, 41, 8, 96]
+    lowered = workflow.compile_phases(case.model, shapes, "u55c", tmp_path / "design", Progress(), "w4a8")
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        decoder, launches, before = Decoder(design, *shapes, *shapes), [], []
+        assert list(decoder.tokens(prompt, 5, launched=launches.append)) == list(quantised.tokens(prompt, 5, launched=before.append))
+        assert [(step.phase, step.count) for step in launches] == [("prefill", 4), ("prefill", 3)] + 4 * [("decode", 1)] == [(step.phase, step.count) for step in before]
+    answer = chat.Answer(decoder, None, prompt, [])
+    answer.ids, answer.launches = [1], launches
+    chat.print_speed(tmp_path / "design", answer, shapes)         # each launch is simulated with as many tokens as it had
 
 
 def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):

@@ -1,0 +1,88 @@
+"""How long a text takes on the card: python bench/generation.py [--tokens N] [NAME ...]
+
+For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which chooses the tokens itself and takes 16 of them a launch, prompts included; and one that is decode and
+prefill, for up to N tokens a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Each kind of launch is simulated where it begins and
+where it ends; those between grow evenly.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+from streamtensor import models  # noqa: E402
+from streamtensor.decoder import Shape  # noqa: E402
+from streamtensor.workflow import FEW_TOKENS  # noqa: E402
+
+STC = ROOT / "build" / "stc"
+NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
+LENGTHS, CONTEXT, TOGETHER = (32, 128), 1024, 16
+HEADINGS = ["model", "design", "a token after 127, ms", "after 1,023", *(f"first token of {count}, ms" for count in LENGTHS), *(f"{count} : {count}, ms" for count in LENGTHS), "MHz"]
+
+
+def stc(*words: str) -> str:
+    done = subprocess.run([STC, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
+
+
+class Card:
+    """A design, simulated."""
+
+    def __init__(self, model: models.Model, shape: Shape, folder: Path):
+        self.shape, self.folder = shape, folder
+        source = folder.with_suffix(".mlir")
+        source.write_text(model.lower(shape).text)
+        stc("compile", str(source), "--platform", "u55c", "--quant", "w4a8", "--events", "1M", "-o", str(folder))
+        self.clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
+
+    def launch(self, positions: int, tokens: int) -> float:
+        """Milliseconds of a launch; of the design of decode alone, the part of one token of a launch of 16."""
+        extents = {"positions": positions, **({"tokens": tokens} if self.shape.counted else {})}
+        found = json.loads(stc("simulate", str(self.folder), "--json", "--events", "16G", *(f"--extent={name}={value}" for name, value in extents.items())))
+        cycles = found["cycles"] / (found["clock_mhz"] * 1e3)
+        return found["latency_ms"] if self.shape.counted else cycles + (found["latency_ms"] - cycles) / TOGETHER
+
+    def tokens(self, first: int, count: int, each: int) -> float:
+        """So many tokens from position `first` on, `each` a launch."""
+        if count <= 0:
+            return 0
+        launches = (count + each - 1) // each
+        return launches * (self.launch(first, each) + self.launch(first + (launches - 1) * each, each)) / 2
+
+    def text(self, prompt: int, new: int) -> float:
+        each = self.shape.tokens
+        return self.tokens(0, prompt, each) + self.tokens(prompt, new - 1, 1)
+
+
+def row(name: str, kind: str, card: Card) -> str:
+    cells = [f"{card.launch(positions, 1):.3f}" for positions in (127, 1023)]
+    cells += [f"{card.text(count, 1):.1f}" for count in LENGTHS] + [f"{card.text(count, count):.1f}" for count in LENGTHS]
+    return "| " + " | ".join([name, kind, *cells, f"{card.clock:g}"]) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--tokens", type=int, default=FEW_TOKENS, metavar="N", help=f"of a launch of prefill (default {FEW_TOKENS})")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| " + " | ".join(HEADINGS) + " |\n" + "|---" * len(HEADINGS) + "|")
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        for name in asked.names or NAMES:
+            model = models.load(name, search=False)
+            alone = replace(Shape.of(model.config, "decode", CONTEXT, 1), argmax=True)
+            both = replace(Shape.of(model.config, "prefill", CONTEXT, asked.tokens), argmax=True, counted=True)
+            for kind, shape in (("decode", alone), (f"both, {asked.tokens} tokens", both)):
+                print(row(name, kind, Card(model, shape, Path(work) / f"{name}-{shape.phase}")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
