@@ -18,7 +18,7 @@
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
 #define TOKENS_SHARE 74       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
-#define FEW_LUT_SHARE 44      /* and where several tokens come one by one */
+#define FEW_LUT_SHARE 49      /* and where several tokens come one by one */
 #define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 

@@ -77,6 +77,8 @@ void unit_ahead(const struct unit *unit, struct process *p, const struct phase *
 {
 	const int64_t one = 1;
 	struct value *token = counter[UNIT_LOOPS - 1], *tokens = phase->there.each ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
+	if (token && unit->abreast == 1)          /* in all phases the number that the loop over tokens ends at */
+		tokens = token->block->parent->operand[1];
 	struct value *more = make_and(p, make_equal(p, counter[0], 0), make_below(p, counter[1], make_own_index(p, phase->contract.groups - 1)));
 	struct value *when = make_and(p, make_and(p, more, make_below(p, counter[2], tokens)), token ? make_equal(p, token, 0) : NULL);
 	struct value *word = make_take(p, when, in), *base = slot_of(unit, p, phase, make_address(p, 1, &counter[1], &one, 1));
