@@ -150,7 +150,7 @@ void quantise_scale(struct module *module, struct kernel *kernel, double most, b
 	int sofar = body_add(module, update, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
 	update->result = body_op(module, update, OP_PEAK, scalar, sofar, body_operand(module, update, scalar, 0), 0);
 	int largest = body_add(module, post, (struct node){.kind = NODE_ACCUMULATOR, .type = scalar});
-	post->result = body_op(module, post, OP_MULF, scalar, largest, real_constant(module, post, 1.0 / most), 0);
+	post->result = body_op(module, post, OP_MULF, scalar, largest, real_constant(module, post, (double)(1.0f / (float)most)), 0);
 	if (ones) {
 		struct node equal = {.kind = NODE_OP, .code = OP_CMPF, .type = type_integer(module, 1), .argument = {largest, real_constant(module, post, 0.0)}, .integer = 1};
 		int none = body_add(module, post, equal);

@@ -173,25 +173,23 @@ static bool eval_buffer(struct evaluation *e, struct op *op)
 	return good;
 }
 
-/* For every row number, `length` elements of the table; numbers are clamped, and those that do not come are 0. */
+/* For every row number that comes, `length` elements of the table; numbers are clamped.  Of a launch's rows the first come, where a count of run time leaves some out. */
 static bool eval_gather(struct evaluation *e, struct op *op)
 {
 	const struct tensor *table = op->operand[0]->data;
-	const struct tensor *rows = receive(e, op, op->operand[1], tensor_of_stream(op->operand[1]));
-	const struct type *scalar = type_scalar(table->type), *tensor = tensor_of_op(op);
-	int64_t count = rows ? type_elements(rows->type) : 0;
+	const struct words *rows = op->operand[1]->data;
+	const struct type *scalar = type_scalar(table->type), *tensor = tensor_of_op(op), *index = type_scalar(rows->type);
 	int64_t pitch = attr_integer_or(op, "row", 0), length = attr_integer_or(op, "length", pitch), offset = attr_integer_or(op, "offset", 0);
 	int64_t limit = attr_integer_or(op, "limit", 1), bytes = scalar_storage_bytes(scalar), reach = offset + (limit - 1) * pitch + length;
-	if (!rows)
-		return false;
-	if (!tensor || count * length != type_elements(tensor))
-		return diag_error(e->module->diag, op->location, "%lld rows of %lld elements for %s", (long long)count, (long long)length, tensor ? tensor->text : "nothing");
+	int64_t missing = tensor ? type_elements(tensor) - rows->elements * length : -1;
+	if (missing < 0 || (missing && !rows->type->itensor->run_time))
+		return diag_error(e->module->diag, op->location, "%lld rows of %lld elements for %s", (long long)rows->elements, (long long)length, tensor ? tensor->text : "nothing");
 	if (offset < 0 || limit < 1 || reach > type_elements(table->type))
 		return diag_error(e->module->diag, op->location, "rows that reach element %lld of %s", (long long)reach, table->type->text);
 	struct tensor *out = eval_new(e, tensor);
-	for (int64_t r = 0; r < count; r++) {
+	for (int64_t r = 0; r < rows->elements; r++) {
 		int64_t row;
-		scalar_read(type_scalar(rows->type), &row, rows->data, r, 0, 1);
+		scalar_read(index, &row, rows->data, r, 0, 1);
 		row = row < 0 ? 0 : row >= limit ? limit - 1 : row;
 		memcpy((char *)out->data + r * length * bytes, (char *)table->data + (offset + row * pitch) * bytes, (size_t)(length * bytes));
 	}
