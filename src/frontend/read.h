@@ -68,6 +68,16 @@ struct alias_scan {
 };
 
 bool scan_alias(struct alias_scan *scan, const char *text, bool outermost);             /* at # or !; false: it stands for too much */
+
+struct name_scan {
+	struct arena *arena;
+	struct map names;              /* with % -> struct name_scope */
+	VEC(struct name_scope *) scopes;       /* open braces; the first is the text's */
+};
+
+struct name_scan name_scan_new(struct arena *arena);
+void scan_brace(struct name_scan *scan, char brace);                                    /* { and }; other characters are none */
+bool scan_name(struct name_scan *scan, const char *text);                               /* at %; false: a value that is not defined here */
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size);
 struct location read_location(struct reader *reader, MlirLocation location);
 struct location parse_location(struct arena *arena, const char *file, const char *printed);

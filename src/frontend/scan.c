@@ -1,6 +1,6 @@
 /* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and overflows its stack at a few thousand;
  * here brackets outside strings and comments are counted, all kinds together, and 256 open ones are the most.
- * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers. */
+ * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers, and values must be defined before they are used (scan_name.c). */
 #include "frontend/read.h"
 #include <ctype.h>
 #include <string.h>
@@ -15,6 +15,7 @@ struct scanner {
 	int depth;
 	int operators;
 	struct alias_scan aliases;
+	struct name_scan names;
 };
 
 static struct location here(const struct scanner *scanner, const char *file)
@@ -72,6 +73,7 @@ static void count(struct scanner *scanner)
 {
 	char c = scanner->text[scanner->at];
 	int step = bracket(scanner);
+	scan_brace(&scanner->names, c);
 	scanner->depth += step;
 	if (scanner->depth < 0)
 		scanner->depth = 0;
@@ -171,7 +173,7 @@ static void step_over(struct scanner *scanner)
 
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size)
 {
-	struct scanner scanner = {.text = text, .size = size, .line = 1, .aliases = {.arena = diag->arena, .aliases = map_new(diag->arena)}};
+	struct scanner scanner = {.text = text, .size = size, .line = 1, .aliases = {.arena = diag->arena, .aliases = map_new(diag->arena)}, .names = name_scan_new(diag->arena)};
 	struct location top = {.file = file, .line = 1, .column = 1};
 	if (size == 0)
 		return diag_error(diag, top, "the file is empty"), diag_note(diag, "accepted is MLIR text with one function"), false;
@@ -184,6 +186,8 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 			return diag_error(diag, here(&scanner, file), "an alias that stands for too much"), diag_note(diag, "accepted are aliases of up to 2^24 others, nested up to 1000 deep"), false;
 		if (is_bad_list(&scanner))
 			return diag_error(diag, here(&scanner, file), "a list of integers is expected here"), diag_note(diag, "accepted is [N, …]"), false;
+		if (text[scanner.at] == '%' && !scan_name(&scanner.names, text + scanner.at))
+			return diag_error(diag, here(&scanner, file), "a value that is not defined before this use"), diag_note(diag, "accepted are names that the text has defined"), false;
 		step_over(&scanner);
 		if (scanner.depth > SCAN_DEPTH_MOST)
 			return diag_error(diag, here(&scanner, file), "brackets are nested deeper than %d", SCAN_DEPTH_MOST),
