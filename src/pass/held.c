@@ -1,5 +1,6 @@
 #include "pass/held.h"
 #include "pass/explain.h"
+#include "pass/schedule.h"
 #include "pass/served.h"
 
 #define FIFO_WORDS 2
@@ -14,11 +15,12 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 	return elements * ((type_bits(scalar) + 7) / 8);
 }
 
-/* One sum, or several partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
-static int64_t sums_of(const struct kernel *kernel)
+/* One sum, or one or two sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
+static int64_t sums_of(const struct op *op)
 {
+	const struct kernel *kernel = op->kernel;
 	int outermost = kernel_outer_reduction(kernel);
-	int64_t sums = outermost >= 0 ? kernel->partial : 0;
+	int64_t sums = outermost >= 0 ? kernel->partial * (1 + sums_take_turns(op)) : 0;
 	for (int l = outermost + 1; l < kernel->loops; l++)
 		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	return sums;
@@ -34,7 +36,7 @@ static void add_op(struct op *op, void *context)
 	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op))
 		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, "buffer", 0));
 	if (op->code == OP_KERNEL)
-		held->sums += bytes_of(op->kernel->type, sums_of(op->kernel));
+		held->sums += bytes_of(op->kernel->type, sums_of(op));
 	for (int r = 0; r < op->results && op->code != OP_REASSOCIATE && op->code != OP_FOR; r++)
 		if (op->result[r]->type->kind == TYPE_ITENSOR)
 			held->fifos += FIFO_WORDS * bytes_of(type_scalar(op->result[r]->type), stream_lanes(op->result[r]->type));

@@ -423,21 +423,20 @@ static bool changes(const struct access *access, int outer)
 }
 
 /* Partial sums of several points: the next one's first terms come while the parts of the last one are put together, so that the pipeline never drains. */
-static bool in_turns(const struct lowering *l)
+bool sums_take_turns(const struct op *op)
 {
-	const struct kernel *kernel = l->kernel;
-	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
-	const struct loop *last = &kernel->loop[inner];
-	bool several = false;
-	if (last->run_time || last->extent < kernel->partial || body_uses_counters(&kernel->post) || !outer || kernel->loop[outer - 1].extent == 1)
+	const struct kernel *kernel = op->kernel;
+	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1), outer = kernel_outer_reduction(kernel), inner = kernel_inner_reduction(kernel);
+	if (kernel->partial == 1 || outer < 1 || kernel->loop[inner].run_time || kernel->loop[inner].extent < kernel->partial || body_uses_counters(&kernel->post) || kernel->loop[outer - 1].extent == 1)
 		return false;
-	for (int i = 0; i < l->nest; i++) {
+	bool several = false;
+	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[i];
 		several = several || (i < outer && loop->extent > 1);
 		if (i < outer ? loop->run_time != NULL : !loop->reduction || (loop->run_time && loop->run_time->plus < 1))
 			return false;
 	}
-	for (int j = 0; several && j < l->op->operands; j++)
+	for (int j = 0; several && j < op->operands; j++)
 		several = changes(&kernel->operand[j], outer);
 	return several;
 }
@@ -539,7 +538,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	process_layers(&l.p);
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
-	bool parts = l.kernel->partial > 1, turns = parts && in_turns(&l);
+	bool parts = l.kernel->partial > 1, turns = sums_take_turns(op);
 	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
