@@ -59,8 +59,8 @@ struct width_kernel {
 	bool *late;               /* [operands] read after the reduction */
 	bool *carried;            /* [operands] made by the layer before */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
-	int follows;              /* the kernel whose rows its lanes must be, or, */
-	bool alike;               /* whose part of a state is as large, so that they have one width; -1: none */
+	int follows;              /* the kernel whose rows its lanes must be; -1: none */
+	bool alike;               /* that kernel works on an equal part of the same state instead: they have one width */
 	int options;              /* in the order of growing widths; at least one */
 	struct width_option *option;
 	const int *follow;        /* [options of the one that it follows] its own then */
