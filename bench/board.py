@@ -45,7 +45,7 @@ def stc(*words: str) -> str:
 
 def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
     """The report; the clock is the platform's, or a lower one that is asked for."""
-    source = folder.with_suffix(".mlir")
+    source = folder.parent / f"{folder.name}.mlir"
     if not source.exists():
         source.write_text(model.lower(shape).text)
     stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "--events", "1M", "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
@@ -89,8 +89,13 @@ def row(name: str, clock: int, folder: Path) -> str:
         token = cycles + (whole - cycles) / TOGETHER
         cells.append(f"{token:.3f}")
         parts.append(f"{100 * floor_ms(report, decode, shape, positions) / token:.0f}")
-    built(model, Shape.of(model.config, "prefill", CONTEXT, PROMPT), clock, prefill)
-    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", f"{simulated(prefill, 0)[1]:.2f}", fullest(report), str(report["ports"])]) + " |"
+    try:
+        built(model, Shape.of(model.config, "prefill", CONTEXT, PROMPT), clock, prefill)
+        first = f"{simulated(prefill, 0)[1]:.2f}"
+    except RuntimeError as error:
+        print(f"{name}, prefill: {str(error)[:200]}", file=sys.stderr)
+        first = "–"
+    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", first, fullest(report), str(report["ports"])]) + " |"
 
 
 def key(line: str) -> tuple[str, str]:
