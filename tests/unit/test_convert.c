@@ -285,28 +285,45 @@ static void scattered(struct fixture *f, const struct module *module, int inputs
 	}
 }
 
+/* The streams of a text, their widths by intensity. */
+static struct module *streams_of(struct fixture *f, const char *text, struct pass_context *context)
+{
+	struct text source = text_new(f->arena);
+	text_add(&source, "%s", text);
+	struct module *module = read_module(f, &source);
+	*context = (struct pass_context){.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	for (int p = 0; module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(context, module));
+	return module;
+}
+
+/* From streams to processes with FIFOs, which give the same bits. */
+static void expect_processes_agree(struct fixture *f, struct module *module, struct pass_context *context, int inputs)
+{
+	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, inputs), before, after;
+	scattered(f, module, inputs, input);
+	assert_true(eval_module(module, f->arena, inputs, input, &before));
+	for (int p = pass_first(LEVEL_STREAM); p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(context, module));
+	if (!eval_module(module, f->arena, inputs, input, &after))
+		fail_msg("%s", messages(f));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+}
+
 static void test_buffer_is_chosen(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	struct text source = text_new(f->arena);
-	text_add(&source, "%s", residual);
-	struct module *module = read_module(f, &source);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
-	struct tensor input[2], before, after;
-	int buffers = 0, p = 0;
-	for (; module->level != LEVEL_STREAM; p++)
-		assert_true(passes[p].run(&context, module));
+	struct pass_context context;
+	struct module *module = streams_of(f, residual, &context);
+	int buffers = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_BUFFER) {
 			assert_memory_equal(attr_get(op, "phases")->integers, ((int64_t[]){0, 1, 2}), 3 * sizeof(int64_t));
 			buffers++;
 		}
 	assert_int_equal(buffers, 1);
-	scattered(f, module, 2, input);
-	assert_true(eval_module(module, f->arena, 2, input, &before));
-	for (; p <= pass_find("size_fifos"); p++)
-		assert_true(passes[p].run(&context, module));
+	expect_processes_agree(f, module, &context, 2);
 	int64_t behind = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO && !strncmp(attr_text_or(op, "name", ""), "s_buffer", 8)) {
@@ -314,9 +331,6 @@ static void test_buffer_is_chosen(void **state)
 			behind++;
 		}
 	assert_int_equal(behind, 3);
-	if (!eval_module(module, f->arena, 2, input, &after))
-		fail_msg("%s", messages(f));
-	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
 	end(f);
 }
 
@@ -386,24 +400,13 @@ static void test_sums_are_the_buffer(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	struct text source = text_new(f->arena);
-	text_add(&source, "%s", held);
-	struct module *module = read_module(f, &source);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
-	int served = 0, p = 0;
-	for (; module->level != LEVEL_STREAM; p++)
-		assert_true(passes[p].run(&context, module));
+	struct pass_context context;
+	struct module *module = streams_of(f, held, &context);
+	int served = 0;
 	ir_walk(module_main(module)->region[0], count_served, (void *[]){f, &served});
 	assert_int_equal(served, 1);
-	struct tensor input[3], before, after;
-	scattered(f, module, 3, input);
-	assert_true(eval_module(module, f->arena, 3, input, &before));
-	for (; p <= pass_find("size_fifos"); p++)
-		assert_true(passes[p].run(&context, module));
+	expect_processes_agree(f, module, &context, 3);
 	assert_false(has_process(module, "buffer"));
-	if (!eval_module(module, f->arena, 3, input, &after))
-		fail_msg("%s", messages(f));
-	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
 	end(f);
 }
 
@@ -426,28 +429,17 @@ static void test_reader_keeps(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	struct text source = text_new(f->arena);
-	text_add(&source, "%s", read_again);
-	struct module *module = read_module(f, &source);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
-	struct tensor input[2], before, after;
-	int p = 0, converters = 0;
+	struct pass_context context;
+	struct module *module = streams_of(f, read_again, &context);
+	int converters = 0;
 	int64_t kept = 0;
-	for (; module->level != LEVEL_STREAM; p++)
-		assert_true(passes[p].run(&context, module));
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		converters += op->code == OP_CONVERT;
 	assert_int_equal(converters, 1);
-	scattered(f, module, 2, input);
-	assert_true(eval_module(module, f->arena, 2, input, &before));
-	for (; p <= pass_find("size_fifos"); p++)
-		assert_true(passes[p].run(&context, module));
+	expect_processes_agree(f, module, &context, 2);
 	assert_false(has_process(module, "fill") || has_process(module, "drain"));
 	ir_walk(module->op->region[0], count_kept, &kept);
 	assert_int_equal(kept, 63 * 4);
-	if (!eval_module(module, f->arena, 2, input, &after))
-		fail_msg("%s", messages(f));
-	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
 	end(f);
 }
 
@@ -475,26 +467,15 @@ static void test_norm_is_repeated(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	struct text source = text_new(f->arena);
-	text_add(&source, "%s", norm_again);
-	struct module *module = read_module(f, &source);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
-	struct tensor input[4], before, after;
-	int p = 0, buffers = 0;
-	for (; module->level != LEVEL_STREAM; p++)
-		assert_true(passes[p].run(&context, module));
+	struct pass_context context;
+	struct module *module = streams_of(f, norm_again, &context);
+	int buffers = 0;
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
 		assert_true(op->code != OP_CONVERT);
 		buffers += op->code == OP_BUFFER && op->results == 3 && stream_elements(op->result[1]->type) > 639 && stream_elements(op->result[1]->type) % 639 == 0;
 	}
 	assert_int_equal(buffers, 1);
-	scattered(f, module, 4, input);
-	assert_true(eval_module(module, f->arena, 4, input, &before));
-	for (; p <= pass_find("size_fifos"); p++)
-		assert_true(passes[p].run(&context, module));
-	if (!eval_module(module, f->arena, 4, input, &after))
-		fail_msg("%s", messages(f));
-	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	expect_processes_agree(f, module, &context, 4);
 	end(f);
 }
 
