@@ -61,6 +61,9 @@ __attribute__((format(printf, 2, 3))) void read_error(struct reader *reader, con
 
 void note_accepted(struct reader *reader);                                              /* a note on the operations that are */
 
+size_t scan_spaces(const char *text);          /* how many characters at the begin are spaces, or belong to a name */
+size_t scan_identifier(const char *text);
+
 struct alias_scan {
 	struct arena *arena;
 	struct map aliases;            /* with # or ! -> struct alias */

@@ -92,7 +92,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || (c && strchr("_$.%#@!", c));
 }
 
-static size_t spaces(const char *text)
+size_t scan_spaces(const char *text)
 {
 	return strspn(text, " \t\r\n");
 }
@@ -103,8 +103,8 @@ static const char *value_after(const char *text, const char *word)
 	if (strncmp(text, word, strlen(word)) != 0)
 		return NULL;
 	text += strlen(word);
-	text += spaces(text);
-	return *text == '=' ? text + 1 + spaces(text + 1) : NULL;
+	text += scan_spaces(text);
+	return *text == '=' ? text + 1 + scan_spaces(text + 1) : NULL;
 }
 
 /* `[1, 0]` */
@@ -112,16 +112,16 @@ static bool is_integer_list(const char *text)
 {
 	if (*text++ != '[')
 		return false;
-	text += spaces(text);
+	text += scan_spaces(text);
 	while (*text != ']') {
 		text += *text == '-';
 		size_t digits = strspn(text, "0123456789");
 		text += digits;
-		text += spaces(text);
+		text += scan_spaces(text);
 		if (digits == 0 || digits > 18 || (*text != ',' && *text != ']'))
 			return false;
 		text += *text == ',';
-		text += spaces(text);
+		text += scan_spaces(text);
 	}
 	return text[-1] != ',';
 }

@@ -12,7 +12,7 @@ struct alias {
 	int depth;
 };
 
-static size_t name_size(const char *text)
+size_t scan_identifier(const char *text)
 {
 	size_t size = 0;
 	while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_$.-", text[size])))
@@ -22,7 +22,7 @@ static size_t name_size(const char *text)
 
 static bool is_definition(const char *after)
 {
-	after += strspn(after, " \t\r\n");
+	after += scan_spaces(after);
 	return after[0] == '=' && after[1] != '=';
 }
 
@@ -36,7 +36,7 @@ static void measure(struct alias *alias, const struct alias *part)
 /* False if the alias whose definition this stands in is too large. */
 bool scan_alias(struct alias_scan *scan, const char *text, bool outermost)
 {
-	size_t size = name_size(text + 1);
+	size_t size = scan_identifier(text + 1);
 	if (size == 0)
 		return true;
 	const char *name = text_copy(scan->arena, text, size + 1);

@@ -16,37 +16,28 @@ struct name_scan name_scan_new(struct arena *arena)
 	return scan;
 }
 
-static size_t spaces(const char *text)
-{
-	return strspn(text, " \t\r\n");
-}
-
-/* At %, or at the first character. */
 static const char *skip_name(const char *text)
 {
-	size_t size = *text == '%';
-	while (isalnum((unsigned char)text[size]) || (text[size] && strchr("_$.-", text[size])))
-		size++;
-	return text + size;
+	return text + 1 + scan_identifier(text + 1);
 }
 
 /* `:2`, the number of results. */
 static const char *skip_count(const char *text)
 {
-	const char *at = text + spaces(text);
+	const char *at = text + scan_spaces(text);
 	return *at == ':' && isdigit((unsigned char)at[1]) ? at + 1 + strspn(at + 1, "0123456789") : text;
 }
 
 static bool is_definition(const char *after)
 {
-	after += spaces(after);
+	after += scan_spaces(after);
 	if (*after == ':')
 		return true;
 	after = skip_count(after);
-	for (after += spaces(after); after[0] == ',' && after[1 + spaces(after + 1)] == '%'; after += spaces(after))
-		after = skip_count(skip_name(after + 1 + spaces(after + 1)));
+	for (after += scan_spaces(after); after[0] == ',' && after[1 + scan_spaces(after + 1)] == '%'; after += scan_spaces(after))
+		after = skip_count(skip_name(after + 1 + scan_spaces(after + 1)));
 	if (*after == ')')
-		after += 1 + spaces(after + 1);
+		after += 1 + scan_spaces(after + 1);
 	return (after[0] == '=' && after[1] != '=') || !strncmp(after, "in ", 3);
 }
 
