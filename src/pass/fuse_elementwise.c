@@ -222,8 +222,10 @@ static bool is_readable(struct module *module, const struct op *op)
 		for (int j = 0; j < copy.operands; j++) {
 			if (copy.code != OP_KERNEL)
 				return false;
+			if (copy.operand[j] != op->result[0])
+				continue;
 			copy.kernel = kernel_clone(module, users->ops.data[u]->kernel, copy.operands);
-			if (copy.operand[j] == op->result[0] && (is_index(&copy, j) || !fuse_compose(module, op, &copy, j, &composed)))
+			if (is_index(&copy, j) || !fuse_compose(module, op, &copy, j, &composed))
 				return false;
 		}
 	}
