@@ -9,23 +9,19 @@ a launch of 45 us is spread over 16 tokens, as greedy generation does it.
 import argparse
 import json
 import math
-import os
-import subprocess
 import sys
 import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from common import ROOT, Table, stc
+
 sys.path.insert(0, str(ROOT / "python"))
 
 from streamtensor import models  # noqa: E402
 from streamtensor.decoder import Shape  # noqa: E402
 
-STC = os.environ.get("STC", ROOT / "build" / "stc")
-PAGE = ROOT / "docs" / "explore.md"
-BEGIN, END = "<!-- begin: bench/board.py -->", "<!-- end: bench/board.py -->"
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 POSITIONS = (127, 511, 1023)
 CONTEXT, PROMPT, TOGETHER = 1024, 32, 16
@@ -34,13 +30,6 @@ PLATFORM, SCHEME = "u55c", "w4a8"
 EVENTS = "16G"
 BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
 HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", f"{PROMPT} tokens, ms", "fullest die", "ports"]
-
-
-def stc(*words: str) -> str:
-    done = subprocess.run([STC, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return done.stdout
 
 
 def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
@@ -98,15 +87,12 @@ def row(name: str, clock: int, folder: Path) -> str:
     return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", first, fullest(report), str(report["ports"])]) + " |"
 
 
-def key(line: str) -> tuple[str, str]:
-    cells = line.split(" | ")
-    return cells[0].removeprefix("| "), cells[1]
+def key(line: str) -> tuple[str, str] | None:
+    name, clock = line.removeprefix("| ").split(" | ")[:2]
+    return (name, clock) if name in NAMES else None
 
 
-def written() -> dict[tuple[str, str], str]:
-    """The rows that the page has."""
-    lines = PAGE.read_text().partition(BEGIN)[2].partition(END)[0].splitlines()
-    return {key(line): line for line in lines if line.startswith("| ") and key(line)[0] in NAMES}
+TABLE = Table("explore.md", "board.py", key)
 
 
 def table(rows: dict[tuple[str, str], str]) -> str:
@@ -129,8 +115,7 @@ def main() -> None:
                 rows[key(made)] = made
                 print(made, flush=True)
                 if asked.write:
-                    before, _, rest = PAGE.read_text().partition(BEGIN)
-                    PAGE.write_text(f"{before}{BEGIN}\n{table({**written(), **rows})}\n{END}{rest.partition(END)[2]}")
+                    TABLE.write(table({**TABLE.rows(), **rows}))
 
 
 if __name__ == "__main__":

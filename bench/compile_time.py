@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-STC = os.environ.get("STC", ROOT / "build" / "stc")
+from common import ROOT, STC
+
 RUNS = 3
 
 

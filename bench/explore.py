@@ -4,14 +4,12 @@ For graphs that nobody tuned for (an MLP, a chain of 12 products, attention of t
 that is quick, else modelled (m); DSP slices; how far the model is from the simulation; and points of the closed form that are looked at in a second.
 """
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-STC = os.environ.get("STC", ROOT / "build" / "stc")
+from common import ROOT, stc
+
 SEARCHES = ["", "joint", "intensity", "neighbour", "default-tile"]  # the first: what the compiler does
 POINTS = 2_000_000
 
@@ -62,9 +60,10 @@ def graphs(width: int) -> dict[str, str]:
 
 
 def compiled(path: Path, folder: Path, *words: str) -> dict:
-    done = subprocess.run([STC, "compile", path, "--platform", "u55c", "-o", folder, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{path}: {done.stderr}")
+    try:
+        stc("compile", path, "--platform", "u55c", "-o", folder, *words)
+    except RuntimeError as error:
+        raise SystemExit(f"{path}: {error}") from None
     return json.loads((folder / "report.json").read_text())
 
 

@@ -5,32 +5,37 @@ iterations, 100M unless told, else predicted), and seconds spent on sizing.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-STC = os.environ.get("STC", ROOT / "build" / "stc")
+from common import stc
+
 STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "least"]
+
+
+def simulated(design, events):
+    """Cycles; None where they take more events."""
+    try:
+        return json.loads(stc("simulate", design, "--json", "--events", events))["cycles"]
+    except RuntimeError:
+        return None
 
 
 def compiled(module, strategy, events):
     """Figures of the module's design under the strategy, or why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder) / "design"
-        command = [STC, "compile", module, "--platform", "u55c", "--fifo", strategy, "-o", design]
-        run = subprocess.run(command + (["--events", events] if strategy == "least" and events else []), capture_output=True, text=True)
-        if run.returncode:
-            return None, (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[0]
+        try:
+            stc("compile", module, "--platform", "u55c", "--fifo", strategy, "-o", design, *(["--events", events] if strategy == "least" and events else []))
+        except RuntimeError as error:
+            return None, str(error).splitlines()[0]
         report = json.loads((design / "report.json").read_text())
         stages = json.loads((design / "timing.json").read_text())["stages"]
         seconds = sum(stage["seconds"] for stage in stages if stage["name"] == "size_fifos")
         cycles = report["cycles"].get("simulated")
         if cycles is None:
-            run = subprocess.run([STC, "simulate", design, "--json", "--events", events or "100M"], capture_output=True, text=True)
-            cycles = json.loads(run.stdout)["cycles"] if run.returncode == 0 else None
+            cycles = simulated(design, events or "100M")
         return (report["fifos"], cycles, report["cycles"]["model"], seconds), None
 
 

@@ -20,7 +20,8 @@ import time
 import warnings
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from common import ROOT, Table, first_cell
+
 sys.path.insert(0, str(ROOT / "python"))
 
 import torch  # noqa: E402
@@ -30,8 +31,6 @@ from streamtensor.decoder import Shape  # noqa: E402
 from streamtensor.progress import Progress  # noqa: E402
 from streamtensor.reference import Stepped  # noqa: E402
 
-PAGE = ROOT / "docs" / "models.md"
-BEGIN, END = "<!-- begin: bench/full_width.py -->", "<!-- end: bench/full_width.py -->"
 NAMES = ["gpt2", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 CONTEXT, PROMPT, NEW, CHUNK = 1024, 8, 32, 16
 SCHEME = "w4a8"
@@ -220,10 +219,11 @@ def row(name: str, layers: int) -> tuple[str, bool]:
     return "| " + " | ".join(cells) + " |", good
 
 
-def written() -> dict[str, str]:
-    """The rows that the page has."""
-    lines = [line for line in PAGE.read_text().partition(BEGIN)[2].partition(END)[0].splitlines() if line.startswith("| ")]
-    return {name: line for line in lines if (name := line.split(" | ")[0].removeprefix("| ")) in NAMES}
+def key(line: str) -> str | None:
+    return name if (name := first_cell(line)) in NAMES else None
+
+
+TABLE = Table("models.md", "full_width.py", key)
 
 
 def table(rows: dict[str, str]) -> str:
@@ -243,8 +243,7 @@ def main(arguments: list[str]) -> int:
         print(rows[name], flush=True)
         good &= reached
         if options.write:
-            before, _, rest = PAGE.read_text().partition(BEGIN)
-            PAGE.write_text(f"{before}{BEGIN}\n{table({**written(), **rows})}\n{END}{rest.partition(END)[2]}")
+            TABLE.write(table({**TABLE.rows(), **rows}))
     return 0 if good else 1
 
 

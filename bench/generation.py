@@ -6,31 +6,23 @@ where it ends; those between grow evenly.
 """
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from common import ROOT, stc
+
 sys.path.insert(0, str(ROOT / "python"))
 
 from streamtensor import models  # noqa: E402
 from streamtensor.decoder import Shape  # noqa: E402
 from streamtensor.workflow import FEW_TOKENS  # noqa: E402
 
-STC = ROOT / "build" / "stc"
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 LENGTHS, CONTEXT, TOGETHER = (32, 128), 1024, 16
 HEADINGS = ["model", "design", "a token after 127, ms", "after 1,023", *(f"first token of {count}, ms" for count in LENGTHS), *(f"{count} : {count}, ms" for count in LENGTHS), "MHz"]
-
-
-def stc(*words: str) -> str:
-    done = subprocess.run([STC, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return done.stdout
 
 
 class Card:

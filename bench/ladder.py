@@ -5,14 +5,11 @@ itself shows what the rung gains over the one before it.  Prints a table in Mark
 """
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-STC = os.environ.get("STC", ROOT / "build" / "stc")
+from common import stc
+
 SPATIAL = ["--contractions", "spatial"]
 EVENTS = "1M"  # reports are not simulated: that is done here, at the position
 SHORT = ["--prefetch", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
@@ -29,13 +26,6 @@ RUNGS = [
     ("whole layers of weights ahead", ["--slices", str(SLICES[-1])], False),
     ("as many slices as the compiler finds room for", [], False),
 ]
-
-
-def stc(*words: str) -> str:
-    done = subprocess.run([STC, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return done.stdout
 
 
 def layers_of(folder: Path) -> int:

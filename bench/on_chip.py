@@ -6,14 +6,12 @@ before and after elementwise fusion.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-STC = os.environ.get("STC", ROOT / "build" / "stc")
+from common import stc
+
 MODELS = ["gpt2m", "qwen", "tinyllama", "gemma", "mistral"]
 PHASES = ["decode1024", "prefill32", "prefill128"]
 KINDS = ["converters", "accumulators", "fifos", "buffers", "ring"]
@@ -23,9 +21,10 @@ def intermediates(module):
     """The key `intermediates` of the module's report, or the first line of why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder) / "design"
-        run = subprocess.run([STC, "compile", module, "--platform", "u55c", "-o", design], capture_output=True, text=True)
-        if run.returncode:
-            return None, (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[0]
+        try:
+            stc("compile", module, "--platform", "u55c", "-o", design)
+        except RuntimeError as error:
+            return None, str(error).splitlines()[0]
         return json.loads((design / "report.json").read_text())["intermediates"], None
 
 

@@ -1,25 +1,21 @@
-#!/usr/bin/env python3
-"""Speed of the time simulator on designs: bench/simulate.py DESIGN …; a design is a folder that `stc compile` wrote, or a dump of hardware level.
+"""Speed of the time simulator on designs: python bench/simulate.py DESIGN …; a design is a folder that `stc compile` wrote, or a dump of hardware level.
 
 Events are iterations of pipelined loops.  Their time is CPU time, of eleven launches less that of one, so that reading the design does not count."""
 import json
-import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
-STC = os.environ.get("STC", str(Path(__file__).resolve().parent.parent / "build" / "stc"))
+from common import stc
+
 MORE = 10
 
 
 def simulate(design: str, launches: int) -> tuple[dict, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([STC, "simulate", design, "--json", "--launches", str(launches), "--events", "1000G"], capture_output=True, text=True)
+    found = json.loads(stc("simulate", design, "--json", "--launches", launches, "--events", "1000G"))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return found, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ static void survey_op(struct op *op, void *context)
 	if (op->code == OP_TREE || is_arithmetic(op)) {
 		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
 		survey->computes = true;
-		survey->operators[op->code] += type->kind == TYPE_VECTOR ? type_elements(type) : 1;
+		survey->operators[op->code] += type_lanes(type);
 	}
 	if (op->code == OP_DOT) {
 		survey->computes = true;

@@ -66,7 +66,6 @@ const char *hls_type(struct emitter *e, const struct type *type);               
 const char *hls_port_type(struct emitter *e, const struct type *word);                 /* of a memory port's word: 4-bit integers lie there two a byte, a single one in a byte */
 bool hls_is_half(const struct type *scalar);                                           /* f16, bf16 */
 bool hls_is_packed(const struct type *word);                                           /* two elements a byte in memory */
-int64_t word_lanes(const struct type *type);                                           /* 1: a scalar */
 void hls_fail(struct emitter *e, const struct op *op, const char *what);
 
 /* Scalar operations. */

@@ -41,14 +41,14 @@ static struct cell text_cell(const struct step *s, int64_t element)
 
 static const char *value_of(const struct step *s, struct cell cell)
 {
-	long long lanes = word_lanes(cell.word);
+	long long lanes = type_lanes(cell.word);
 	return lanes > 1 ? text_format(s->e->arena, "%s[(%s) / %lld][(%s) %% %lld]", cell.pointer, cell.index, lanes, cell.index, lanes) : text_format(s->e->arena, "%s[%s]", cell.pointer, cell.index);
 }
 
 /* Of a word of memory no part is written alone. */
 static void write_cell(const struct step *s, struct cell cell, const char *how, const char *value)
 {
-	long long lanes = word_lanes(cell.word);
+	long long lanes = type_lanes(cell.word);
 	if (lanes == 1) {
 		text_add(s->out, "\t%s[%s] %s %s;\n", cell.pointer, cell.index, how, value);
 		return;

@@ -7,7 +7,7 @@
 
 static bool is_lane_operation(const struct op *op)
 {
-	if (op->results != 1 || word_lanes(op->result[0]->type) == 1)
+	if (op->results != 1 || type_lanes(op->result[0]->type) == 1)
 		return false;
 	if (op->code == OP_SPLIT_LANES)
 		return true;
@@ -16,17 +16,17 @@ static bool is_lane_operation(const struct op *op)
 
 static bool is_element_store(const struct op *op)
 {
-	return op->code == OP_MEMREF_STORE && word_lanes(op->operand[0]->type) > 1 && op->operand[1]->type->shape[0] >= 0;
+	return op->code == OP_MEMREF_STORE && type_lanes(op->operand[0]->type) > 1 && op->operand[1]->type->shape[0] >= 0;
 }
 
 static bool in_loop(struct emitter *e, const struct value *value)
 {
-	return value->def && word_lanes(value->type) > 1 && hls_spelling(e, value)->lanes;
+	return value->def && type_lanes(value->type) > 1 && hls_spelling(e, value)->lanes;
 }
 
 static int64_t lanes_of(const struct op *op)
 {
-	return word_lanes(op->code == OP_MEMREF_STORE ? op->operand[0]->type : op->result[0]->type);
+	return type_lanes(op->code == OP_MEMREF_STORE ? op->operand[0]->type : op->result[0]->type);
 }
 
 bool lanes_take(struct emitter *e, struct op *op)
@@ -60,7 +60,7 @@ static const char *lane_operand(struct emitter *e, const struct op *op, int i, b
 	const struct value *value = op->operand[i];
 	const struct spelling *spelling = hls_spelling(e, value);
 	*atomic = spelling->atomic;
-	if (word_lanes(value->type) == 1 || spelling->splat || spelling->lanes)
+	if (type_lanes(value->type) == 1 || spelling->splat || spelling->lanes)
 		return spelling->text;
 	*atomic = true;
 	return text_format(e->arena, "%s[l]", spelling->text);

@@ -73,11 +73,6 @@ void hls_fail(struct emitter *e, const struct op *op, const char *what)
 	e->failed = true;
 }
 
-int64_t word_lanes(const struct type *type)
-{
-	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
-}
-
 bool hls_is_half(const struct type *scalar)
 {
 	return type_is_real(scalar) && scalar->width == 16;
@@ -85,7 +80,7 @@ bool hls_is_half(const struct type *scalar)
 
 bool hls_is_packed(const struct type *word)
 {
-	return word_lanes(word) > 1 && type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4;
+	return type_lanes(word) > 1 && type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4;
 }
 
 static const char *scalar_name(struct emitter *e, const struct type *type)
@@ -144,19 +139,19 @@ const char *hls_type(struct emitter *e, const struct type *type)
 {
 	if (type->kind == TYPE_MEMREF)
 		return block_name(e, type);
-	return word_lanes(type) > 1 ? word_name(e, type) : scalar_name(e, type_scalar(type));
+	return type_lanes(type) > 1 ? word_name(e, type) : scalar_name(e, type_scalar(type));
 }
 
 const char *hls_port_type(struct emitter *e, const struct type *word)
 {
-	if (type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4 && word_lanes(word) == 1)
+	if (type_scalar(word)->kind == TYPE_INTEGER && type_scalar(word)->width == 4 && type_lanes(word) == 1)
 		return "int8_t";
 	if (!hls_is_packed(word))
 		return hls_type(e, word);
 	char *name = text_format(e->arena, "%s_bytes", hls_type(e, word));
 	if (!map_get(&e->types, name)) {
 		map_set(&e->types, name, (void *)(uintptr_t)word);
-		text_add(&e->typedefs, "typedef hls::vector<uint8_t, %lld> %s;\n", (long long)word_lanes(word) / 2, name);
+		text_add(&e->typedefs, "typedef hls::vector<uint8_t, %lld> %s;\n", (long long)type_lanes(word) / 2, name);
 	}
 	return name;
 }

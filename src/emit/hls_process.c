@@ -105,7 +105,7 @@ static void emit_constant(struct emitter *e, struct op *op)
 		value = arena_copy(e->arena, &one, sizeof one);
 	}
 	const char *text = hls_constant(e, op, value, scalar);
-	hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = *text != '-' && *text != '(', .splat = word_lanes(type) > 1});
+	hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = *text != '-' && *text != '(', .splat = type_lanes(type) > 1});
 }
 
 static void emit_scalar(struct emitter *e, struct op *op)
@@ -261,7 +261,7 @@ static bool reads_late(const struct op *load)
 static bool may_read_late(const struct op *load)
 {
 	const struct op *user = load->next;
-	if (word_lanes(load->result[0]->type) > 1)
+	if (type_lanes(load->result[0]->type) > 1)
 		return reads_late(load);
 	if (load->result[0]->uses != 1)
 		return false;
@@ -284,7 +284,7 @@ static void emit_load(struct emitter *e, struct op *op)
 	}
 	const struct type *word = op->result[0]->type;
 	if (port && hls_is_packed(word))
-		element = text_format(e->arena, "st_unpack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word)), (long long)word_lanes(word), element);
+		element = text_format(e->arena, "st_unpack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word)), (long long)type_lanes(word), element);
 	define_name(e, op, element);
 }
 
@@ -292,7 +292,7 @@ static void emit_store(struct emitter *e, struct op *op)
 {
 	const struct type *word = op->operand[0]->type;
 	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(word)) {
-		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)word_lanes(word), hls_word(e, op->operand[0]));
+		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)type_lanes(word), hls_word(e, op->operand[0]));
 		return;
 	}
 	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
@@ -312,7 +312,7 @@ static bool only_moved(const struct op *op)
 static void emit_lane(struct emitter *e, struct op *op)
 {
 	const struct spelling *word = hls_spelling(e, op->operand[0]), *lane = hls_spelling(e, op->operand[1]);
-	bool alone = word->splat || word_lanes(op->operand[0]->type) == 1;
+	bool alone = word->splat || type_lanes(op->operand[0]->type) == 1;
 	const char *text = alone ? word->text : text_format(e->arena, "%s[%s]", word->text, lane->text);
 	if (alone)
 		hls_bind(e, op->result[0], (struct spelling){.text = text, .atomic = word->atomic});
@@ -325,7 +325,7 @@ static void emit_lane(struct emitter *e, struct op *op)
 static void emit_set_lane(struct emitter *e, struct op *op)
 {
 	const char *name = hls_value_name(e, op), *value = hls_spelling(e, op->operand[0])->text;
-	bool alone = word_lanes(op->result[0]->type) == 1;
+	bool alone = type_lanes(op->result[0]->type) == 1;
 	hls_line(e, "%s %s = %s;", hls_type(e, op->result[0]->type), name, alone ? value : hls_word(e, op->operand[1]));
 	if (!alone)
 		hls_line(e, "%s[%s] = %s;", name, hls_spelling(e, op->operand[2])->text, value);
@@ -335,13 +335,13 @@ static void emit_set_lane(struct emitter *e, struct op *op)
 static void emit_broadcast(struct emitter *e, struct op *op)
 {
 	const struct spelling *scalar = hls_spelling(e, op->operand[0]);
-	bool word = word_lanes(op->result[0]->type) > 1;
+	bool word = type_lanes(op->result[0]->type) > 1;
 	hls_bind(e, op->result[0], (struct spelling){.text = scalar->text, .atomic = scalar->atomic, .splat = word});
 }
 
 static void emit_join(struct emitter *e, struct op *op)
 {
-	int64_t width = word_lanes(op->operand[0]->type);
+	int64_t width = type_lanes(op->operand[0]->type);
 	const char *name = hls_value_name(e, op);
 	bind_name(e, op->result[0], name);
 	hls_line(e, "%s %s;", hls_type(e, op->result[0]->type), name);
@@ -379,7 +379,7 @@ static const char *tree_helper(struct emitter *e, struct op *op)
 	if (pair.code == OP_NONE)
 		hls_fail(e, op, "has an unknown kind");
 	struct names names = process_names(e);
-	int64_t lanes = word_lanes(op->operand[0]->type);
+	int64_t lanes = type_lanes(op->operand[0]->type);
 	const bool atomic[] = {true, true};
 	names_add(&names, "", from);
 	text_add(&e->helpers, "static %s %s(const %s &x)\n{\n#pragma HLS inline\n", scalar, name, word);
@@ -401,7 +401,7 @@ static const char *tree_helper(struct emitter *e, struct op *op)
 static void emit_tree(struct emitter *e, struct op *op)
 {
 	const struct spelling *word = hls_spelling(e, op->operand[0]);
-	if (word_lanes(op->operand[0]->type) == 1) {
+	if (type_lanes(op->operand[0]->type) == 1) {
 		hls_bind(e, op->result[0], *word);
 		return;
 	}

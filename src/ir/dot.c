@@ -55,8 +55,7 @@ bool dot_of(const struct op *op, struct dot *dot)
 		return false;
 	const struct type *x = op->operand[0]->type, *w = op->operand[commons]->type, *y = op->result[0]->type, *sum = type_scalar(y);
 	int words = op->operands - (int)commons;
-	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS ||
-	    (y->kind == TYPE_VECTOR ? type_elements(y) : 1) != words * commons)
+	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != words * commons)
 		return false;
 	return dot_plan(dot, words, (int)commons, type_elements(x), x->element->width, w->element->width);
 }

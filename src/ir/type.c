@@ -214,6 +214,11 @@ int64_t type_elements(const struct type *type)
 	return product(type->rank, type->shape);
 }
 
+int64_t type_lanes(const struct type *type)
+{
+	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
+}
+
 const struct type *type_scalar(const struct type *type)
 {
 	while (type->element)

@@ -66,6 +66,7 @@ const struct type *type_channel(struct module *module, enum type_kind kind, cons
 bool run_time_same(const struct run_time_trip *left, const struct run_time_trip *right);   /* NULL: fixed */
 int64_t run_time_count(const struct run_time_trip *trip, int64_t value);                   /* of the symbol */
 int64_t type_elements(const struct type *type);           /* of a shaped type; 1 for a scalar */
+int64_t type_lanes(const struct type *type);              /* elements of a vector; else 1 */
 const struct type *type_scalar(const struct type *type);  /* the innermost element: f32 of vector<4xf32>, of an itensor of such tiles, … */
 int64_t type_bits(const struct type *type);               /* scalar width x elements; index counts 64 */
 int64_t type_packed_bytes(const struct type *scalar, int64_t count);       /* of so many numbers, bit by bit in a row */

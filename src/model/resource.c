@@ -20,11 +20,6 @@ struct counting {
 	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were counted */
 };
 
-static int64_t lanes_of(const struct type *type)
-{
-	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
-}
-
 static struct resources times(struct operator_cost cost, int64_t count)
 {
 	return (struct resources){cost.lut * count, cost.ff * count, cost.dsp * count, 0, 0};
@@ -104,7 +99,7 @@ static void count_op(struct counting *c, const struct op *op)
 	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
 		return;
 	const struct type *scalar = type_scalar(op->result[0]->type);
-	int64_t lanes = op->code == OP_TREE ? lanes_of(op->operand[0]->type) - 1 : lanes_of(op->result[0]->type);
+	int64_t lanes = op->code == OP_TREE ? type_lanes(op->operand[0]->type) - 1 : type_lanes(op->result[0]->type);
 	if (code == OP_CMPI || code == OP_CMPF)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;

@@ -157,7 +157,7 @@ static void count_multiplies(struct walk *walk, const struct op *loop, int64_t t
 		if (op->code == OP_DOT)
 			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
 		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
-			lanes += op->result[0]->type->kind == TYPE_VECTOR ? type_elements(op->result[0]->type) : 1;
+			lanes += type_lanes(op->result[0]->type);
 	walk->time.multiplies += lanes * trips;
 	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
 }

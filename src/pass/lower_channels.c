@@ -31,11 +31,6 @@ void lower_choose(struct design *design, const struct op *op)
 	process_finish(&p);
 }
 
-static int64_t lanes_of(const struct type *word)
-{
-	return word->kind == TYPE_VECTOR ? type_elements(word) : 1;
-}
-
 /* inside: where there is a word; NULL: always. */
 static void widen_words(struct process *p, struct value *inside, struct value *from, struct value *to, int64_t parts, struct value *part)
 {
@@ -57,7 +52,7 @@ static void narrow_words(struct process *p, struct value *from, struct value *to
 
 void add_cast(struct design *design, const char *name, struct value *from, struct value *to, const struct type *stream)
 {
-	int64_t narrow = lanes_of(from->type->element), wide = lanes_of(to->type->element);
+	int64_t narrow = type_lanes(from->type->element), wide = type_lanes(to->type->element);
 	bool widens = narrow < wide;
 	int64_t parts = widens ? wide / narrow : narrow / wide, words = itensor_tiles(stream->itensor);
 	struct process p = process_new(design, name);
@@ -76,7 +71,7 @@ void add_cast(struct design *design, const char *name, struct value *from, struc
 
 void add_pack(struct design *design, struct value *from, struct value *to, int64_t words)
 {
-	int64_t parts = lanes_of(to->type->element) / lanes_of(from->type->element), wide = (words + parts - 1) / parts;
+	int64_t parts = type_lanes(to->type->element) / type_lanes(from->type->element), wide = (words + parts - 1) / parts;
 	struct process p = process_new(design, "pack");
 	struct value *in = process_argument(&p, from, "x"), *out = process_argument(&p, to, "y");
 	process_layers(&p);

@@ -46,17 +46,12 @@ static int store_segments(struct design *design, const struct op *store, const s
 	return count;
 }
 
-static int64_t lanes_of_word(const struct type *word)
-{
-	return word->kind == TYPE_VECTOR ? type_elements(word) : 1;
-}
-
 /* Words as wide as a port, which rides on an adapter of a unit that decodes. */
 static struct value *full_words(struct design *design, struct value *from, int64_t words)
 {
 	struct module *module = design->module;
 	const struct type *word = from->type->element, *scalar = type_scalar(word);
-	int64_t lanes = PORT_BITS / type_bits(scalar), own = lanes_of_word(word);
+	int64_t lanes = PORT_BITS / type_bits(scalar), own = type_lanes(word);
 	if (design->layers || own >= lanes || lanes % own || !words_ride(design->source))
 		return from;
 	struct value *to = design_fifo(design, "s_full", type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar), (words * own + lanes - 1) / lanes);
@@ -74,7 +69,7 @@ static void lower_own(struct design *design, const struct op *store)
 	const char *name = text_format(module->arena, "r%d", design->serial++);
 	int count = store_segments(design, store, &image, 0, segment);
 	fifo = full_words(design, fifo, image.words);
-	int64_t words = (image.words * image.order.lanes + lanes_of_word(fifo->type->element) - 1) / lanes_of_word(fifo->type->element);
+	int64_t words = (image.words * image.order.lanes + type_lanes(fifo->type->element) - 1) / type_lanes(fifo->type->element);
 	design_buffer(design, name, fifo->type->element, words * layers, count, segment);
 	struct value *port = design_port(design, name, fifo->type->element, name, true);
 	struct process p = process_new(design, "store");

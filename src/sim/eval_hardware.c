@@ -79,7 +79,7 @@ static bool make_buffers(struct machine *m)
 		if (!word || word->kind != ATTR_TYPE || !buffer->segments)
 			return complain(m, "no word type or no segments in buffer", buffer->name);
 		buffer->scalar = type_scalar(word->type);
-		buffer->lanes = word->type->kind == TYPE_VECTOR ? type_elements(word->type) : 1;
+		buffer->lanes = type_lanes(word->type);
 		buffer->words = attr_item_integer(attr, "words", 0);
 		buffer->data = arena_alloc(m->e->arena, (size_t)(buffer->words * buffer->lanes * scalar_storage_bytes(buffer->scalar)));
 	}

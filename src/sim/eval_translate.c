@@ -17,15 +17,10 @@ static const char *text_attr(const struct op *op, const char *name)
 	return text ? text : attr_text_or(op, "stream.name", "(no name)");
 }
 
-static int64_t lanes_of(const struct type *type)
-{
-	return type->kind == TYPE_VECTOR ? type_elements(type) : 1;
-}
-
 struct array *array_new(struct arena *arena, const char *name, const struct type *memref, int64_t words, char *data)
 {
 	struct array *array = ARENA_NEW(arena, struct array);
-	*array = (struct array){.name = name, .scalar = type_scalar(memref), .lanes = lanes_of(memref->element), .words = words, .rank = memref->rank, .shape = memref->shape};
+	*array = (struct array){.name = name, .scalar = type_scalar(memref), .lanes = type_lanes(memref->element), .words = words, .rank = memref->rank, .shape = memref->shape};
 	array->data = data;
 	return array;
 }
@@ -40,7 +35,7 @@ static int64_t memref_words(const struct type *memref)
 
 static int64_t memref_bytes(const struct type *memref)
 {
-	return memref_words(memref) * lanes_of(memref->element) * scalar_storage_bytes(type_scalar(memref));
+	return memref_words(memref) * type_lanes(memref->element) * scalar_storage_bytes(type_scalar(memref));
 }
 
 struct channel *channel_new(struct network *network, const struct op *op)
@@ -50,7 +45,7 @@ struct channel *channel_new(struct network *network, const struct op *op)
 	channel->name = text_attr(op, "name");
 	channel->depth = type->depth;
 	channel->blocks = type->kind == TYPE_BLOCKS;
-	channel->slot_bytes = channel->blocks ? memref_bytes(type->element) : lanes_of(type->element) * scalar_register_bytes(scalar);
+	channel->slot_bytes = channel->blocks ? memref_bytes(type->element) : type_lanes(type->element) * scalar_register_bytes(scalar);
 	channel->data = arena_alloc(network->e->arena, (size_t)(channel->depth * channel->slot_bytes));
 	VEC_PUSH(network->e->arena, &network->channels, channel);
 	return channel;
@@ -67,7 +62,7 @@ static struct instruction instruction_of(struct translator *t, struct op *op, in
 	for (int i = 0; i < op->operands && i < 3; i++)
 		made.in[i] = op->operand[i]->data;
 	if (op->results) {
-		made.count = lanes_of(op->result[0]->type);
+		made.count = type_lanes(op->result[0]->type);
 		made.type = type_scalar(op->result[0]->type);
 		made.out = op->result[0]->data = registers(t, op->result[0]->type, made.count);
 	}
@@ -98,7 +93,7 @@ static bool bind_side(struct translator *t, const struct op *op, struct channel 
 /* A scalar operand of an operation on words, in every lane. */
 static const void *widened(struct translator *t, const struct value *value, int64_t lanes)
 {
-	if (lanes == 1 || lanes_of(value->type) == lanes)
+	if (lanes == 1 || type_lanes(value->type) == lanes)
 		return value->data;
 	struct instruction wide = {.run = do_broadcast, .type = type_scalar(value->type), .in = {value->data}, .count = lanes};
 	wide.out = registers(t, value->type, lanes);
@@ -120,7 +115,7 @@ static bool translate_constant(struct translator *t, struct op *op)
 {
 	const struct attr *attr = attr_get(op, "value");
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
-	int64_t lanes = lanes_of(type);
+	int64_t lanes = type_lanes(type);
 	union scalar value;
 	op->result[0]->data = registers(t, type, lanes);
 	if (scalar_of_attr(scalar, attr, &value)) {
@@ -140,7 +135,7 @@ static bool translate_tree(struct translator *t, struct op *op)
 {
 	const char *kind = attr_text_or(op, "kind", "");
 	struct instruction made = instruction_of(t, op, do_tree);
-	made.count = lanes_of(op->operand[0]->type);
+	made.count = type_lanes(op->operand[0]->type);
 	made.out = op->result[0]->data = registers(t, op->operand[0]->type, made.count);
 	if (!scalar_op_make(&made.op, op_code_of(kind, strlen(kind)), 0, made.type, made.type))
 		return refuse(t, op, "no such kind of tree");
@@ -195,7 +190,7 @@ static bool translate_join(struct translator *t, struct op *op)
 	struct instruction made = instruction_of(t, op, do_join);
 	int64_t *lanes = ARENA_ARRAY(t->arena, int64_t, op->operands + 1), sum = 0;
 	for (int i = 0; i < op->operands; i++)
-		sum += lanes[i] = lanes_of(op->operand[i]->type);
+		sum += lanes[i] = type_lanes(op->operand[i]->type);
 	if (sum != made.count)
 		return refuse(t, op, "the lanes of its operands are not those of its result");
 	made.parts = op->operands;
@@ -208,7 +203,7 @@ static bool translate_split(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_split);
 	int64_t *lanes = ARENA_ARRAY(t->arena, int64_t, 1);
-	lanes[0] = lanes_of(op->operand[0]->type);
+	lanes[0] = type_lanes(op->operand[0]->type);
 	made.factor = lanes;
 	return emit(t, made);
 }

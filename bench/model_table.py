@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Small models of many Hugging Face families, none designed for: compiled and equal to PyTorch, or refused, and by what.
 
     model_table.py [NAME ...]     prints the table's rows (default: of all models)
@@ -8,9 +7,9 @@ import re
 import sys
 import time
 import warnings
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from common import ROOT, Table, first_cell
+
 sys.path.insert(0, str(ROOT / "python"))
 
 import torch  # noqa: E402
@@ -18,8 +17,6 @@ import transformers  # noqa: E402
 
 import streamtensor  # noqa: E402
 
-PAGE = ROOT / "docs" / "models.md"
-BEGIN, END = "<!-- begin: tools/model_table.py -->", "<!-- end -->"
 TOLERANCE = 1e-4  # largest difference / largest value of PyTorch's
 TOKENS = 8
 
@@ -133,10 +130,11 @@ def table(rows: dict[str, str]) -> str:
                       f"{works} of {len(rows)} work."])
 
 
-def written() -> dict[str, str]:
-    """The rows that the page has."""
-    lines = [line for line in PAGE.read_text().partition(BEGIN)[2].splitlines() if line.startswith("| ")]
-    return {name: line for line in lines if (name := line.split(" | ")[0].removeprefix("| ")) in MODELS}
+def key(line: str) -> str | None:
+    return name if (name := first_cell(line)) in MODELS else None
+
+
+TABLE = Table("models.md", "model_table.py", key)
 
 
 def main(arguments: list[str]) -> int:
@@ -147,8 +145,7 @@ def main(arguments: list[str]) -> int:
     if "--write" not in arguments:
         print(table(rows))
         return 0
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table({**written(), **rows})}\n{END}{rest.partition(END)[2]}")
+    TABLE.write(table({**TABLE.rows(), **rows}))
     return 0
 
 

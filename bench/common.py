@@ -1,0 +1,36 @@
+"""What the scripts of this folder share: the compiler they call, and the tables that they keep in pages of docs/."""
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STC = os.environ.get("STC", str(ROOT / "build" / "stc"))
+
+
+def stc(*words: object) -> str:
+    """What it prints; RuntimeError with its message."""
+    done = subprocess.run([STC, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip() or f"stc: exit status {done.returncode}")
+    return done.stdout
+
+
+def first_cell(line: str) -> str:
+    return line.split(" | ")[0].removeprefix("| ")
+
+
+class Table:
+    """Rows of Markdown between two marks that name their script; key: what tells a row from others, None of a heading."""
+
+    def __init__(self, page: str, script: str, key: Callable[[str], object]):
+        self.page, self.key = ROOT / "docs" / page, key
+        self.begin, self.end = (f"<!-- {mark}: bench/{script} -->" for mark in ("begin", "end"))
+
+    def rows(self) -> dict:
+        lines = self.page.read_text().partition(self.begin)[2].partition(self.end)[0].splitlines()
+        return {key: line for line in lines if line.startswith("| ") and (key := self.key(line)) is not None}
+
+    def write(self, text: str) -> None:
+        before, _, rest = self.page.read_text().partition(self.begin)
+        self.page.write_text(f"{before}{self.begin}\n{text}\n{self.end}{rest.partition(self.end)[2]}")
