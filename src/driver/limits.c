@@ -86,8 +86,9 @@ bool limits_crowded(const struct session *session, const struct design_cost *cos
 {
 	const struct platform *board = session->platform;
 	bool crowded = false;
+	int64_t have, need;
 	for (int d = 0; d < board->dies; d++)
-		crowded |= 100 * resources_share(cost->die[d], board->die[d]) > board->crowded_percent;
+		crowded |= resources_exceeded(cost->die[d], platform_uncrowded(board, d), &have, &need) != NULL;
 	return crowded;
 }
 

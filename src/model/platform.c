@@ -38,7 +38,11 @@ struct figure {
 #define FIGURE(group, key, kind, low, high, member) {group, key, kind, low, high, offsetof(struct platform, member)}
 static const struct figure figures[] = {
 	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
-	FIGURE("crowded", "percent", FIGURE_REAL, 1, 100, crowded_percent),
+	FIGURE("crowded", "lut", FIGURE_INT64, 1, 100, crowded.lut),
+	FIGURE("crowded", "ff", FIGURE_INT64, 1, 100, crowded.ff),
+	FIGURE("crowded", "dsp", FIGURE_INT64, 1, 100, crowded.dsp),
+	FIGURE("crowded", "bram18", FIGURE_INT64, 1, 100, crowded.bram18),
+	FIGURE("crowded", "uram", FIGURE_INT64, 1, 100, crowded.uram),
 	FIGURE("crowded", "period", FIGURE_REAL, 1, 10, crowded_period),
 	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
 	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
@@ -416,6 +420,12 @@ struct resources platform_total(const struct platform *platform)
 	for (int i = 0; i < platform->dies; i++)
 		total = resources_add(total, platform->die[i]);
 	return total;
+}
+
+struct resources platform_uncrowded(const struct platform *platform, int die)
+{
+	const struct resources has = platform->die[die], part = platform->crowded;
+	return (struct resources){has.lut * part.lut / 100, has.ff * part.ff / 100, has.dsp * part.dsp / 100, has.bram18 * part.bram18 / 100, has.uram * part.uram / 100};
 }
 
 double platform_launch_ms(const struct platform *platform, int64_t cycles)

@@ -18,7 +18,7 @@ struct operator_cost {
 struct platform {
 	const char *name, *part, *xpfm;
 	double clock_mhz;
-	double crowded_percent;   /* a die that is fuller routes badly: the clock's period is then crowded_period times as long */
+	struct resources crowded; /* percent of what a die has: a fuller one routes badly, and the clock's period is then crowded_period times as long */
 	double crowded_period;
 	int dies;
 	struct resources die[PLATFORM_DIES];      /* after the shell */
@@ -51,5 +51,6 @@ struct resources resources_less(struct resources all, struct resources used);   
 int64_t resources_bytes(struct resources resources);      /* that its block RAMs and URAMs hold */
 double resources_share(struct resources used, struct resources has);       /* the largest of used / has over the five */
 struct resources platform_total(const struct platform *platform);          /* over all dies */
+struct resources platform_uncrowded(const struct platform *platform, int die);     /* what it holds before it is crowded */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
 #endif

@@ -6,7 +6,7 @@
 #include "pass/place.h"
 #include <string.h>
 
-static const int fuller_percent[] = {80, 90, 100};
+static const int fuller_percent[] = {90, 100};
 
 struct placing {
 	struct module *module;
@@ -120,6 +120,13 @@ static struct place_cost place(struct place_problem *problem, int *die)
 	return other;
 }
 
+static bool place_uncrowded(struct placing *p)
+{
+	for (int d = 0; d < p->platform->dies; d++)
+		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
+	return place(&p->problem, p->die).overflow <= 0;
+}
+
 static bool place_at(struct placing *p, int percent)
 {
 	for (int d = 0; d < p->platform->dies; d++) {
@@ -206,7 +213,7 @@ bool place_dies(struct pass_context *context, struct module *module)
 	struct placing p = {.module = module, .platform = platform, .cost = design_cost(module->arena, platform, module)};
 	p.problem = (struct place_problem){.arena = module->arena, .dies = platform->dies, .home = platform->memory_die, .wires = platform->crossing_wires};
 	make_problem(&p);
-	bool placed = place_at(&p, (int)platform->crowded_percent);
+	bool placed = place_uncrowded(&p);
 	for (size_t i = 0; !placed && i < sizeof fuller_percent / sizeof *fuller_percent; i++)
 		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)

@@ -133,7 +133,7 @@ def test_a_slower_clock_is_simulated_as_one(tmp_path):
 
 def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
     board = tmp_path / "crowded.json"
-    board.write_text(json.dumps({"name": "crowded", "like": "u55c", "crowded": {"percent": {"value": 1, "source": "test"}, "period": {"value": 1.5, "source": "test"}}}))
+    board.write_text(json.dumps({"name": "crowded", "like": "u55c", "crowded": {"dsp": {"value": 1, "source": "test"}, "period": {"value": 1.5, "source": "test"}}}))
     stc("compile", MLP, "--platform", board, "-o", tmp_path / "slow")
     stc("compile", MLP, "--platform", board, "--clock", 300, "-o", tmp_path / "told")
     assert [report(tmp_path / name)["clock_mhz"] for name in ("slow", "told")] == [200, 300]

@@ -51,6 +51,8 @@ static void u55c_has_its_figures(void **state)
 	assert_int_equal(p->die[2].lut, 381000);
 	assert_int_equal(platform_total(p).dsp, 8304);
 	assert_int_equal(platform_total(p).bram18, 3552);
+	assert_int_equal(platform_uncrowded(p, 1).lut, 364000 * 3 / 4);
+	assert_int_equal(platform_uncrowded(p, 1).dsp, 2784 * 4 / 5);
 	assert_int_equal(p->channels, 32);
 	assert_int_equal(p->cost[OP_ADDF].latency, 7);
 	assert_int_equal(p->cost[OP_MULF].dsp, 3);
