@@ -17,7 +17,7 @@ static bool lower_block(struct design *design, const struct block *block)
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
-			lower_cut(design, op, from_outside(op));
+			good = lower_cut(design, op, from_outside(op));
 		else if (op->code == OP_CONVERT && attr_get(op, "window"))
 			good = lower_window(design, op);
 		else if (op->code == OP_CONVERT && !kept_by_reader(design->module->arena, op))

@@ -111,7 +111,7 @@ void lower_chunk(struct design *design, const struct op *op);
 void lower_concat(struct design *design, const struct op *op);
 void lower_join(struct design *design, const struct op *op);
 void lower_fill(struct design *design, const struct op *op);
-void lower_cut(struct design *design, const struct op *op, bool crossing);
+bool lower_cut(struct design *design, const struct op *op, bool crossing);
 void lower_cast(struct design *design, const struct op *op);
 void lower_fork(struct design *design, const struct op *op);
 void lower_choose(struct design *design, const struct op *op);

@@ -14,11 +14,12 @@ ROWS = 15
 MANY = 63  # so many that a sum over them is made of partial sums
 
 
-def compiled(model, folder):
+def compiled(model, folder, *options):
     """Every pass is held to what it promises on the way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STREAMTENSOR_STRESS", "1")
-        core.compile_design(model, None, "u55c", folder / "design")
+        done = stc("compile", model, "--platform", "u55c", *options, "-o", folder / "design")
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -94,8 +95,25 @@ def chunk(tmp_path_factory):
     return compiled(CHUNK, tmp_path_factory.mktemp("chunk"))
 
 
+@pytest.fixture(scope="module")
+def chunk_in_memory(tmp_path_factory):
+    """As little on chip as can be: edges with as many rows as there are go through memory."""
+    folder = compiled(CHUNK, tmp_path_factory.mktemp("memory"), "--on-chip", "428")
+    assert (folder / "design" / "design.mlir").read_text().count('_cut_load"') == 2
+    return folder
+
+
 @pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0), (4, -1), (4, 99)])
 def test_only_the_rows_that_count_are_written(chunk, past, fresh):
+    check_chunk(chunk, past, fresh)
+
+
+@pytest.mark.parametrize("past, fresh", [(0, 3), (7, 2), (ROWS, 0)])
+def test_rows_through_memory(chunk_in_memory, past, fresh):
+    check_chunk(chunk_in_memory, past, fresh)
+
+
+def check_chunk(chunk, past, fresh):
     random = numpy.random.default_rng(17 * past + fresh + 2)
     inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),
               "k": random.standard_normal((2, ROWS, 8), numpy.float32), "past": numpy.array([past]), "fresh": numpy.array([fresh])}

@@ -14,6 +14,7 @@ struct convert_pair {
 	const struct type *tensor, *from, *to;
 	struct box box;
 	bool window;              /* a ring of box.elements */
+	bool cut;                 /* the box lies in memory */
 };
 
 struct convert_order {        /* a type being put together: loops over tiles */
@@ -206,7 +207,7 @@ static inline void convert_module(struct module *m, int pairs, const struct conv
 	for (int j = 0; j < pairs; j++) {
 		convert_load(&t, j, &pair[j]);
 		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer = %" PRId64 " : i64, shared = %d : i64, halves = %d : i64, tensor = %s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
-		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].window ? ", window" : "", pair[j].from->text, pair[j].to->text);
+		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].window ? pair[j].cut ? ", window, cut" : ", window" : pair[j].cut ? ", cut" : "", pair[j].from->text, pair[j].to->text);
 		convert_store(&t, j, text_format(m->arena, "%%b%d", j), pair[j].to);
 	}
 	convert_end(&t);

@@ -110,12 +110,27 @@ static bool run_ring(struct fixture *f, uint64_t seed, struct convert_pair pair,
 	return true;
 }
 
+/* The same pair through memory. */
+static bool run_cut(struct fixture *f, uint64_t seed, struct convert_pair pair, const struct tensor *wanted)
+{
+	struct tensor before, after;
+	if (!pair.window)
+		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, 0);
+	if (pair.box.why)
+		return false;
+	pair.cut = true;
+	run_pair(f, seed, &pair, &before, &after);
+	if (memcmp(wanted->data, after.data, tensor_bytes(after.type)))
+		fail_msg("seed %d: %s to %s through memory", (int)seed, pair.from->text, pair.to->text);
+	return true;
+}
+
 static void test_random_pairs(void **state)
 {
 	(void)state;
 	const char *mode = getenv("STC_TEST_MODE");
 	uint64_t count = mode && !strcmp(mode, "long") ? 20000 : 600;
-	int shared = 0, words = 0, runs = 0, parts = 0, rings = 0;
+	int shared = 0, words = 0, runs = 0, parts = 0, rings = 0, cuts = 0;
 	for (uint64_t seed = 1; seed <= count; seed++) {
 		struct fixture *f = begin(seed);
 		struct convert_pair pair = convert_random(&f->random, f->module);
@@ -136,10 +151,11 @@ static void test_random_pairs(void **state)
 		words += word > 1;
 		runs += word > 1 && word < (pair.box.fill.lanes > pair.box.drain.lanes ? pair.box.fill.lanes : pair.box.drain.lanes);
 		rings += run_ring(f, seed, pair, &before);
+		cuts += run_cut(f, seed, pair, &before);
 		end(f);
 	}
-	print_message("%d pairs, %d with shared loops, %d in words, %d of which in parts of a side's, %d of other data or addresses, %d in rings\n", (int)count, shared, words, runs, parts, rings);
-	assert_true(shared > (int)count / 10 && words > (int)count / 20 && runs > (int)count / 40 && parts > (int)count / 20 && rings > (int)count / 40);
+	print_message("%d pairs, %d with shared loops, %d in words, %d of which in parts of a side's, %d of other data or addresses, %d in rings, %d through memory\n", (int)count, shared, words, runs, parts, rings, cuts);
+	assert_true(shared > (int)count / 10 && words > (int)count / 20 && runs > (int)count / 40 && parts > (int)count / 20 && rings > (int)count / 40 && cuts > (int)count / 2);
 }
 
 /* Overlapping tiles: k - 1 rows and k words of each channel are held, not the tensor. */
@@ -164,6 +180,7 @@ static void test_windows(void **state)
 		expect_words(f, pair.tensor, pair.to, before.data, seed);
 		if (memcmp(before.data, after.data, tensor_bytes(after.type)))
 			fail_msg("seed %d: %s to %s", (int)seed, pair.from->text, pair.to->text);
+		run_cut(f, seed, pair, &before);
 		streams++;
 		end(f);
 	}

@@ -69,7 +69,13 @@ static void count_bound(struct op *op, void *context)
 	*(int *)context += op->code == OP_CONTRACT && attr_get(op, "rows");
 }
 
-static void expect_rows(int rows, int64_t count, int64_t abreast)
+static void count_cuts(struct op *op, void *context)
+{
+	*(int *)context += op->code == OP_CONVERT && attr_get(op, "cut") && op->result[0]->type->itensor->run_time;
+}
+
+/* on_chip: bytes; 0: what the platform has. */
+static void expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chip)
 {
 	struct design_case c = {0};
 	c.arena = arena_new(&c.guard);
@@ -81,6 +87,7 @@ static void expect_rows(int rows, int64_t count, int64_t abreast)
 	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
 	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
 	context.choices.value[CHOICE_ABREAST] = abreast;
+	context.choices.value[CHOICE_ON_CHIP] = on_chip;
 	struct expected expected = {0};
 	for (int p = 0; c.module && p < pass_count; p++) {
 		const char *name = passes[p].name;
@@ -97,10 +104,13 @@ static void expect_rows(int rows, int64_t count, int64_t abreast)
 		memcpy(c.input[1].data, &count, sizeof count);
 		if (!eval_module(c.module, c.arena, eval_inputs(c.module), c.input, c.result))
 			fail_msg("after %s: %s", name, case_messages(&c));
-		int bound = 0;
+		int bound = 0, cuts = 0;
 		ir_walk(module_body(c.module), count_bound, &bound);
 		if (text_same(name, "bind_rows"))
 			assert_true(bound >= 4);              /* activations, their scales, the contraction, the largest */
+		ir_walk(module_body(c.module), count_cuts, &cuts);
+		if (text_same(name, "fuse_streams"))
+			assert_true(on_chip ? cuts >= 1 : !cuts);
 		if (before)
 			expected = expect(&c, rows, count);
 		if (before)
@@ -116,16 +126,24 @@ static void expect_rows(int rows, int64_t count, int64_t abreast)
 static void test_rows_that_are_there(void **state)
 {
 	(void)state;
-	expect_rows(8, 1, 0);
-	expect_rows(8, 5, 0);
-	expect_rows(5, 5, 0);
-	expect_rows(8, 3, 2);
-	expect_rows(24, 11, 0);
-	expect_rows(24, 24, 1);
+	expect_rows(8, 1, 0, 0);
+	expect_rows(8, 5, 0, 0);
+	expect_rows(5, 5, 0, 0);
+	expect_rows(8, 3, 2, 0);
+	expect_rows(24, 11, 0, 0);
+	expect_rows(24, 24, 1, 0);
+}
+
+/* What is kept in memory has as many rows as there are, too. */
+static void test_rows_through_memory(void **state)
+{
+	(void)state;
+	expect_rows(8, 1, 0, 2000);
+	expect_rows(8, 5, 0, 2000);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there), cmocka_unit_test(test_rows_through_memory)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
