@@ -6,76 +6,21 @@
  * difference of two infinities.
  * Where: the exponentials are read by sums only, each term has them as one factor, and all walk the row in one loop.  --softmax auto: only where many scores would wait.
  * Needs: fused kernels.  Guarantees: what it changes needs no score twice.  Reassociating: the same real number, rounded elsewhere.  Ends: each step removes an exponential of a maximum. */
-#include "pass/kernel_edit.h"
 #include "pass/pass.h"
+#include "pass/softmax.h"
 #include <float.h>
-#include <math.h>
 
-#define WAITING_BYTES 8192    /* --softmax auto: fewer scores than this may wait; scaling costs a multiplier for each lane of the sums */
-#define LATE_CYCLES 3         /* and a score may take no more than about so many cycles for it */
+#define LATE_CYCLES 3         /* --softmax auto: scaling costs a multiplier for each lane of the sums, and a score may take no more than about so many cycles for it */
 
 const char *const softmax_name[SOFTMAXES] = {"auto", "running", "whole"};
-
-struct softmax {
-	struct op *op;            /* the exponentials: elementwise exp(scores - maxima) */
-	struct op *maxima;
-	int score;                /* its operand; the other one is the maximum */
-	int loop;                 /* its loop along the row */
-};
 
 struct readers {
 	VEC(struct op *) op;
 };
 
-static int reduction_loop(const struct kernel *kernel)
-{
-	int loop = -1;
-	for (int l = 0; l < kernel->loops; l++) {
-		if (!kernel->loop[l].reduction || kernel->loop[l].extent == 1)
-			continue;
-		if (loop >= 0)
-			return -1;
-		loop = l;
-	}
-	return loop;
-}
-
 static bool is_operand(const struct node *node, int operand)
 {
 	return node->kind == NODE_OPERAND && node->integer == operand;
-}
-
-/* exp(scores - maxima), and nothing else. */
-static bool find_exponential(struct op *op, struct softmax *softmax)
-{
-	const struct kernel *kernel = op->kernel;
-	const struct body *body = &kernel->update;
-	if (kernel_has_reduction(kernel) || op->operands != 2 || body->count != 4 || body->node[body->result].kind != NODE_OP || body->node[body->result].code != OP_EXP)
-		return false;
-	const struct node *difference = &body->node[body->node[body->result].argument[0]];
-	if (difference->kind != NODE_OP || difference->code != OP_SUBF || body->node[difference->argument[0]].kind != NODE_OPERAND)
-		return false;
-	int score = (int)body->node[difference->argument[0]].integer;
-	*softmax = (struct softmax){.op = op, .maxima = op->operand[1 - score]->def, .score = score};
-	return is_operand(&body->node[difference->argument[1]], 1 - score) && access_is_plain(&kernel->operand[0]) && access_is_plain(&kernel->operand[1]) &&
-	       access_same(&kernel->operand[score], &kernel->result, kernel->loops);
-}
-
-/* Is `maxima` the maximum along one loop of these very scores, loop by loop? */
-static bool find_maxima(struct softmax *softmax)
-{
-	const struct op *op = softmax->op, *maxima = softmax->maxima;
-	int term;
-	if (!maxima || maxima->code != OP_KERNEL || maxima->operands != 1 || maxima->operand[0] != op->operand[softmax->score] || maxima->parent != op->parent)
-		return false;
-	const struct kernel *of = maxima->kernel, *kernel = op->kernel;
-	if (kernel_combine(of, &term) != OP_MAXIMUMF || !is_operand(&of->update.node[term], 0) || of->post.count || of->init != -INFINITY || of->loops != kernel->loops)
-		return false;
-	for (int l = 0; l < kernel->loops; l++)
-		if (of->loop[l].extent != kernel->loop[l].extent || of->result.stride[l] != kernel->operand[1 - softmax->score].stride[l])
-			return false;
-	softmax->loop = reduction_loop(of);
-	return softmax->loop >= 0 && access_same(&of->operand[0], &kernel->operand[softmax->score], kernel->loops) && of->result.offset == kernel->operand[1 - softmax->score].offset;
 }
 
 /* Is the node the operand, or a product with it as one factor? */
@@ -103,7 +48,7 @@ static int uses_of(const struct body *body, int operand)
 static bool is_sum(const struct softmax *softmax, const struct op *reader, int operand)
 {
 	const struct kernel *kernel = reader->kernel, *row = softmax->op->kernel;
-	int term, loop = reduction_loop(kernel);
+	int term, loop = softmax_row(kernel);
 	if (loop < 0 || kernel->ordered || kernel_combine(kernel, &term) != OP_ADDF || kernel->init != 0 || kernel->type != row->type || !access_is_plain(&kernel->operand[operand]))
 		return false;
 	bool whole = kernel->loop[loop].extent == row->loop[softmax->loop].extent && !kernel->loop[loop].run_time == !row->loop[softmax->loop].run_time;
@@ -165,7 +110,7 @@ static bool pays(const struct pass_context *context, const struct softmax *softm
 	for (int l = 0; product && l < product->kernel->loops; l++)
 		rows *= shares_values(product, operand, l) ? product->kernel->loop[l].extent : 1;
 	int latency = platform_operator(context->platform, OP_MULF, row->type).latency + platform_operator(context->platform, OP_ADDF, row->type).latency;
-	return product && rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 > WAITING_BYTES && latency <= LATE_CYCLES * rows;
+	return product && rows * row->loop[softmax->loop].extent * type_bits(row->type) / 8 > SOFTMAX_WAITING && latency <= LATE_CYCLES * rows;
 }
 
 static bool is_wanted(const struct pass_context *context, const struct softmax *softmax, const struct readers *sums)
@@ -327,7 +272,7 @@ static void carry_block(struct pass_context *context, struct module *module, str
 		next = op->next;
 		if (op->code == OP_FOR)
 			carry_block(context, module, op->region[0]);
-		if (op->code == OP_KERNEL && find_exponential(op, &softmax) && find_maxima(&softmax) && find_sums(module->arena, &softmax, &sums) && is_wanted(context, &softmax, &sums))
+		if (softmax_find(op, &softmax) && find_sums(module->arena, &softmax, &sums) && is_wanted(context, &softmax, &sums))
 			carry(module, &softmax, &sums);
 	}
 }

@@ -45,12 +45,12 @@ static int64_t points(const struct op *op, int operand, bool used)
 	return product;
 }
 
-/* A listed kernel that reads the sums of another: what it takes from memory, their scales, is little beside what the other takes. */
+/* A listed kernel that reads the integer sums of another: what it takes from memory, their scales, is little beside what the other takes. */
 static const struct op *maker_of_sums(const struct op *op)
 {
 	for (int j = 0; op->kernel->ordered && j < op->operands; j++) {
 		const struct op *maker = op->operand[j]->def;
-		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered && kernel_has_reduction(maker->kernel))
+		if (maker && maker->code == OP_KERNEL && maker->kernel->ordered && kernel_has_reduction(maker->kernel) && maker->kernel->type->kind == TYPE_INTEGER)
 			return maker;
 	}
 	return NULL;

@@ -55,7 +55,7 @@ static void note_names(struct quantiser *q)
 
 bool quantise(struct pass_context *context, struct module *module)
 {
-	struct quantiser q = {.module = module, .main = module_main(module), .scheme = context->quant, .units = has_unit(context)};
+	struct quantiser q = {.module = module, .main = module_main(module), .scheme = context->quant, .units = has_unit(context), .softmax = (enum softmax_form)choice_word(&context->choices, CHOICE_SOFTMAX)};
 	if (!q.scheme)
 		return true;
 	struct block *block = q.main->region[0];

@@ -16,6 +16,7 @@ struct quantiser {
 	struct module *module;
 	struct op *main;
 	const struct quant_scheme *scheme;
+	enum softmax_form softmax;
 	bool units;               /* contractions are for a unit: all outputs are one block */
 	const struct op *head;    /* the last contraction */
 	struct map names;         /* of arguments */

@@ -97,15 +97,23 @@ static void add_blocks(struct quantiser *q, const struct keys *keys, struct part
 	parts->part[parts->count - 1].run_time = keys_trip(q, keys);
 }
 
-static void add_keys(struct quantiser *q, const struct attention *a, struct parts *parts, int source, bool reduction, bool inner)
+/* The keys of a block. */
+static void add_block(const struct keys *keys, struct parts *parts, int source)
 {
-	const struct keys *keys = &a->keys;
 	int64_t abreast = keys_abreast(keys);
-	add_blocks(q, keys, parts, source, reduction);
-	if (inner && keys->block > abreast)
+	if (keys->block > abreast)
 		add_part(parts, source, keys->block / abreast, abreast, false);
-	if (inner && (abreast > 1 || keys->block == abreast))
+	if (abreast > 1 || keys->block == abreast)
 		add_part(parts, source, abreast, 1, false);
+}
+
+/* Where the maximum runs from block to block: the tokens that share values, or the others.  Else all are others. */
+static void add_tokens(const struct attention *a, const struct contraction *c, struct parts *parts, bool share)
+{
+	const struct kernel *kernel = c->op->kernel;
+	for (int t = 0; t < c->tokens; t++)
+		if ((a->running && !kernel->operand[a->values.past].stride[c->token[t]]) == share)
+			add_part(parts, c->token[t], kernel->loop[c->token[t]].extent, 1, false);
 }
 
 static struct parts no_parts(struct quantiser *q, const struct op *op)
@@ -114,7 +122,7 @@ static struct parts no_parts(struct quantiser *q, const struct op *op)
 }
 
 /* The strides of an access, part by part. */
-static void walk(const struct parts *parts, const int64_t *stride, int64_t *to)
+void parts_walk(const struct parts *parts, const int64_t *stride, int64_t *to)
 {
 	for (int i = 0; i < parts->count; i++)
 		to[i] = stride[parts->part[i].source] * parts->part[i].step;
@@ -143,7 +151,7 @@ static void lie(const struct parts *parts, int64_t *stride)
 }
 
 /* Its result lies row-major over the parallel parts. */
-static struct op *parts_kernel(struct quantiser *q, struct op *at, const char *suffix, const struct parts *parts, int operands, struct value *const *operand, const struct type *scalar)
+struct op *parts_kernel(struct quantiser *q, struct op *at, const char *suffix, const struct parts *parts, int operands, struct value *const *operand, const struct type *scalar)
 {
 	struct op *op = quantise_kernel(q, at, at->kernel->name, suffix, parts->count, operands, operand, parts_type(q->module, parts, scalar));
 	for (int i = 0; i < parts->count; i++)
@@ -264,7 +272,7 @@ static void walk_post(struct quantiser *q, const struct op *old, const struct pa
 		struct access *to = &kernel->operand[renamed[j]];
 		if (!body_uses_operand(&old->kernel->post, j))
 			continue;
-		walk(parts, from->stride, to->stride);
+		parts_walk(parts, from->stride, to->stride);
 		to->offset = from->offset;
 		for (int g = 0; g < from->guards; g++)
 			add_guard(q, parts, from->guard[g], to);
@@ -292,7 +300,7 @@ static int post_body(struct module *module, struct body *body, const struct op *
 /* ---- scores */
 
 /* What x walks, as a contraction with a weight has it: tokens, and the numbers that are added up. */
-static struct contraction query_of(struct quantiser *q, const struct product *p)
+struct contraction keys_query(struct quantiser *q, const struct product *p)
 {
 	struct kernel *kernel = p->op->kernel;
 	struct contraction c = {.op = p->op, .x = p->x, .w = p->past, .bits = 8, .group = STATE_GROUP, .digits = 1};
@@ -340,7 +348,10 @@ static void add_parallel(struct quantiser *q, const struct attention *a, const s
 {
 	for (int l = 0; l < p->op->kernel->loops; l++) {
 		if (l == p->key && l != p->reduction)
-			add_keys(q, a, parts, l, false, true);
+			{
+			add_blocks(q, &a->keys, parts, l, false);
+			add_block(&a->keys, parts, l);
+		}
 		else if (l != p->reduction)
 			add_part(parts, l, p->op->kernel->loop[l].extent, 1, false);
 	}
@@ -361,24 +372,33 @@ static struct parts score_loops(struct quantiser *q, const struct attention *a, 
 	const struct product *p = &a->scores;
 	struct parts parts = no_parts(q, p->op);
 	add_others(p, &parts, -1, true);
-	add_keys(q, a, &parts, p->key, false, true);
+	add_blocks(q, &a->keys, &parts, p->key, false);
+	add_block(&a->keys, &parts, p->key);
 	if (groups > 1)
 		add_part(&parts, p->reduction, groups, a->k.inner / groups, false);
 	add_others(p, &parts, -1, false);
 	return parts;
 }
 
-/* The result lies row-major over the parts `as`, whatever the order of the loops. */
-static void lie_as(struct quantiser *q, const struct parts *as, const struct parts *parts, struct op *op)
+void parts_lie_over(struct quantiser *q, const struct parts *as, const struct parts *parts, int64_t *to)
 {
 	int64_t *stride = ARENA_ARRAY(q->module->arena, int64_t, as->count + 1);
 	lie(as, stride);
 	for (int i = 0; i < parts->count; i++) {
-		op->kernel->result.stride[i] = 0;
-		for (int e = 0; e < as->count; e++)              /* the innermost part of the same loop, whose steps lie one after the other */
-			if (as->part[e].source == parts->part[i].source && !parts->part[i].reduction)
-				op->kernel->result.stride[i] = stride[e] * (parts->part[i].step / as->part[e].step);
+		const struct part *part = &parts->part[i];
+		to[i] = 0;
+		for (int e = as->count - 1; e >= 0; e--)          /* the outermost part of the same loop whose steps are no longer */
+			if (as->part[e].source == part->source && as->part[e].step <= part->step)
+				to[i] = stride[e] * (part->step / as->part[e].step);
 	}
+}
+
+/* The result lies row-major over the parts `as`, whatever the order of the loops. */
+void parts_lie_as(struct quantiser *q, const struct parts *as, const struct parts *parts, struct op *op)
+{
+	parts_lie_over(q, as, parts, op->kernel->result.stride);
+	for (int i = 0; i < parts->count; i++)
+		op->kernel->result.stride[i] *= !parts->part[i].reduction;
 	op->result[0]->type = parts_type(q->module, as, type_scalar(op->result[0]->type));
 }
 
@@ -397,10 +417,10 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 	add_part(&parts, p->reduction, size, 1, true);
 	struct value *operand[3] = {query->q, a->k.past, a->k.q};
 	struct op *op = parts_kernel(q, p->op, "sums", &parts, 3, operand, type_integer(module, 32));
-	lie_as(q, &as, &parts, op);
+	parts_lie_as(q, &as, &parts, op);
 	int64_t *own = token_strides(q, c, a->k.inner);
 	own[p->reduction] = 1;
-	walk(&parts, own, op->kernel->operand[0].stride);
+	parts_walk(&parts, own, op->kernel->operand[0].stride);
 	walk_rows(q, a, &a->k, p, &parts, false, op->kernel, 1);
 	sum_body(module, &op->kernel->update, is_fresh(q, a, &op->kernel->update, &parts, p->key, 2));
 	op->kernel->ordered = shares_keys(&a->keys) || keys_abreast(&a->keys) > 1;       /* so several rows of a state are taken at once */
@@ -415,7 +435,7 @@ static void score_result(struct quantiser *q, const struct attention *a, const s
 	struct access spread = access_copy(q->module, &old->result, old->loops);
 	int64_t each = old->result.stride[p->key];
 	keys_spread(&a->keys, each, old->loops, &spread);
-	walk(parts, spread.stride, op->kernel->result.stride);
+	parts_walk(parts, spread.stride, op->kernel->result.stride);
 	op->result[0]->type = keys_type(q->module, p->op->result[0]->type, each, a->keys.extent, a->keys.block * a->keys.blocks);
 }
 
@@ -431,7 +451,7 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	struct module *module = q->module;
 	const struct product *p = &a->scores;
 	struct op *old = p->op;
-	struct contraction c = query_of(q, p);
+	struct contraction c = keys_query(q, p);
 	struct activation query = activation_of(q, &c);
 	const struct type *real = type_float(module, 32);
 	int64_t groups = a->k.inner > STATE_GROUP ? a->k.inner / STATE_GROUP : 1;
@@ -459,7 +479,7 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	for (int i = 0; groups > 1 && i < of_sums.count; i++)
 		kernel->operand[0].stride[i] *= shares_keys(&a->keys) ? 1 : groups;
 	int64_t *own = token_strides(q, &c, groups);
-	walk(&parts, own, kernel->operand[1].stride);
+	parts_walk(&parts, own, kernel->operand[1].stride);
 	if (groups > 1) {
 		kernel->operand[0].stride[of_sums.count] = shares_keys(&a->keys) ? type_elements(sums->type) / groups : 1;
 		kernel->operand[1].stride[of_sums.count] = 1;
@@ -485,18 +505,34 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 
 /* ---- values */
 
-/* Of the probabilities: tokens, then keys in blocks. */
-static struct parts probability_parts(struct quantiser *q, const struct attention *a, const struct contraction *c)
+struct parts probability_blocks(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced)
 {
 	struct parts parts = no_parts(q, c->op);
-	for (int t = 0; t < c->tokens; t++)
-		add_part(&parts, c->token[t], c->op->kernel->loop[c->token[t]].extent, 1, false);
-	add_keys(q, a, &parts, a->values.key, false, true);
+	add_tokens(a, c, &parts, false);
+	add_blocks(q, &a->keys, &parts, a->values.key, reduced);
+	add_tokens(a, c, &parts, true);
+	return parts;
+}
+
+struct parts probability_parts(struct quantiser *q, const struct attention *a, const struct contraction *c)
+{
+	struct parts parts = probability_blocks(q, a, c, false);
+	add_block(&a->keys, &parts, a->values.key);
+	return parts;
+}
+
+struct parts probability_loops(struct quantiser *q, const struct attention *a, const struct contraction *c)
+{
+	struct parts parts = no_parts(q, c->op);
+	add_tokens(a, c, &parts, false);
+	add_blocks(q, &a->keys, &parts, a->values.key, false);
+	add_block(&a->keys, &parts, a->values.key);
+	add_tokens(a, c, &parts, true);
 	return parts;
 }
 
 /* p * s_v for each key. */
-static struct value *weighted(struct quantiser *q, const struct attention *a, const struct parts *parts)
+static struct value *weighted(struct quantiser *q, const struct attention *a, const struct parts *as, const struct parts *parts)
 {
 	struct module *module = q->module;
 	const struct product *p = &a->values;
@@ -504,8 +540,13 @@ static struct value *weighted(struct quantiser *q, const struct attention *a, co
 	const struct access *x = &p->op->kernel->operand[p->x];
 	struct value *operand[3] = {p->op->operand[p->x], a->v.past_scale, a->v.scale};
 	struct op *op = parts_kernel(q, p->op, "weighted", parts, 3, operand, real);
-	walk(parts, x->stride, op->kernel->operand[0].stride);
+	parts_lie_as(q, as, parts, op);
+	if (a->running)
+		parts_lie_over(q, as, parts, op->kernel->operand[0].stride);
+	else
+		parts_walk(parts, x->stride, op->kernel->operand[0].stride);
 	op->kernel->operand[0].offset = x->offset;
+	op->kernel->ordered = a->running;
 	walk_rows(q, a, &a->v, p, parts, true, op->kernel, 1);
 	struct body *body = &op->kernel->update;
 	int scale = scale_of_row(module, body, 1, is_fresh(q, a, body, parts, p->key, 2));
@@ -517,8 +558,8 @@ static struct activation probabilities(struct quantiser *q, const struct attenti
 {
 	struct module *module = q->module;
 	const struct product *p = &a->values;
-	struct parts parts = probability_parts(q, a, c), scales = parts;
-	struct activation made = {.x = weighted(q, a, &parts)};
+	struct parts parts = probability_parts(q, a, c), scales = parts, loops = probability_loops(q, a, c);
+	struct activation made = {.x = weighted(q, a, &parts, &loops)};
 	scales.part = arena_copy(module->arena, parts.part, sizeof *parts.part * (size_t)parts.count);
 	for (int i = 0; i < parts.count; i++)
 		scales.part[i].reduction = parts.part[i].source == a->values.key && parts.part[i].step < a->keys.block;
@@ -526,9 +567,11 @@ static struct activation probabilities(struct quantiser *q, const struct attenti
 	lie(&parts, scale->kernel->operand[0].stride);
 	quantise_scale(module, scale->kernel, PROBABILITY_MOST, true);
 	struct value *operand[2] = {made.x, scale->result[0]};
-	struct op *rounded = parts_kernel(q, p->op, "p_q", &parts, 2, operand, type_integer(module, 8));
-	lie(&parts, rounded->kernel->operand[0].stride);
-	lie(&scales, rounded->kernel->operand[1].stride);
+	struct op *rounded = parts_kernel(q, p->op, "p_q", &loops, 2, operand, type_integer(module, 8));
+	parts_lie_as(q, &parts, &loops, rounded);
+	parts_lie_over(q, &parts, &loops, rounded->kernel->operand[0].stride);
+	parts_lie_over(q, &scales, &loops, rounded->kernel->operand[1].stride);
+	rounded->kernel->ordered = a->running;
 	quantise_round(module, rounded->kernel, type_float(module, 32), PROBABILITY_MOST);
 	made.q = rounded->result[0];
 	made.scale = scale->result[0];
@@ -539,11 +582,8 @@ static struct activation probabilities(struct quantiser *q, const struct attenti
 static struct parts value_parts(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced)
 {
 	const struct product *p = &a->values;
-	struct parts parts = no_parts(q, p->op);
+	struct parts parts = probability_blocks(q, a, c, reduced);
 	const int64_t *x = p->op->kernel->operand[p->x].stride;
-	for (int t = 0; t < c->tokens; t++)
-		add_part(&parts, c->token[t], p->op->kernel->loop[c->token[t]].extent, 1, false);
-	add_keys(q, a, &parts, p->key, reduced, false);
 	for (int l = 0; l < p->op->kernel->loops; l++)
 		if (l != p->key && !x[l])
 			add_part(&parts, l, p->op->kernel->loop[l].extent, 1, false);
@@ -589,10 +629,9 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	struct value *operand[3] = {p->q, a->v.past, a->v.q};
 	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
 	struct access *access = op->kernel->operand;
-	lie_as(q, &as, &parts, op);
-	int64_t *own = token_strides(q, c, a->keys.block * a->keys.blocks);
-	own[a->values.key] = 1;
-	walk(&parts, own, access[0].stride);
+	parts_lie_as(q, &as, &parts, op);
+	struct parts probabilities = probability_parts(q, a, c);
+	parts_lie_over(q, &probabilities, &parts, access[0].stride);
 	walk_past(a, &a->v, &a->values, &parts, false, &access[1]);
 	if (rows == 2)
 		walk_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
@@ -628,25 +667,25 @@ void attention_values(struct quantiser *q, const struct attention *a)
 	struct module *module = q->module;
 	struct op *old = a->values.op;
 	const struct type *real = type_float(module, 32);
-	struct contraction c = query_of(q, &a->values);
+	struct contraction c = keys_query(q, &a->values);
 	struct activation p = probabilities(q, a, &c);
 	struct parts of_sums = value_parts(q, a, &c, false), parts = value_parts(q, a, &c, true);
 	int sums = (int)value_kernels(a, &c), *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + sums + 1);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + sums + 2);
 	for (int i = 0; i < sums; i++)
 		operand[i] = value_sums(q, a, &c, &p, i, sums);
 	operand[sums] = p.scale;
-	int operands = post_operands(old, sums + 1, operand, renamed);
+	operand[sums + 1] = a->factor;
+	int scales = a->factor ? 2 : 1, operands = post_operands(old, sums + scales, operand, renamed);
 	struct op *op = parts_kernel(q, old, "scaled", &parts, operands, operand, real);
 	struct kernel *kernel = op->kernel;
 	for (int i = 0; i < sums; i++)
 		lie(&of_sums, kernel->operand[i].stride);
-	int64_t *own = token_strides(q, &c, a->keys.blocks);
-	walk(&parts, own, kernel->operand[sums].stride);
-	for (int i = 0; i < parts.count; i++)
-		kernel->operand[sums].stride[i] += parts.part[i].reduction;
+	struct parts blocks = probability_blocks(q, a, &c, false);
+	for (int j = sums; j < sums + scales; j++)
+		parts_lie_over(q, &blocks, &parts, kernel->operand[j].stride);
 	walk_post(q, old, &parts, renamed, kernel);
-	walk(&parts, old->kernel->result.stride, kernel->result.stride);
+	parts_walk(&parts, old->kernel->result.stride, kernel->result.stride);
 	op->result[0]->type = old->result[0]->type;
 	struct body *body = &kernel->update;
 	int sum = body_op(module, body, OP_SITOFP, real, all_sums(module, body, sums), 0, 0);
@@ -654,6 +693,8 @@ void attention_values(struct quantiser *q, const struct attention *a)
 	struct body *last = body;
 	if (a->keys.blocks > 1) {
 		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
+		if (a->factor)
+			accumulator = body_op(module, body, OP_MULF, real, accumulator, body_operand(module, body, real, sums + 1), 0);
 		body->result = body_op(module, body, OP_ADDF, real, accumulator, value, 0);
 		last = &kernel->post;
 		value = old->kernel->post.count ? body_add(module, last, (struct node){.kind = NODE_ACCUMULATOR, .type = real}) : -1;

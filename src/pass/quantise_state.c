@@ -3,6 +3,7 @@
  * Rows are rounded where they are made, and attention sees the rounded ones of this launch as well.  Products are of integers:
  *     score = Σ_g (float)(Σ q' * k') * (s_q * s_k)         the query in groups of 128 numbers
  *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys (fewer where a launch has a few tokens)
+ * The maximum of the scores may run from group to group of keys (quantise_softmax.c).
  * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its beginning: the rows of a launch come before those of the past in
  * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room. */
 #include "ir/lookback.h"
@@ -335,8 +336,11 @@ static void quantise_attention(struct quantiser *q, struct attention *a)
 		make_state(q, a, cache[i]);
 		make_result(q, a, cache[i]);
 	}
+	bool running = softmax_runs(q, a);
 	keys_block(q, a);
 	attention_scores(q, a);
+	if (running)
+		attention_softmax(q, a);
 	attention_values(q, a);
 	q->made++;
 }
@@ -390,8 +394,11 @@ void quantise_states(struct quantiser *q)
 	ir_count_uses(block);
 	for (struct op *op = block->first, *next; op && !q->failed; op = next) {
 		struct attention a;
+		struct op *before = op->previous;
 		next = op->next;
-		if (find_attention(q, op, &a))
-			quantise_attention(q, &a);
+		if (!find_attention(q, op, &a))
+			continue;
+		quantise_attention(q, &a);            /* what follows may have gone */
+		next = before ? before->next : block->first;
 	}
 }

@@ -45,6 +45,8 @@ struct attention {
 	struct cache k, v;
 	struct keys keys;
 	VEC(struct between) between;
+	bool running;             /* the maximum runs from block to block: scores do not wait for that of their row */
+	struct value *factor;     /* by which sums over the blocks before one are scaled then */
 };
 
 /* Loops of a kernel that is made from another: loop i walks `step` points of loop `source` at once. */
@@ -57,6 +59,21 @@ struct parts {
 		const struct run_time_trip *run_time;
 	} *part;
 };
+
+/* The strides of an access, part by part. */
+void parts_walk(const struct parts *parts, const int64_t *stride, int64_t *to);
+/* A kernel in front of `at`, named after it; its result lies row-major over the parallel parts. */
+struct op *parts_kernel(struct quantiser *q, struct op *at, const char *suffix, const struct parts *parts, int operands, struct value *const *operand, const struct type *scalar);
+/* What x walks, as a contraction with a weight has it: tokens, and the numbers that are added up. */
+struct contraction keys_query(struct quantiser *q, const struct product *p);
+/* How the parts walk what lies row-major over the parallel parts `as`. */
+void parts_lie_over(struct quantiser *q, const struct parts *as, const struct parts *parts, int64_t *to);
+/* The result lies row-major over the parts `as`, whatever the order of the loops. */
+void parts_lie_as(struct quantiser *q, const struct parts *as, const struct parts *parts, struct op *op);
+/* Of the probabilities: tokens, then keys in blocks; the same without the keys of a block; and the loops in which they are made: where the maximum runs, a key serves all tokens that share its values. */
+struct parts probability_parts(struct quantiser *q, const struct attention *a, const struct contraction *c);
+struct parts probability_blocks(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced);
+struct parts probability_loops(struct quantiser *q, const struct attention *a, const struct contraction *c);
 
 /* Is a range of keys one of whole blocks, or inside one? */
 bool keys_guard_splits(const struct keys *keys, struct guard_range guard);
@@ -75,5 +92,8 @@ const struct type *keys_type(struct module *module, const struct type *type, int
 
 void attention_rows(struct quantiser *q, struct cache *cache, struct op *at);
 void attention_scores(struct quantiser *q, const struct attention *a);
+/* May the maximum run from block to block?  Then the exponentials, and the sums over them, are as it has it. */
+bool softmax_runs(const struct quantiser *q, const struct attention *a);
+void attention_softmax(struct quantiser *q, struct attention *a);
 void attention_values(struct quantiser *q, const struct attention *a);
 #endif

@@ -244,13 +244,14 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     case = model_of(tmp_path / "model", family, context)
     if parts:
         compiler = tmp_path / "stc"
-        compiler.write_text(f"#!/bin/sh\nexec {find(COMPILER)} \"$@\" --state-parts {parts}\n")
+        compiler.write_text(f"#!/bin/sh\nexec {find(COMPILER)} \"$@\" --state-parts {parts} --softmax running\n")
         compiler.chmod(0o755)
         monkeypatch.setattr("streamtensor.core.find", lambda file: compiler)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
     if parts:
         monkeypatch.undo()
         check_parts(tmp_path / "design", parts, family == "gpt2")
+        assert ("_running_part0(" in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()) == (context > 128)  # several blocks of keys
     quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
     shared = [ports for ports in check_adapters(tmp_path / "design").values() if len(ports) > 1]
     assert bool(shared) == scheme.startswith("w4a8")
