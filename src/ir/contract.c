@@ -46,6 +46,7 @@ bool contract_of(const struct op *op, struct contract *contract)
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
 	contract->tokens = attr_integer_or(op, "tokens", 1);
 	contract->abreast = (int)attr_integer_or(op, "abreast", 1);
+	contract->same = attr_get(op, "same") != NULL;
 	contract->rows = attr_text_or(op, "rows", NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;

@@ -5,6 +5,7 @@
  * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/rows.h says; of the others nothing is computed.
  * The attribute `abreast` says how many tokens the unit takes a cycle (one where it is missing), the same of all phases.
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
+ * With the unit attribute `same` x and s are those of the contraction before it in the block: of both a tile is done before the next one.
  * At stream level x and s come a tile after the other as well, in each group after group, each of all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
@@ -14,6 +15,7 @@ struct contract {
 	int64_t tokens, groups, size, outputs;    /* extents of t, g, k and n */
 	int layers;               /* weights to choose from; 0: one, for all */
 	int abreast;              /* tokens that the unit takes a cycle */
+	bool same;                /* x and s are those of the contraction before it */
 	const char *rows;         /* NULL: all tokens are there */
 	struct value *layer;      /* NULL where layers is 0 */
 	struct value *const *weight, *const *scale;        /* [layers or 1] tensors */

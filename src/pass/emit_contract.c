@@ -148,6 +148,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		attr_set(module, op, "abreast", attr_get(old, "abreast"));
 	if (contract.rows)
 		attr_set(module, op, "rows", attr_get(old, "rows"));
+	if (contract.same)
+		attr_set(module, op, "same", attr_unit(module));
 	append_maker(s, old, op);
 	return true;
 }

@@ -1,5 +1,6 @@
 /* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
  * last reduction point pushes one result word. */
+#include "ir/rows.h"
 #include "pass/kept.h"
 #include "pass/served.h"
 
@@ -472,6 +473,16 @@ static void push_turn(struct lowering *l, struct value *turn, struct value *arra
 	push_result(l, when, finished(l));
 }
 
+/* Points after which nothing more may come for long: those of a tile of a unit's tokens. */
+static int64_t points_in_row(const struct lowering *l, int64_t points)
+{
+	int64_t tokens = unit_tokens(l->p.design->source->region[0], NULL);
+	for (int j = 0; j < l->op->operands; j++)
+		if (!l->kernel->operand[j].stride[first_reduction(l) - 1])
+			return points;
+	return points == tokens ? rows_tile(tokens) : points;
+}
+
 /* One nest, whose loops outside are one that has one point more, without terms, in which the last result comes. */
 static int lower_turns(struct lowering *l, int64_t *trip, const struct run_time_trip *const *run_time)
 {
@@ -485,10 +496,13 @@ static int lower_turns(struct lowering *l, int64_t *trip, const struct run_time_
 		points *= trip[i];
 		trip[i] = 1;
 	}
-	trip[outer - 1] = points + 1;
-	int opened = process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
+	int64_t row = points_in_row(l, points);
+	if (row < points)
+		process_loop(p, points / row);
+	trip[outer - 1] = row + 1;
+	int opened = (row < points) + process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
 	struct value *turn = l->counter[outer - 1];
-	l->terms = make_compare(p, 2, turn, points);
+	l->terms = make_compare(p, 2, turn, row);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = turn_address(l, turn, 0, part_of(l), 0);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));

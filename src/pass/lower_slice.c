@@ -55,11 +55,9 @@ static void add_products(const struct unit *unit, struct process *p, const struc
 static void add_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct slice *s = context;
-	int tiles = unit_tiles(p, phase);
 	if (!unit->streams)
 		unit_begin(unit, p, phase, s->in, s->groups, s->next);
 	add_products(unit, p, phase, context);
-	process_close(p, tiles);
 }
 
 void lower_slice(const struct unit *unit, int number, struct value *next)

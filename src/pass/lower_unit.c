@@ -22,14 +22,34 @@ static bool in_loop_of(const struct unit *unit, int i, int other)
 	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent;
 }
 
+/* Opens the loop over the tiles of a phase where there are several; returns how many it opened. */
+static int open_tiles(struct process *p, const struct phase *phase)
+{
+	if (phase->tiles > 1)
+		process_loop_to(p, phase->tiles, phase->there.tiles);
+	return phase->tiles > 1;
+}
+
+/* Does the phase behind phase i work on the same numbers, a tile of both before the next? */
+static bool goes_on(const struct unit *unit, int i)
+{
+	return in_loop_of(unit, i, i + 1) && unit->phases.data[i].tiles > 1 && unit->phases.data[i + 1].contract.same;
+}
+
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
 {
+	int tiles = 0;
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		const struct phase *phase = &unit->phases.data[i];
 		p->design->layers = phase->layers;
 		if (!in_loop_of(unit, i, i - 1))
 			process_layers(p);
+		if (!i || !goes_on(unit, i - 1))
+			tiles = open_tiles(p, phase);
 		add(unit, p, phase, context);
+		if (goes_on(unit, i))
+			continue;
+		process_close(p, tiles);
 		if (in_loop_of(unit, i, i + 1))
 			continue;
 		process_close(p, phase->layers > 0);
@@ -58,13 +78,6 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	}
 	process_pipeline(p, 1);
 	return loops;
-}
-
-int unit_tiles(struct process *p, const struct phase *phase)
-{
-	if (phase->tiles > 1)
-		process_loop_to(p, phase->tiles, phase->there.tiles);
-	return phase->tiles > 1;
 }
 
 struct value *unit_first_token(struct process *p, struct value *const *counter)
@@ -127,7 +140,7 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 /* Words of a port in a row, again for every tile. */
 static void add_words(struct process *p, struct value *port, struct value *out, const struct phase *phase, int64_t words, int64_t pitch, int64_t base)
 {
-	int tiles = unit_tiles(p, phase);
+	int tiles = open_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
 	const int64_t step[2] = {1, pitch};
 	process_pipeline(p, 1);
@@ -135,7 +148,8 @@ static void add_words(struct process *p, struct value *port, struct value *out, 
 	process_close(p, 1 + tiles);
 }
 
-/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop. */
+/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop, and so do those
+ * of one tile. */
 static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
 {
 	const struct phase *phase = unit->phases.data;
@@ -146,7 +160,7 @@ static int64_t add_run(const struct unit *unit, struct process *p, struct value 
 	process_layers(p);
 	for (int i = first, next; i < end; i = next) {
 		int64_t words = words_of(&phase[i]);
-		for (next = i + 1; next < end && phase[i].tiles == 1 && phase[next].tiles == 1; next++)
+		for (next = i + 1; next < end && ((phase[i].tiles == 1 && phase[next].tiles == 1) || goes_on(unit, next - 1)); next++)
 			words += words_of(&phase[next]);
 		add_words(p, port, out, &phase[i], words, layer, at);
 		at += words;
@@ -196,14 +210,14 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 {
 	const struct feed *feed = context;
 	(void)unit;
-	const int64_t trip[3] = {phase->tiles, phase->contract.groups, phase->tile};
-	const struct run_time_trip *bound[3] = {phase->there.tiles, NULL, phase->there.each};
-	struct value *counter[3];
+	const int64_t trip[2] = {phase->contract.groups, phase->tile};
+	const struct run_time_trip *bound[2] = {NULL, phase->there.each};
+	struct value *counter[2];
 	int loops = 1;
 	if (phase->contract.rows)
-		loops = process_nest_to(p, 3, trip, bound, 1, counter);
+		loops = process_nest_to(p, 2, trip, bound, 1, counter);
 	else
-		process_loop(p, phase->contract.tokens * phase->contract.groups);
+		process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
 	make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
 	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
@@ -247,7 +261,6 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	struct value *counter[UNIT_LOOPS];
 	const struct type *real = word_of(unit, 32);
 	struct value **own = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), **product = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
-	int tiles = unit_tiles(p, phase);
 	if (!unit->streams)
 		unit_begin(unit, p, phase, scales->in, scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
@@ -264,7 +277,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 			product[q] = make_op(p, OP_MULF, real, 2, (struct value *[2]){own[q], wide});
 		make_push(p, NULL, unit->abreast > 1 ? make_op(p, OP_JOIN_LANES, unit->real, unit->abreast, product) : product[0], scales->out[i]);
 	}
-	process_close(p, loops + tiles);
+	process_close(p, loops);
 }
 
 static void add_scale(const struct unit *unit, struct value *words)
@@ -371,7 +384,6 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	const struct collect *c = context;
 	const struct value *result = phase->op->result[0];
 	int64_t lanes = stream_lanes(result->type), each = rows_in_turn(unit, lanes), turns = unit->slices * each / lanes, rows = phase->blocks * phase->block / each;
-	int tiles = unit_tiles(p, phase);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices * each, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
@@ -388,7 +400,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, tokens_each, 0), tokens));
 	}
 	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
-	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL) + tiles);
+	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL));
 }
 
 static int64_t lanes_of(const struct phase *phase)
@@ -430,7 +442,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 {
 	const struct collect *c = context;
 	int64_t rows = rows_in_turn(unit, c->wide), turns = unit->slices * rows / c->wide;
-	int tiles = unit_tiles(p, phase), loops = 2;
+	int loops = 2;
 	struct value *number = make_own_index(p, phase - unit->phases.data), *outputs = make_own_index(p, phase->contract.outputs);
 	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	struct turn turn = {.tokens = unit->abreast};
@@ -450,7 +462,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (unit->abreast > 1)
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
 	push_to_phase(unit, p, c, &turn, number, inside, turn_word(unit, p, c, &turn, c->wide));
-	process_close(p, loops + tiles);
+	process_close(p, loops);
 }
 
 static bool has_narrow_words(const struct unit *unit)

@@ -213,6 +213,20 @@ static void mark_abreast(struct module *module, struct block *block, int64_t abr
 	}
 }
 
+/* What tokens share a tile, contractions of the same numbers share with it: queries, keys and values of a tile are there before those of the next. */
+static void mark_same(struct module *module, struct block *block)
+{
+	const struct op *last = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 1;
+		if (op->code == OP_FOR)
+			mark_same(module, op->region[0]);
+		if (last && tokens > rows_tile(tokens) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
+			attr_set(module, op, "same", attr_unit(module));
+		last = op->code == OP_CONTRACT ? op : last;
+	}
+}
+
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
 {
 	const struct platform *platform = context->platform;
@@ -281,6 +295,7 @@ bool share_units(struct pass_context *context, struct module *module)
 		bits = least_bits(main);
 	ir_count_uses(module_body(module));
 	share_block(bits, module, main->region[0]);
+	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
 	if (tokens > 1 && (tokens > UNIT_FEW || context->choices.value[CHOICE_ABREAST]))
 		mark_abreast(module, main->region[0], abreast_of_tile(context, module, bits, rows_tile(tokens)));

@@ -40,15 +40,13 @@ struct unit {
 	struct value *scales;     /* FIFO from the feed to where scales are handed out */
 };
 
-/* Calls `add` for every phase, inside the loop over the layers where it has one. */
+/* Calls `add` for every phase, inside the loop over the layers where it has one, and the one over its tiles, which those have in common that take the same numbers. */
 typedef void unit_add(const struct unit *unit, struct process *p, const struct phase *phase, void *context);
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
 struct process unit_process(const struct unit *unit, const char *name);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */
 #define UNIT_LOOPS 4
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS]);
-/* Opens the loop over the tiles where there are several; returns how many it opened. */
-int unit_tiles(struct process *p, const struct phase *phase);
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word);
 /* Of a phase of one token, which works on what comes as it comes: the first block takes it, and keeps it for the others.  next: NULL, or what comes goes there as well. */
 struct value *unit_stream(struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next);
