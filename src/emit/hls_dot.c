@@ -16,17 +16,20 @@ static const char *add_products(struct text *out, struct names *names, const str
 	return terms;
 }
 
-/* Neighbours first, a bit more at each level. */
+/* Neighbours first, in threes; as wide at each level as its sums. */
 static const char *add_tree(struct text *out, struct names *names, int64_t terms, int bits, const char *from)
 {
-	for (int64_t lanes = terms; lanes > 1; lanes = (lanes + 1) / 2) {
-		long long half = lanes / 2, left_over = lanes & 1;
-		const char *to = names_add(names, "", text_format(out->arena, "t%lld", half + left_over));
-		bits++;
-		text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", bits, to, half + left_over, to);
-		text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(%s[2 * l]) + %s[2 * l + 1];\n\t}\n", half, to, bits, from, from);
-		if (left_over)
-			text_add(out, "\t%s[%lld] = %s[%lld];\n", to, half, from, (long long)lanes - 1);
+	for (int64_t lanes = terms, each = DOT_TREE; lanes > 1; lanes = (lanes + DOT_TREE - 1) / DOT_TREE, each *= DOT_TREE) {
+		long long sums = lanes / DOT_TREE, left_over = lanes % DOT_TREE, last = lanes - left_over;
+		int own = dot_tree_bits(bits, each, terms);
+		const char *to = names_add(names, "", text_format(out->arena, "t%lld", sums + (left_over > 0)));
+		text_add(out, "\tap_int<%d> %s[%lld];\n#pragma HLS array_partition variable=%s type=complete\n", own, to, sums + (left_over > 0), to);
+		if (sums)
+			text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(%s[3 * l]) + %s[3 * l + 1] + %s[3 * l + 2];\n\t}\n", sums, to, own, from, from, from);
+		if (left_over == 2)
+			text_add(out, "\t%s[%lld] = ap_int<%d>(%s[%lld]) + %s[%lld];\n", to, sums, own, from, last, from, last + 1);
+		if (left_over == 1)
+			text_add(out, "\t%s[%lld] = %s[%lld];\n", to, sums, from, last);
 		from = to;
 	}
 	return from;

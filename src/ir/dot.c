@@ -10,6 +10,11 @@ static int log2_ceil(int64_t n)
 	return bits;
 }
 
+int dot_tree_bits(int bits, int64_t each, int64_t terms)
+{
+	return bits + log2_ceil(each < terms ? each : terms);
+}
+
 static bool plan_four(struct dot *dot, int levels)
 {
 	int bits = dot->common + dot->own - 2;

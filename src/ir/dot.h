@@ -24,6 +24,10 @@ struct dot {
 
 /* May so many words share multipliers?  false: not with sums that stay apart. */
 bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own);
+/* Sums are formed three at a time: a LUT adds a bit of three numbers where it adds one of two, and the vendor's scheduler groups such additions ("TernaryAdder").
+ * Bits of a sum at a level of the tree, each of so many terms of `bits`, of which there are `terms` in all. */
+#define DOT_TREE 3
+int dot_tree_bits(int bits, int64_t each, int64_t terms);
 /* false: the operands or the result do not fit together. */
 bool dot_of(const struct op *op, struct dot *dot);
 #endif

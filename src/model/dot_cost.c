@@ -2,13 +2,13 @@
 
 #define FLAG_LUTS 2           /* a field's sign, and the one above: each follows from five bits */
 
-/* Bits that a tree adds a cycle, from terms of so many; it deepens the latency. */
+/* Bits that a tree adds a cycle, from terms of so many, and one more for each adder's last carry; it deepens the latency. */
 static int64_t tree_bits(struct operator_cost *cost, const struct operator_cost *add, int64_t terms, int bits)
 {
 	int64_t added = 0;
 	int latency = 0;
-	for (; terms > 1; terms = (terms + 1) / 2) {
-		added += terms / 2 * ++bits;
+	for (int64_t lanes = terms, each = DOT_TREE; lanes > 1; lanes = (lanes + DOT_TREE - 1) / DOT_TREE, each *= DOT_TREE) {
+		added += (lanes / DOT_TREE + (lanes % DOT_TREE > 1)) * (dot_tree_bits(bits, each, terms) + 1);
 		latency += add->latency;
 	}
 	cost->latency = latency > cost->latency ? latency : cost->latency;

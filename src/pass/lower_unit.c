@@ -511,7 +511,8 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->blocks = blocks;
 	}
 	if (phase->tile > 1 && phase->blocks > 1 && rows <= BLOCK_ONCE && (phase->contract.groups + 1) * phase->words > KEPT_WORDS) {
-		phase->block = rows > least ? rows : least;
+		int64_t each = rows_in_turn(unit, unit_lanes(unit->abreast));
+		phase->block = ((rows > least ? rows : least) + each - 1) / each * each;
 		phase->blocks = 1;
 	}
 }

@@ -14,6 +14,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
 #define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
+#define SLICES_DSP 52         /* of the DSPs the same */
 #define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
 
 struct pair {
@@ -246,6 +247,12 @@ int64_t slice_lut(const struct pass_context *context, struct module *module, int
 	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 
+static bool slices_fit(const struct pass_context *context, struct module *module, int bits, int abreast, int64_t slices)
+{
+	const struct resources all = platform_total(context->platform);
+	return slices * slice_lut(context, module, bits, abreast) <= all.lut * SLICES_LUT / 100 && slices * slice_dsp(context, module, bits, abreast) <= all.dsp * SLICES_DSP / 100;
+}
+
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
 static int64_t abreast_of_tile(const struct pass_context *context, struct module *module, int bits, int64_t tile)
 {
@@ -255,7 +262,7 @@ static int64_t abreast_of_tile(const struct pass_context *context, struct module
 	abreast = abreast < wished ? abreast : wished;
 	while (abreast > 1 && unit_lanes((int)abreast) > most)
 		abreast = abreast > UNIT_LANES ? UNIT_LANES : 1;
-	while (abreast > 2 && unit_lanes((int)abreast) * slice_lut(context, module, bits, (int)abreast) > platform_total(context->platform).lut * SLICES_LUT / 100)
+	while (abreast > 2 && !slices_fit(context, module, bits, (int)abreast, unit_lanes((int)abreast)))
 		abreast -= 2;
 	return abreast;
 }

@@ -135,6 +135,27 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     assert "_slice4_datapath(" not in text or options[:2] != ("--slices", "4")
 
 
+def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_group(core_built, tmp_path):
+    """Both products of a gate work on a tile before the next; what they give is rounded group by group for the product behind, with no row held."""
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.gate, self.down = nn.Linear(128, 384), nn.Linear(128, 384, bias=False), nn.Linear(384, 128)
+
+        def forward(self, x):
+            return self.down(torch.relu(self.up(x)) * self.gate(x))
+
+    module, x = seeded(Network), random(48, 128)
+    design = compile_module(module, x, "w4a8", tmp_path, None, "--dump-dir", str(tmp_path / "dumps"))
+    assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
+    dump = next((tmp_path / "dumps").glob("*-group_tokens.mlir")).read_text()
+    phases = [line for line in dump.splitlines() if '"stream.contract"(' in line]
+    assert ["same" in line for line in phases] == [False, True, False]
+    scales = [re.search(r"loops = array<i64: ([^>]*)>", line).group(1) for line in dump.splitlines() if re.search(r'name = "[^"]*_scale"', line)]
+    assert scales == ["48, 128", "3, 3, 16, 128"]
+    assert json.loads((design / "report.json").read_text())["converters"]["bytes"] < 2 * 2 * 16 * 384 * 4      # the tiles of two tensors
+
+
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
     """Where what is not the unit's is little it goes in words as wide as the unit's, of which the last need not be full, so that no adapter is left to it alone."""
