@@ -38,7 +38,7 @@ static int64_t rows_together(const struct attention *a)
 static bool is_wanted(const struct quantiser *q, const struct attention *a)
 {
 	switch (q->softmax) {
-	case SOFTMAX_AUTO: return rows_together(a) * a->keys.extent * (int64_t)sizeof(float) > SOFTMAX_WAITING && a->keys.fresh <= UNIT_FEW;
+	case SOFTMAX_AUTO: return rows_together(a) * a->keys.extent * (int64_t)sizeof(float) > SOFTMAX_WAITING && a->keys.fresh == 1;
 	case SOFTMAX_RUNNING: return true;
 	case SOFTMAX_WHOLE:
 	case SOFTMAXES: return false;
