@@ -1,7 +1,7 @@
 /* Elementwise kernels join their neighbours, where that repeats no work worth a kernel.
  *
  *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
- *              copies are inlined however often they are read;
+ *              copies, and loop counters as numbers, are inlined however often they are read;
  *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
  *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
  *              tensor would wait on chip beside the first;
@@ -125,6 +125,17 @@ static bool is_trivial(const struct op *op)
 	return is_cheap(op->kernel);
 }
 
+/* A loop counter as a number, and nothing else. */
+static bool is_counter(const struct kernel *kernel)
+{
+	for (int i = 0; i < kernel->update.count; i++) {
+		const struct node *node = &kernel->update.node[i];
+		if (node->kind != NODE_OP || (node->code != OP_INDEX && node->code != OP_INDEX_CAST && node->code != OP_TRUNCI && node->code != OP_EXTSI))
+			return false;
+	}
+	return !kernel->post.count && !kernel_has_reduction(kernel);
+}
+
 static bool is_reduction_of(const struct value *value, const struct value *of)
 {
 	int operand;
@@ -158,7 +169,7 @@ static bool try_inline(struct module *module, struct op *producer, struct op *co
 {
 	int operand = -1;
 	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
-	bool repeat = kernel_is_copy(producer) || trivial;
+	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
 	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)))
 		return false;
 	int count = reads(consumer, producer->result[0], &operand);
@@ -255,7 +266,7 @@ static bool visit(struct module *module, struct op *op)
 		return drop(op);
 	if (try_layout(module, op) || try_turns(module, op))
 		return true;
-	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_repeated(module, op))))
+	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))))
 		return false;
 	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
 	for (size_t u = 0; u < count; u++) {
