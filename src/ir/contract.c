@@ -56,5 +56,6 @@ bool contract_of(const struct op *op, struct contract *contract)
 		return false;
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
 	int64_t made = numbers(y), wanted = contract->tokens * contract->outputs, lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
-	return contract->outputs > 0 && made >= wanted && made - wanted < lanes && all_tensors(contract, count);
+	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);       /* each row */
+	return contract->outputs > 0 && (made == wanted || made == padded) && all_tensors(contract, count);
 }

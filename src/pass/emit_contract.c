@@ -6,18 +6,18 @@
 /* Words of results that the slices can give in turns. */
 static int64_t result_lanes(const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->tokens > 1 ? unit_lanes(contract->abreast) : UNIT_LANES;
+	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = unit_lanes(contract->abreast);
 	return own < most ? own : most;
 }
 
-/* Tiles of tokens, the words of a row, the tokens of a tile. */
-static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor)
+/* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over the edge. */
+static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
 {
 	struct module *module = s->module;
 	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
-	const int64_t lanes = result_lanes(s, contract, tensor), tile = launch.tile, word[2] = {1, lanes};
+	const int64_t tile = launch.tile, word[2] = {1, lanes};
 	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
-	int64_t trip[3] = {contract->tokens / tile, contract->outputs / lanes, tile}, step[3] = {tile, lanes, 1};
+	int64_t trip[3] = {contract->tokens / tile, (contract->outputs + lanes - 1) / lanes, tile}, step[3] = {tile, lanes, 1};
 	int64_t *rows = affine_rows(module->arena, 3, 2);
 	rows[0] = rows[2] = rows[4 + 1] = 1;
 	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, run_time, step, 2, rows);
@@ -63,14 +63,14 @@ static const struct type *padded_order(struct module *module, const struct type 
 }
 
 /* Its only reader is a reduction that takes padded words (plan_kernel.c). */
-static bool is_taken_padded(const struct streams *s, const struct op *old)
+static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
 {
 	int readers = 0, padded = 0;
 	for (const struct op *op = old->parent->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++) {
 			const struct plan *plan = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->plan[op->result[0]->id] : NULL;
 			readers += op->operand[j] == old->result[0];
-			padded += plan && plan->padded && plan->lanes == UNIT_LANES && plan_is_tree(op->kernel, plan);
+			padded += plan && plan->padded && plan->lanes == lanes && plan_is_tree(op->kernel, plan);
 		}
 	return readers == 1 && padded == 1;
 }
@@ -79,11 +79,11 @@ static bool is_taken_padded(const struct streams *s, const struct op *old)
 static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
 {
 	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
-	int64_t lanes = UNIT_LANES, own = stream_lanes(order);
+	int64_t lanes = unit_lanes(contract->abreast), own = stream_lanes(order);
 	if (contract->tokens > 1)
-		return tiled_order(s, contract, tensor);
+		return tiled_order(s, contract, tensor, own < lanes && is_taken_padded(s, old, lanes) ? lanes : result_lanes(s, contract, tensor));
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
-	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old)))
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old, lanes)))
 		return padded_order(s->module, tensor, lanes);
 	return in_words_of(s->module, order, result_lanes(s, contract, tensor));
 }

@@ -91,24 +91,26 @@ static bool can_pad(const struct planner *p, int loop)
 	return true;
 }
 
-/* A contraction unit gives a row in words of UNIT_LANES, the last of them padded.  May the loop take them?  In a largest or smallest integer a number may count twice,
- * so that what is padded can be the one that the reduction starts with; integers also need no partial results (plan_partial). */
-static bool can_drop(const struct planner *p, int loop)
+/* A contraction unit gives rows in words, the last of each padded.  How wide are they that the loop may take?  In a largest or smallest integer a number may count twice,
+ * so that what is padded can be the one that the reduction starts with; integers also need no partial results (plan_partial).  0: none. */
+static int64_t dropping_lanes(const struct planner *p, int loop)
 {
 	const struct kernel *kernel = p->kernel;
-	bool twice = kernel->combine == OP_MAXSI || kernel->combine == OP_MINSI, found = false;
-	if (!twice || !kernel->loop[loop].reduction || p->most_lanes < UNIT_LANES)
-		return false;
+	bool twice = kernel->combine == OP_MAXSI || kernel->combine == OP_MINSI;
+	int64_t lanes = 0;
+	if (!twice || !kernel->loop[loop].reduction)
+		return 0;
 	for (int j = 0; j < p->op->operands; j++) {
 		const struct value *value = p->op->operand[j];
 		if (!kernel->operand[j].stride[loop])
 			continue;
-		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == type_elements(value->type);
-		if (!row || kernel->operand[j].stride[loop] != 1 || kernel->loop[loop].extent != type_elements(value->type))
-			return false;
-		found = true;
+		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == kernel->loop[loop].extent;
+		int64_t own = row ? unit_lanes((int)attr_integer_or(value->def, "abreast", 1)) : 0;
+		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes || (lanes && own != lanes))
+			return 0;
+		lanes = own;
 	}
-	return found;
+	return lanes;
 }
 
 static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
@@ -119,11 +121,9 @@ static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);
 	*padded = lanes < 16 && lanes < most && l->extent > 16 * most && can_pad(p, loop);
-	if (lanes < UNIT_LANES && can_drop(p, loop)) {
-		*padded = true;
-		return UNIT_LANES;
-	}
-	return *padded ? most : lanes;
+	int64_t dropping = dropping_lanes(p, loop);
+	*padded |= lanes < dropping;
+	return lanes < dropping ? dropping : *padded ? most : lanes;
 }
 
 static int choose_lane(struct planner *p)

@@ -23,6 +23,30 @@ static const char *linear(struct arena *arena, int tokens, int inputs, int outpu
 		tokens, outputs, outputs, tokens, outputs, tokens, outputs, tokens, outputs);
 }
 
+/* The output of each token that is nearest to 0: the first i with -y[t, i]^2 = the largest of those of t; nothing that is not there may be nearer. */
+static const char *nearest(struct arena *arena, const int64_t *shape)
+{
+	int tokens = (int)shape[0], inputs = (int)shape[1], outputs = (int)shape[2];
+	struct text text = text_new(arena);
+	text_add(&text, "#id = affine_map<(t, n) -> (t, n)>\n#row = affine_map<(t, n) -> (t)>\n!x = tensor<%dx%dxf32>\n!w = tensor<%dx%dxf32>\n!y = tensor<%dx%dxf32>\n!m = tensor<%dxf32>\n!i = tensor<%dxi32>\n",
+	         tokens, inputs, outputs, inputs, tokens, outputs, tokens, tokens);
+	text_add(&text, "func.func @main(%%x: !x, %%w: !w) -> !i attributes {\n"
+	         "  arg_attrs = [{stream.name = \"x\", stream.role = \"input\"}, {stream.name = \"w\", stream.role = \"weight\"}]} {\n"
+	         "  %%zero = arith.constant 0.0 : f32\n  %%least = arith.constant 0xFF800000 : f32\n  %%last = arith.constant 2147483647 : i32\n  %%beyond = arith.constant %d : i32\n"
+	         "  %%e = tensor.empty() : !y\n  %%f = tensor.empty() : !m\n  %%g = tensor.empty() : !i\n  %%z = linalg.fill ins(%%zero : f32) outs(%%e : !y) -> !y\n"
+	         "  %%y = linalg.generic {indexing_maps = [affine_map<(t, n, k) -> (t, k)>, affine_map<(t, n, k) -> (n, k)>, affine_map<(t, n, k) -> (t, n)>],\n"
+	         "      iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%%x, %%w : !x, !w) outs(%%z : !y) {\n"
+	         "  ^bb0(%%a: f32, %%b: f32, %%c: f32):\n    %%p = arith.mulf %%a, %%b : f32\n    %%s = arith.addf %%c, %%p : f32\n    linalg.yield %%s : f32\n  } -> !y\n", outputs);
+	text_add(&text, "  %%l = linalg.fill ins(%%least : f32) outs(%%f : !m) -> !m\n"
+	         "  %%m = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%y : !y) outs(%%l : !m) {\n"
+	         "  ^bb0(%%a: f32, %%b: f32):\n    %%q = arith.mulf %%a, %%a : f32\n    %%r = arith.negf %%q : f32\n    %%t = arith.maximumf %%r, %%b : f32\n    linalg.yield %%t : f32\n  } -> !m\n"
+	         "  %%h = linalg.fill ins(%%last : i32) outs(%%g : !i) -> !i\n"
+	         "  %%i = linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%y, %%m : !y, !m) outs(%%h : !i) {\n"
+	         "  ^bb0(%%a: f32, %%b: f32, %%c: i32):\n    %%n = linalg.index 1 : index\n    %%j = arith.index_cast %%n : index to i32\n    %%d = arith.mulf %%a, %%a : f32\n    %%r = arith.negf %%d : f32\n    %%q = arith.cmpf oeq, %%r, %%b : f32\n"
+	         "    %%k = arith.select %%q, %%j, %%beyond : i32\n    %%t = arith.minsi %%k, %%c : i32\n    linalg.yield %%t : i32\n  } -> !i\n  return %%i : !i\n}\n");
+	return text.data;
+}
+
 /* Attention of `heads` queries, `share` on each head of a cache of `past` rows, with one new row in front; the query sees the rows that "past" counts. */
 static const char *attention(struct arena *arena, int heads, int share, int past, int width)
 {
@@ -234,6 +258,23 @@ static void test_levels_agree(void **state)
 	expect_same_bits(&token, 4, 192, 16);
 }
 
+/* Rows of a unit's results whose last words are padded; what is padded is never found. */
+static void test_nearest(void **state)
+{
+	(void)state;
+	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+	static const int64_t shapes[][3] = {{1, 256, 75}, {4, 256, 301}, {3, 128, 5}, {12, 140, 67}};
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		struct design_case c = expect_levels_agree(&four, SOFTMAX_AUTO, nearest, shapes[i], 0, 0);
+		int64_t words = 0;
+		for (const struct op *op = module_main(c.module)->region[0]->first; op; op = op->next)
+			if (op->code == OP_FIFO && !strncmp(attr_text_or(op, "name", ""), "s_contract", 10))
+				words = type_lanes(op->result[0]->type->element);
+		assert_int_equal(words, shapes[i][0] > UNIT_FEW ? 16 : UNIT_LANES);
+		arena_free(c.arena);
+	}
+}
+
 /* Three runs of four numbers, the last one short; then all of one row with one scale. */
 static void test_rounding(void **state)
 {
@@ -261,7 +302,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_levels_agree),
-		cmocka_unit_test(test_attention_on_bytes), cmocka_unit_test(test_a_maximum_runs_over_blocks),
+		cmocka_unit_test(test_attention_on_bytes),
+		cmocka_unit_test(test_a_maximum_runs_over_blocks),
+		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
