@@ -151,19 +151,31 @@ static int64_t between(int64_t low, int64_t high)
 	return middle == low || high / low < 4 ? low + (high - low) / 2 : middle;
 }
 
+/* What is not known yet about a depth, in words. */
+static int64_t unknown(const struct trimming *t, int number, int64_t low, const int64_t *depth)
+{
+	int64_t words = depth[number] - low - 1;
+	return words > (t->flow ? 0 : depth[number] / PRECISION) ? words : 0;
+}
+
+/* One run that halves what is not known about one FIFO.  low: a depth that does not suffice. */
+static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth)
+{
+	int64_t least = least_of(t, number), middle = *low < least ? least : between(*low, depth[number]);
+	copy(t, t->trial, depth);
+	t->trial[number] = middle;
+	if (suffices(t, t->trial))
+		take(t, depth);
+	else
+		*low = middle;
+}
+
 /* The depth of one FIFO, as low as it goes. */
 static void shrink(struct trimming *t, int number, int64_t *depth)
 {
-	int64_t least = least_of(t, number), low = least - 1;         /* does not suffice */
-	while (low + 1 + (t->flow ? 0 : depth[number] / PRECISION) < depth[number] && t->network->budget > t->reserve) {
-		int64_t middle = low < least ? least : between(low, depth[number]);
-		copy(t, t->trial, depth);
-		t->trial[number] = middle;
-		if (suffices(t, t->trial))
-			take(t, depth);
-		else
-			low = middle;
-	}
+	int64_t low = least_of(t, number) - 1;
+	while (unknown(t, number, low, depth) && t->network->budget > t->reserve)
+		halve(t, number, &low, depth);
 }
 
 static bool from_memory(const struct fifo *fifo)
@@ -198,6 +210,42 @@ static struct place *search_order(const struct trimming *t, const int64_t *depth
 	}
 	qsort(place, (size_t)n->count, sizeof *place, by_key);
 	return place;
+}
+
+/* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from memory last.  -1: enough is known about all. */
+static int least_known(const struct trimming *t, const int64_t *low, const int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int64_t most = 0;
+	int best = -1;
+	for (int i = 0; i < n->count; i++) {
+		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]), sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
+		int64_t bytes = may_shrink(&n->fifo[i]) && worth(t, i, depth) ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes : 0;
+		if (bytes && !later && (sooner || bytes > most)) {
+			most = bytes;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the first of them could use all to find its last words. */
+static void shrink_together(struct trimming *t, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		low[i] = least_of(t, i) - 1;
+	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
+		halve(t, i, &low[i], depth);
+}
+
+static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
+{
+	struct place *place = search_order(t, depth, order);
+	for (int i = 0; i < t->network->count; i++)
+		if (may_shrink(&t->network->fifo[place[i].number]) && worth(t, place[i].number, depth))
+			shrink(t, place[i].number, depth);
 }
 
 /* --- trimming */
@@ -271,9 +319,9 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	begin_late(&t, enough && !quick, depth);
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
 		begin_low(&t, depth);
-	struct place *place = search_order(&t, depth, order);
-	for (int i = 0; i < n->count; i++)
-		if (may_shrink(&n->fifo[place[i].number]) && worth(&t, place[i].number, depth))
-			shrink(&t, place[i].number, depth);
+	if (quick || order)
+		shrink_in_order(&t, order, depth);
+	else
+		shrink_together(&t, depth);
 	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }
