@@ -37,8 +37,15 @@ static void add_kernels(struct chooser *c, const struct block *block)
 	}
 }
 
-static int value_of(struct chooser *c, const struct value *value)
+/* What comes out of the rolled layer flows in the order in which layers hand it on: it is the same value. */
+static const struct value *handed_on(const struct value *value)
 {
+	return value->def && value->def->code == OP_FOR ? value->def->region[0]->argument[value->index + 1] : value;
+}
+
+static int value_of(struct chooser *c, const struct value *of)
+{
+	const struct value *value = handed_on(of);
 	struct flow *flow = flow_of(value);
 	const struct flow *made = flow_of(made_as(value));
 	if (flow->kind == FLOW_MEMORY && !flow->ordered)
@@ -104,6 +111,17 @@ static void add_contractions(struct chooser *c, const struct block *block)
 	}
 }
 
+static void add_carried(struct orders_graph *graph)
+{
+	for (int k = 0; k < graph->kernels; k++)
+		graph->kernel[k].carried = -1;
+	for (int v = 0; v < graph->values; v++) {
+		int writer = graph->value[v].writer;
+		if (writer >= 0 && graph->kernel[writer].value != v)
+			graph->kernel[writer].carried = v;
+	}
+}
+
 static int ports(const struct orders_graph *graph)
 {
 	int count = 0;
@@ -123,6 +141,7 @@ static void build_graph(struct chooser *c, const struct block *block)
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);
+	add_carried(&c->graph);
 	orders_prepare(&c->graph, c->streams->context->platform, c->first);
 }
 

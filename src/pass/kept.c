@@ -3,7 +3,7 @@
 
 static bool is_whole(const struct op *op)
 {
-	return op && op->code == OP_CONVERT && !attr_get(op, "cut") && !attr_get(op, "window") && !attr_integer_or(op, "shared", 0) && op->operand[0]->def &&
+	return op && op->code == OP_CONVERT && !attr_get(op, "cut") && !attr_get(op, "window") && !attr_get(op, "given") && !attr_integer_or(op, "shared", 0) && op->operand[0]->def &&
 	       op->operand[0]->def->parent == op->parent;
 }
 
@@ -25,8 +25,7 @@ static int64_t trip_of(const struct kernel *kernel, const struct access *access,
 	return kernel->loop[loop].extent;
 }
 
-/* The box is walked by loops that are the kernel's, some of them as one: each of the kernel's is a part of one of those. */
-static bool find_strides(const struct kernel *kernel, const struct access *access, const struct box_side *side, int64_t *stride)
+bool kernel_strides(const struct kernel *kernel, const struct access *access, const struct box_side *side, int64_t *stride)
 {
 	int loop = kernel->loops - 1 - (kernel->lanes > 1) - (kernel->rows > 1), at = side->loops;
 	int64_t rest = 1, step = 0;
@@ -34,7 +33,7 @@ static bool find_strides(const struct kernel *kernel, const struct access *acces
 		loop--;
 	for (; loop >= 0; loop--) {
 		int64_t trip = trip_of(kernel, access, loop);
-		if (trip == 1)
+		if (trip == 1 || (access == &kernel->result && kernel->loop[loop].reduction))
 			continue;
 		for (; rest == 1 && at > 0; at--) {
 			rest = side->trip[at - 1];
@@ -60,7 +59,7 @@ static bool try_operand(struct arena *arena, const struct op *op, int operand, s
 	*kept = (struct kept){.convert = convert, .operand = operand, .stride = ARENA_ARRAY(arena, int64_t, op->kernel->loops + 1)};
 	kept->box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, 0);
 	int64_t word = kept->box.why ? 0 : box_word(&kept->box);
-	return word && word == kept->box.fill.lanes && word == kept->box.drain.lanes && find_strides(op->kernel, &op->kernel->operand[operand], &kept->box.drain, kept->stride);
+	return word && word == kept->box.fill.lanes && word == kept->box.drain.lanes && kernel_strides(op->kernel, &op->kernel->operand[operand], &kept->box.drain, kept->stride);
 }
 
 /* One at most, the largest: what is filled one after the other would wait for each other. */

@@ -11,6 +11,8 @@ struct kept {
 	int64_t *stride;          /* [loops] words of the box from one point of the kernel's loop to the next */
 };
 
+/* Fills stride[loops]: words of the box from one point of each loop to the next.  The box is walked by loops that are the kernel's, some of them as one; false: by others. */
+bool kernel_strides(const struct kernel *kernel, const struct access *access, const struct box_side *side, int64_t *stride);
 struct kept kept_of(struct arena *arena, const struct op *kernel);
 bool kept_by_reader(struct arena *arena, const struct op *convert);
 struct value *kept_filled(struct process *p, const struct kept *kept);           /* a nest that fills an array, which is returned */

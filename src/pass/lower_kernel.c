@@ -1,6 +1,7 @@
 /* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
  * last reduction point pushes one result word. */
 #include "ir/rows.h"
+#include "pass/given.h"
 #include "pass/kept.h"
 #include "pass/served.h"
 
@@ -16,6 +17,7 @@ struct lowering {
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	const struct op *buffer;  /* NULL, or a buffer whose readers are served from the sums */
+	struct given given;       /* NULL converter, or one whose order the sums are given in */
 	struct kept kept;         /* the operand that is there as a whole before the first point, in the array */
 	struct value *array;
 };
@@ -271,6 +273,14 @@ static int first_reduction(const struct lowering *l)
 	return loop < 0 ? l->nest : loop;
 }
 
+/* Sums that are given in a converter's order lie as its box does. */
+static struct value *given_address(struct lowering *l, int64_t *words)
+{
+	const struct box *box = &l->given.box;
+	*words = box->elements / box->fill.lanes;
+	return make_address(&l->p, l->nest, l->counter, l->given.stride, box->fill.first / box->fill.lanes);
+}
+
 /* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
 static struct value *accumulator_address(struct lowering *l, struct value *part, int64_t number, int64_t *words)
 {
@@ -278,6 +288,8 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 	struct value **counter = ARENA_ARRAY(l->p.module->arena, struct value *, l->nest + 1);
 	bool inside_reduction = false;
 	int outermost = first_reduction(l);
+	if (l->given.convert)
+		return given_address(l, words);
 	*words = l->kernel->partial;
 	for (int i = l->nest - 1; i > outermost; i--) {
 		inside_reduction = !l->kernel->loop[i].reduction;
@@ -511,7 +523,7 @@ static int lower_turns(struct lowering *l, int64_t *trip, const struct run_time_
 	return opened;
 }
 
-/* All results are held until the last term: they are finished in their places, and the readers of the buffer get them from there. */
+/* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there. */
 static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct value *array = NULL;
@@ -521,7 +533,10 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	l->accumulator = make_load(&l->p, array, address);
 	make_store(&l->p, widen(l, finished(l), sum_type(l)), array, address);
 	process_close(&l->p, opened);
-	serve_results(&l->p, l->buffer, array, words);
+	if (l->buffer)
+		serve_results(&l->p, l->buffer, array, words);
+	else
+		give_results(&l->p, &l->given, array);
 	return 0;
 }
 
@@ -536,7 +551,9 @@ static const struct op *buffer_behind(struct arena *arena, const struct op *op)
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op), .kept = kept_of(arena, op)};
+	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op)};
+	l.given = given_of(arena, op);
+	l.kept = kept_of(arena, op);
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
 	l.width = l.kernel->lanes;
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
@@ -553,7 +570,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1, turns = sums_take_turns(op);
-	int opened = l.buffer ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int opened = l.buffer || l.given.convert ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
 }

@@ -2,6 +2,7 @@
  * Needs: streams with one reader each.  Guarantees: docs/ir.md, hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
  * (the argument stands at stream_fifo).  Exact. */
 #include "model/platform.h"
+#include "pass/given.h"
 #include "pass/kept.h"
 
 static bool from_outside(const struct op *op)
@@ -20,6 +21,8 @@ static bool lower_block(struct design *design, const struct block *block)
 			good = lower_cut(design, op, from_outside(op));
 		else if (op->code == OP_CONVERT && attr_get(op, "window"))
 			good = lower_window(design, op);
+		else if (op->code == OP_CONVERT && attr_get(op, "given"))
+			good = is_given(design, op);
 		else if (op->code == OP_CONVERT && !kept_by_reader(design->module->arena, op))
 			good = lower_convert(design, op, from_outside(op));
 		else if (op->code == OP_BUFFER)

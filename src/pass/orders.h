@@ -14,6 +14,7 @@ struct orders_option {
 	int *operand;             /* [operands] rows of what is wanted; -1: laid out freely in memory */
 	int64_t *lag;             /* [operands]: the part of the operand that it takes before its first result, of ORDERS_WHOLE */
 	int64_t accumulators;     /* bytes held because a reduction is not innermost */
+	bool holds;               /* all sums until the last term: they can be given in any order (given.h) */
 };
 
 struct orders_list {
@@ -34,7 +35,7 @@ struct orders_value {
 	bool streams;             /* not from memory: its readers may have to wait for each other */
 	VEC(struct orders_reader) reader;
 	struct orders_list written, wanted;
-	struct order_buffer *buffer;      /* [written][wanted], filled when first asked for: blocks 0 is not yet known */
+	struct order_buffer *buffer;      /* [written, then wanted][wanted], filled when first asked for: blocks 0 is not yet known */
 };
 
 struct orders_kernel {
@@ -43,6 +44,7 @@ struct orders_kernel {
 	int *source;              /* [operands]: value, or -1 */
 	bool *late;               /* [operands]: read after the reduction */
 	int value;                /* its result */
+	int carried;              /* the same as the next layer has it, and what comes out of the last; -1: it is not handed on */
 	int options;
 	struct orders_option *option;     /* the first is the heuristic's */
 };
@@ -62,6 +64,7 @@ struct orders_graph {
 	struct orders_value *value;
 	int forks;
 	struct orders_fork *fork;
+	int *written;             /* [values] scratch of orders_fifos: the row that is written */
 	int64_t *scratch;         /* of orders_fifos: words held at each operand of each kernel, the lag of each value, that of the operands at hand */
 	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };
@@ -82,7 +85,7 @@ void orders_options(struct orders_graph *graph, int kernel, const struct platfor
 int orders_row(struct arena *arena, struct orders_list *list, const struct order *order);  /* added if new */
 /* The kernels' options, the values' buffers and the forks of a graph whose kernels, values and readers are there.  first: the heuristic's plans. */
 void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first);
-int64_t orders_bytes(const struct orders_value *value, int written, int wanted);          /* of the converter between these rows; 0: none */
+int64_t orders_bytes(const struct orders_value *value, int written, int wanted);          /* of the converter between these rows; 0: none.  What is wanted may be written too: behind what is written */
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice);
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);

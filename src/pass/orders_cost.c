@@ -8,6 +8,7 @@
 
 #define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
 #define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
+#define GIVEN_BYTES 4096      /* a writer gives what it holds in another order than its own where that saves as much (resolve_given.c) */
 #define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
 
 static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)
@@ -15,21 +16,22 @@ static const struct orders_option *chosen(const struct orders_graph *graph, cons
 	return &graph->kernel[kernel].option[choice[kernel]];
 }
 
-static int written_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
-{
-	return value->writer < 0 ? value->fixed : chosen(graph, choice, value->writer)->result;
-}
-
 static int wanted_row(const struct orders_graph *graph, const int *choice, struct orders_reader reader)
 {
 	return reader.kernel < 0 ? reader.operand : chosen(graph, choice, reader.kernel)->operand[reader.operand];
+}
+
+static const struct order *order_of_row(const struct orders_value *value, int row)
+{
+	int written = (int)value->written.order.count;
+	return row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written];
 }
 
 static struct order_buffer buffer_between(const struct orders_value *value, int from, int to)
 {
 	struct order_buffer *known = &value->buffer[(size_t)from * value->wanted.order.count + (size_t)to];
 	if (!known->blocks)
-		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(&value->written.order.data[from], &value->wanted.order.data[to], value->elements);
+		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
 	return *known;
 }
 
@@ -38,35 +40,81 @@ int64_t orders_bytes(const struct orders_value *value, int written, int wanted)
 	return buffer_between(value, written, wanted).elements * value->bytes;
 }
 
-/* Of the converter that reader i of a value needs; 0 where an earlier reader asks for the same order. */
-static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+/* Of the converter that reader i of a value needs, of what is written in this order; 0 where an earlier reader asks for the same order. */
+static int64_t converter_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, size_t i)
 {
 	int to = wanted_row(graph, choice, value->reader.data[i]);
 	for (size_t e = 0; e < i; e++)
 		if (wanted_row(graph, choice, value->reader.data[e]) == to)
 			return 0;
-	int64_t bytes = orders_bytes(value, written_row(graph, choice, value), to);
+	int64_t bytes = orders_bytes(value, from, to);
 	return bytes ? (bytes + CONVERTER_BYTES) * value->copies : 0;
+}
+
+static int64_t converters_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < value->reader.count; i++)
+		bytes += converter_from(graph, choice, value, from, i);
+	return bytes;
+}
+
+static bool takes_all(const struct orders_value *value, int wanted)
+{
+	const struct order *order = &value->wanted.order.data[wanted];
+	int64_t elements = 1;
+	for (int l = 0; l < order->loops; l++)
+		elements *= order->loop[l].trip;
+	return elements >= value->elements;
+}
+
+/* A writer that holds its result gives it in the order that leaves the least converters: its own, or what a reader wants where all readers want all of it. */
+static int given_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int own)
+{
+	int best = own;
+	for (size_t i = 0; i < value->reader.count; i++)
+		if (!takes_all(value, wanted_row(graph, choice, value->reader.data[i])))
+			return own;
+	int64_t least = converters_from(graph, choice, value, own);
+	for (size_t i = 0; i < value->reader.count && least; i++) {
+		int row = (int)value->written.order.count + wanted_row(graph, choice, value->reader.data[i]);
+		int64_t bytes = converters_from(graph, choice, value, row) + GIVEN_BYTES;
+		if (bytes < least) {
+			least = bytes;
+			best = row;
+		}
+	}
+	return best;
+}
+
+static int written_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+{
+	if (value->writer < 0)
+		return value->fixed;
+	const struct orders_option *option = chosen(graph, choice, value->writer);
+	return option->holds && !value->crossing ? given_row(graph, choice, value, option->result) : option->result;
+}
+
+static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+{
+	return converter_from(graph, choice, value, written_row(graph, choice, value), i);
 }
 
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
 {
-	int64_t bytes = 0;
-	for (size_t i = 0; i < value->reader.count; i++)
-		bytes += converter_of(graph, choice, value, i);
-	return bytes;
+	return converters_from(graph, choice, value, written_row(graph, choice, value));
 }
 
 /* The part of a value that its converter to this reader holds back. */
 static int64_t held_back(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int kernel, int operand)
 {
-	int from = written_row(graph, choice, value), to = chosen(graph, choice, kernel)->operand[operand];
+	int from = graph->written[value - graph->value], to = chosen(graph, choice, kernel)->operand[operand];
 	struct order_buffer buffer = buffer_between(value, from, to);
 	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
 }
 
-/* What comes from the source through kernel k; what its operands hold meanwhile. */
-static void meet(const struct orders_graph *graph, const int *choice, int k, int64_t *lag, int64_t *held)
+/* What comes from the source through kernel k; what its operands hold meanwhile.  row: only the readers of the source that want this order look at it, behind their converter; -1: all. */
+static void meet(const struct orders_graph *graph, const int *choice, int k, int source_value, int row, int64_t *lag, int64_t *held)
 {
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
@@ -74,9 +122,11 @@ static void meet(const struct orders_graph *graph, const int *choice, int k, int
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		behind[j] = source < 0 ? -1 : lag[source];
+		if (source == source_value && row >= 0 && option->operand[j] != row)
+			behind[j] = -1;
 		if (behind[j] < 0)
 			continue;
-		int64_t back = held_back(graph, choice, &graph->value[source], k, j);
+		int64_t back = source == source_value && row >= 0 ? 0 : held_back(graph, choice, &graph->value[source], k, j);
 		behind[j] = back > behind[j] ? back : behind[j];
 		if (kernel->late[j])
 			continue;
@@ -103,7 +153,7 @@ static void make_buffers(struct orders_graph *graph)
 		struct orders_value *value = &graph->value[v];
 		if (value->writer >= 0)               /* what a layer hands to the next one has its maker's orders */
 			value->written = graph->value[graph->kernel[value->writer].value].written;
-		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, value->written.order.count * value->wanted.order.count + 1);
+		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, (value->written.order.count + value->wanted.order.count) * value->wanted.order.count + 1);
 	}
 }
 
@@ -154,6 +204,7 @@ static struct orders_fork find_paths(const struct orders_graph *graph, int value
 static void find_forks(struct orders_graph *graph)
 {
 	graph->fork = ARENA_ARRAY(graph->arena, struct orders_fork, graph->values + 1);
+	graph->written = ARENA_ARRAY(graph->arena, int, graph->values + 1);
 	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
@@ -171,6 +222,26 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 	find_forks(graph);
 }
 
+/* From the fork's value, or from the converter that some of its readers share. */
+static void meet_all(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row, int64_t *lag)
+{
+	lag[fork->value] = 0;
+	for (int i = 0; i < fork->kernels; i++)
+		meet(graph, choice, fork->kernel[i], fork->value, row, lag, graph->scratch + fork->kernel[i] * graph->ports);
+	lag[fork->value] = -1;
+	for (int i = 0; i < fork->kernels; i++)
+		lag[graph->kernel[fork->kernel[i]].value] = -1;
+}
+
+/* Is reader i the second one behind a converter? */
+static bool shares_converter(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
+{
+	int row = wanted_row(graph, choice, value->reader.data[i]), earlier = 0;
+	for (size_t e = 0; e < i && value->reader.data[i].kernel >= 0; e++)
+		earlier += value->reader.data[e].kernel >= 0 && wanted_row(graph, choice, value->reader.data[e]) == row;
+	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
+}
+
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 {
 	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * graph->ports;
@@ -178,16 +249,16 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 		for (int i = 0; i < graph->fork[f].kernels; i++)
 			for (int k = graph->fork[f].kernel[i], j = 0; j < graph->kernel[k].operands; j++)
 				held[k * graph->ports + j] = 0;
-	for (int v = 0; v < graph->values; v++)
+	for (int v = 0; v < graph->values; v++) {
 		lag[v] = -1;
+		graph->written[v] = written_row(graph, choice, &graph->value[v]);
+	}
 	for (int f = 0; f < graph->forks; f++) {
-		const struct orders_fork *fork = &graph->fork[f];
-		lag[fork->value] = 0;
-		for (int i = 0; i < fork->kernels; i++)
-			meet(graph, choice, fork->kernel[i], lag, held + fork->kernel[i] * graph->ports);
-		lag[fork->value] = -1;
-		for (int i = 0; i < fork->kernels; i++)
-			lag[graph->kernel[fork->kernel[i]].value] = -1;
+		const struct orders_value *value = &graph->value[graph->fork[f].value];
+		meet_all(graph, choice, &graph->fork[f], -1, lag);
+		for (size_t i = 0; i < value->reader.count; i++)
+			if (shares_converter(graph, choice, value, i))
+				meet_all(graph, choice, &graph->fork[f], wanted_row(graph, choice, value->reader.data[i]), lag);
 	}
 	for (int k = 0; k < graph->kernels; k++)
 		for (int j = 0; j < graph->kernel[k].operands; j++)

@@ -59,11 +59,19 @@ static int64_t lag_of(const struct kernel *kernel, const struct plan *plan, int 
 	return outermost < plan->parts ? ORDERS_WHOLE / blocks : 0;
 }
 
+static bool holds_result(const struct kernel *kernel, const struct plan *plan, int latency)
+{
+	bool holds = outermost_reduction(kernel, plan) == 0 && !kernel->scan && plan->rows == 1 && plan_partial(kernel, plan, latency) == 1;
+	for (int l = 0; l < kernel->loops; l++)
+		holds = holds && !kernel->loop[l].run_time;
+	return holds && (plan->lanes == 1 || !kernel->loop[plan->part[plan->parts - 1].source].reduction);
+}
+
 static struct orders_option option_of(struct digits *d, const struct plan *plan)
 {
 	struct orders_graph *graph = d->graph;
 	const struct kernel *kernel = d->kernel->op->kernel;
-	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan, d->latency)};
+	struct orders_option option = {.plan = *plan, .accumulators = accumulator_bytes(kernel, plan, d->latency), .holds = holds_result(kernel, plan, d->latency)};
 	option.operand = ARENA_ARRAY(graph->arena, int, d->kernel->operands + 1);
 	option.lag = ARENA_ARRAY(graph->arena, int64_t, d->kernel->operands + 1);
 	for (int j = 0; j < d->kernel->operands; j++) {
@@ -82,7 +90,7 @@ static struct orders_option option_of(struct digits *d, const struct plan *plan)
 static bool same_option(const struct digits *d, const struct orders_option *left, const struct orders_option *right)
 {
 	size_t ports = (size_t)d->kernel->operands;
-	return left->result == right->result && left->accumulators == right->accumulators && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
+	return left->result == right->result && left->accumulators == right->accumulators && left->holds == right->holds && !memcmp(left->operand, right->operand, ports * sizeof *left->operand) &&
 	       !memcmp(left->lag, right->lag, ports * sizeof *left->lag);
 }
 

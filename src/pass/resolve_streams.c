@@ -7,10 +7,7 @@
 #include "model/window.h"
 #include "pass/buffer_readers.h"
 #include "pass/repeat_kernels.h"
-
-struct readers {              /* of one stream */
-	VEC(struct op *) wish;
-};
+#include "pass/resolve_given.h"
 
 static bool is_wish(const struct op *op)
 {
@@ -24,9 +21,9 @@ static void collect_wishes(struct module *module, struct block *block)
 			collect_wishes(module, op->region[0]);
 		if (!is_wish(op))
 			continue;
-		struct readers *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct readers);
+		struct wish_list *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct wish_list);
 		op->operand[0]->data = readers;
-		VEC_PUSH(module->arena, &readers->wish, op);
+		VEC_PUSH(module->arena, readers, op);
 	}
 }
 
@@ -123,13 +120,13 @@ static void remove_wishes(struct block *block)
 }
 
 /* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
-static struct value *part_of_earlier(struct module *module, const struct readers *readers, size_t i, bool crossing)
+static struct value *part_of_earlier(struct module *module, const struct wish_list *readers, size_t i, bool crossing)
 {
-	struct op *wish = readers->wish.data[i];
+	struct op *wish = readers->data[i];
 	struct value *part = NULL;
 	for (size_t e = 0; e < i && crossing && !part; e++) {
-		struct value *earlier = readers->wish.data[e]->result[0]->data;
-		if (readers->wish.data[e]->parent == wish->parent)
+		struct value *earlier = readers->data[e]->result[0]->data;
+		if (readers->data[e]->parent == wish->parent)
 			part = chunk_to(module, wish, earlier, attr_get(wish, "tensor")->type, wish->result[0]->type);
 	}
 	return part;
@@ -137,17 +134,18 @@ static struct value *part_of_earlier(struct module *module, const struct readers
 
 static void satisfy_all(struct module *module, struct value *from)
 {
-	struct readers *readers = from->data;
+	const struct wish_list *readers = from->data;
 	if (!readers)
 		return;
-	for (size_t i = 0; i < readers->wish.count; i++) {
-		struct op *wish = readers->wish.data[i];
+	struct value *given = give_to_readers(module, from, readers);
+	for (size_t i = 0; i < readers->count; i++) {
+		struct op *wish = readers->data[i];
 		struct value *answer = NULL;
 		for (size_t e = 0; e < i && !answer; e++)               /* an earlier reader wants the same */
-			if (readers->wish.data[e]->result[0]->type == wish->result[0]->type && readers->wish.data[e]->parent == wish->parent)
-				answer = readers->wish.data[e]->result[0]->data;
+			if (readers->data[e]->result[0]->type == wish->result[0]->type && readers->data[e]->parent == wish->parent)
+				answer = readers->data[e]->result[0]->data;
 		answer = answer ? answer : part_of_earlier(module, readers, i, home(from) != wish->parent);
-		wish->result[0]->data = answer ? answer : satisfy(module, from, wish);
+		wish->result[0]->data = answer ? answer : satisfy(module, given, wish);
 	}
 	from->data = NULL;
 }
@@ -217,6 +215,7 @@ bool resolve_streams(struct streams *streams, struct block *block)
 {
 	struct module *module = streams->module;
 	collect_wishes(module, block);
+	turn_rings(module, block);
 	satisfy_block(module, block);
 	rename_operands(block);
 	remove_wishes(block);

@@ -427,6 +427,42 @@ static void test_sums_are_the_buffer(void **state)
 	end(f);
 }
 
+/* Two layers: rows over the sums of their squares, a product, tanh, a product back, and the rows added.  The second product holds all its sums. */
+static const char layers_head[] =
+	"#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n"
+	"func.func @main(%h0: tensor<16x128xf32>, %v0: tensor<128x1024xf32>, %w0: tensor<1024x128xf32>, %v1: tensor<128x1024xf32>, %w1: tensor<1024x128xf32>) -> tensor<16x128xf32> {\n"
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<16x128xf32>\n  %u = tensor.empty() : tensor<16x1024xf32>\n  %s = tensor.empty() : tensor<16xf32>\n"
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
+	"  %fu = linalg.fill ins(%zero : f32) outs(%u : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n";
+#define LAYER(l, next) \
+	"  %s" l " = linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%h" l " : tensor<16x128xf32>) outs(%fs : tensor<16xf32>) {\n" \
+	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n" \
+	"  %n" l " = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%h" l ", %s" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%e : tensor<16x128xf32>) {\n" \
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.divf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<16x128xf32>\n" \
+	"  %p" l " = linalg.matmul ins(%n" l ", %v" l " : tensor<16x128xf32>, tensor<128x1024xf32>) outs(%fu : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
+	"  %t" l " = linalg.tanh ins(%p" l " : tensor<16x1024xf32>) outs(%u : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
+	"  %d" l " = linalg.matmul ins(%t" l ", %w" l " : tensor<16x1024xf32>, tensor<1024x128xf32>) outs(%fe : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
+	"  %h" next " = linalg.add ins(%d" l ", %h" l " : tensor<16x128xf32>, tensor<16x128xf32>) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
+
+/* What a layer hands on comes from its last sums in the order that the next layer's readers want: no buffer turns it. */
+static void test_sums_are_given_in_any_order(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct pass_context context;
+	struct module *module = streams_of(f, text_format(f->arena, "%s%s%s  return %%h2 : tensor<16x128xf32>\n}\n", layers_head, LAYER("0", "1"), LAYER("1", "2")), &context);
+	const struct op *yield = NULL;
+	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		yield = op->code == OP_FOR ? op->region[0]->last : yield;
+	assert_non_null(yield);
+	const struct op *convert = yield->operand[0]->def;
+	assert_true(convert->code == OP_CONVERT && attr_get(convert, "given") && convert->operand[0]->def->code == OP_KERNEL);
+	assert_int_equal(attr_integer_or(convert, "buffer", -1), 0);
+	assert_true(convert->operand[0]->type != convert->result[0]->type);
+	expect_processes_agree(f, module, &context, 5);
+	end(f);
+}
+
 /* tanh of a vector, which a product reads again for every block of its results. */
 static const char read_again[] =
 	"func.func @main(%x: tensor<1x63xf32>, %w: tensor<63x4096xf32>) -> tensor<1x4096xf32> {\n"
@@ -505,6 +541,7 @@ static void test_wrong_buffers(void **state)
 		{"buffer = 3 : i64, shared = 0 : i64", "a buffer of 3 elements"},
 		{"buffer = 8 : i64, shared = 1 : i64", "do not walk 1 loops together"},
 		{"buffer = 8 : i64, shared = -7 : i64", "do not walk -7 loops together"},
+		{"buffer = 0 : i64, shared = 0 : i64, given", "its writer does not hold the words"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);
@@ -525,6 +562,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
