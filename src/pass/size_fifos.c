@@ -207,11 +207,26 @@ static int64_t extent_at(int64_t most, enum extent_step step)
 	return value[step];
 }
 
+/* The least that it is worth to count to: a launch is about one row of an input at least. */
+static int64_t least_of(const struct fifo_network *n, const char *symbol)
+{
+	const struct attr *inputs = attr_get(n->main, "stream.inputs");
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const struct attr *rows = attr_item(inputs->items[i].value, "rows");
+		if (rows && text_same(rows->text, symbol))
+			return 1;
+	}
+	return 0;
+}
+
 static void set_extents(struct fifo_network *n, const struct symbols *symbols, enum extent_step step)
 {
 	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, (int)symbols->list.count + 1);
-	for (size_t i = 0; i < symbols->list.count; i++)
-		extent[i] = (struct extent_value){symbols->list.data[i].symbol, extent_at(symbols->list.data[i].value, step)};
+	for (size_t i = 0; i < symbols->list.count; i++) {
+		const struct extent_value *symbol = &symbols->list.data[i];
+		int64_t value = extent_at(symbol->value, step), least = least_of(n, symbol->symbol);
+		extent[i] = (struct extent_value){symbol->symbol, value > least ? value : least};
+	}
 	n->detail.extents = (int)symbols->list.count;
 	n->detail.extent = extent;
 }

@@ -7,6 +7,8 @@
 #define OUTPUTS 64
 #define PAST 4
 
+static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+
 /* y = x w; the largest of each column of y, or 0; twice what y and the rows of p are behind one another. */
 static const char *make_model(struct arena *arena, int rows)
 {
@@ -84,7 +86,6 @@ static void expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chi
 		fail_msg("broken invariant: %s", c.guard.message);
 	const char *text = make_model(c.arena, rows);
 	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
-	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
 	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
 	context.choices.value[CHOICE_ABREAST] = abreast;
 	context.choices.value[CHOICE_ON_CHIP] = on_chip;
@@ -142,8 +143,41 @@ static void test_rows_through_memory(void **state)
 	expect_rows(8, 5, 0, 2000);
 }
 
+static void add_words(struct op *op, void *context)
+{
+	*(int64_t *)context += attr_integer_or(op, "stream.needed", 0);
+}
+
+/* Words that all FIFOs hold. */
+static int64_t words_of(int rows, enum fifo_strategy strategy)
+{
+	struct design_case c = {0};
+	int64_t words = 0;
+	c.arena = arena_new(&c.guard);
+	c.diag.arena = c.arena;
+	if (setjmp(c.guard.leave))
+		fail_msg("broken invariant: %s", c.guard.message);
+	const char *text = make_model(c.arena, rows);
+	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
+	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
+	context.choices.value[CHOICE_FIFO] = 1 + (int64_t)strategy;
+	for (int p = 0; p < pass_count; p++)
+		if (!passes[p].run(&context, c.module))
+			fail_msg("%s: %s", passes[p].name, case_messages(&c));
+	ir_walk(module_body(c.module), add_words, &words);
+	arena_free(c.arena);
+	return words;
+}
+
+/* No launch is about no row, and a design whose launch would not end then keeps the depths that were found for it. */
+static void test_depths_are_found(void **state)
+{
+	(void)state;
+	assert_true(words_of(8, FIFO_STRATEGY_TRIM) < words_of(8, FIFO_STRATEGY_SAFE));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there), cmocka_unit_test(test_rows_through_memory)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_that_are_there), cmocka_unit_test(test_rows_through_memory), cmocka_unit_test(test_depths_are_found)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
