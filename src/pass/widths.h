@@ -98,6 +98,7 @@ struct width_space {
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
+	bool wide_states;         /* ports side by side bring their words (state_order.c) */
 	bool full_words;          /* the loader that small operands share has words as wide as a port */
 	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
 	double *before;           /* [kernels] when it ended the layer before */

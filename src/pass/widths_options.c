@@ -187,7 +187,7 @@ static int state_ports(const struct maker *m, const struct plan *plan, int opera
 	const struct op *op = m->kernel->op;
 	const struct choices *choices = &m->streams->context->choices;
 	int64_t bits = lanes_of(op->kernel, plan, operand) * type_bits(type_scalar(op->operand[operand]->type)), most = choice_count(choices, CHOICE_STATE_PORTS), ports = 1;
-	while (m->space->reads_ahead && 2 * ports <= most && 2 * ports * PORT_BITS <= bits)
+	while (m->space->wide_states && 2 * ports <= most && 2 * ports * PORT_BITS <= bits)
 		ports *= 2;
 	return (int)ports;
 }
