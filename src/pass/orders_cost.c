@@ -68,19 +68,27 @@ static bool takes_all(const struct orders_value *value, int wanted)
 	return elements >= value->elements;
 }
 
-/* A writer that holds its result gives it in the order that leaves the least converters: its own, or what a reader wants where all readers want all of it. */
+/* Orders that readers want and do not get from this row. */
+static int other_orders(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from)
+{
+	int others = 0;
+	for (size_t i = 0; i < value->reader.count; i++)
+		others += converter_from(graph, choice, value, from, i) > 0;
+	return others;
+}
+
+/* A writer that holds its result gives it in the order that leaves the fewest converters: its own, or what a reader wants where all readers want all of it. */
 static int given_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int own)
 {
-	int best = own;
+	int best = own, least = other_orders(graph, choice, value, own);
+	bool worth = value->elements * value->bytes >= GIVEN_BYTES;
 	for (size_t i = 0; i < value->reader.count; i++)
-		if (!takes_all(value, wanted_row(graph, choice, value->reader.data[i])))
-			return own;
-	int64_t least = converters_from(graph, choice, value, own);
-	for (size_t i = 0; i < value->reader.count && least; i++) {
+		worth = worth && takes_all(value, wanted_row(graph, choice, value->reader.data[i]));
+	for (size_t i = 0; i < value->reader.count && least && worth; i++) {
 		int row = (int)value->written.order.count + wanted_row(graph, choice, value->reader.data[i]);
-		int64_t bytes = converters_from(graph, choice, value, row) + GIVEN_BYTES;
-		if (bytes < least) {
-			least = bytes;
+		int others = other_orders(graph, choice, value, row);
+		if (others < least) {
+			least = others;
 			best = row;
 		}
 	}

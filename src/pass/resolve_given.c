@@ -1,6 +1,5 @@
 /* In which order a kernel gives what it holds until its last term: the one that leaves its readers the least converters.  The sums lie in an array anyway, so any order is free; what a layer
  * hands to the next one is such a result as well, and then flows in that order through the ring. */
-#include "model/window.h"
 #include "pass/given.h"
 #include "pass/repeat_kernels.h"
 #include "pass/resolve_given.h"
@@ -21,14 +20,11 @@ static struct sequence sequence_of(const struct giver *c, const struct type *typ
 	return sequence_flat(c->module->arena, sequence_of_type(c->module->arena, c->tensor, type));
 }
 
+/* All words come at once, at the end, so what wants them in another order holds nearly all of them, even where its converter takes them by blocks: in front of it they wait. */
 static int64_t converter(const struct giver *c, const struct type *from, const struct type *to)
 {
-	if (from == to || sequence_same(sequence_of(c, from), sequence_of(c, to)))
-		return 0;
-	struct window window = window_between(c->module->arena, from, to);
-	struct box box = box_between(c->module->arena, c->tensor, from, to, BOX_LEAST);
-	int64_t elements = window_is_better(&window, &box) ? window.words * stream_lanes(from) : box.elements * box.halves;
-	return elements * ((type_bits(type_scalar(from)) + 7) / 8);
+	bool same = from == to || sequence_same(sequence_of(c, from), sequence_of(c, to));
+	return same ? 0 : type_elements(c->tensor) * ((type_bits(type_scalar(from)) + 7) / 8);
 }
 
 static const struct type *wanted(const struct giver *c, size_t i)
