@@ -213,6 +213,16 @@ bool simulate_is_extent(const struct module *module, const char *symbol)
 	return !unseen || names_dim(module, symbol);
 }
 
+/* Is it the number of rows that the launch is about? */
+static bool counts_launch(const struct module *module, const char *symbol)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	bool counts = false;
+	for (int i = 0; inputs && i < inputs->count; i++)
+		counts = counts || text_same(attr_item_text(inputs->items[i].value, "rows"), symbol);
+	return counts;
+}
+
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -223,6 +233,10 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	if (!equals || end == equals + 1 || *end || errno || extent->value < 0) {
 		diag_error(&session->diag, NOWHERE, "--extent %s names no input and its value", text);
 		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
+	}
+	if (!extent->value && counts_launch(session->module, extent->symbol)) {
+		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
+		return diag_note(&session->diag, "accepted is 1 or more");
 	}
 	if (simulate_is_extent(session->module, extent->symbol))
 		return true;

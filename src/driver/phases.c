@@ -258,6 +258,8 @@ void phases_simulate(struct session *session, const struct design_phases *design
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
 		report_simulate(session, &report[p]);
+		if (!report[p].shown && !report[p].deadlock)
+			text_add(&session->notices, "stc: it is not shown that every launch ends%s\n", report[p].simulated ? "; the one that was simulated does" : "");
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "driver/report.h"
 #include "model/feedback.h"
 #include "model/token.h"
+#include "pass/fifo.h"
 #include <string.h>
 
 #define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
@@ -98,6 +99,12 @@ static int64_t predicted_cycles(struct session *session)
 	return session->predicted_cycles;
 }
 
+static const char *shown_by(const struct module *module)
+{
+	const char *by = attr_text_or(module_main(module), "stream.ends", NULL);
+	return by && !text_same(by, fifo_shown_name[FIFO_NOT_SHOWN]) ? by : NULL;
+}
+
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
@@ -110,6 +117,7 @@ struct report report_make(struct session *session, const char *name)
 	report.fused = intermediates_noted(session->module, "stream.fused");
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
+	report.shown = shown_by(session->module);
 	int64_t cycles = predicted_cycles(session);
 	report.predicted = cycles > 0;
 	report.time.most = cycles > 0 ? cycles : report.time.most;

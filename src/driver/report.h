@@ -36,6 +36,7 @@ struct report {
 	struct flow_result flow;  /* processes and channels as in cost; without a simulation only its events are there */
 	int64_t cycles, first_output;      /* first_output -1: nothing is written */
 	const char *deadlock;     /* who waits for whom; NULL: it ends */
+	const char *shown;        /* by what is shown that launches end; NULL: by nothing */
 	double latency_ms;        /* simulated, else as modelled */
 	struct energy energy;     /* of a launch of so long */
 	int64_t together;         /* text tokens that a launch is taken to be where the design chooses them itself; 0: it does not */

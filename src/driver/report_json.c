@@ -65,6 +65,7 @@ static void add_cycles(const struct report *report, struct text *out)
 	text_add(out, "},\n");
 	if (report->simulated)
 		text_add(out, "  \"deadlock\": %s,\n", report->deadlock ? "true" : "false");
+	text_add(out, "  \"ends\": \"%s\",\n", report->shown ? report->shown : ends ? "simulated" : "not shown");
 }
 
 void report_json(const struct report *report, struct text *out)

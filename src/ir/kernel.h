@@ -3,7 +3,8 @@
  *   for every point of the loops, outermost first:
  *       x[j]  = operand j at offset + Σ stride[l] * counter[l] (+ index value * index_stride), if inside its guard, else 0
  *   without reduction loops:  result[…] = update(x)
- *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc); after the last: result[…] = post(x, acc)
+ *   with:  acc = init at the first reduction point of each result element; acc = update(x, acc); after the last: result[…] = post(x, acc);
+ *                            of no reduction points it is post(x, init)
  *
  * With `scan` a reduction gives a result at every point: result[…] = post(x, acc before the point's update), and the result's address depends on the reduction loops.
  * Else post reads only operands (and counters) that do not depend on reduction loops.  Addresses count elements of the root value, row-major.

@@ -23,6 +23,13 @@ struct fifo {
 	int64_t safe;             /* depth for which the graph of waits proves that nothing deadlocks, if all others are safe */
 };
 
+#define FIFO_EXTENTS 8        /* run-time extents at which a launch is looked at, the first of them the most */
+
+struct fifo_extents {
+	struct token_detail detail;
+	const struct token_network *tokens;       /* NULL: the design is not in the token model */
+};
+
 struct fifo_network {
 	struct arena *arena;
 	struct pass_context *context;
@@ -35,6 +42,9 @@ struct fifo_network {
 	const struct token_network *lesser;       /* tokens at lesser run-time extents; NULL: there are none */
 	struct flow_network *simulated;           /* NULL: it cannot be simulated, or need not be */
 	struct token_detail detail;       /* of tokens */
+	struct fifo_extents at[FIFO_EXTENTS];
+	int extents;
+	bool *stuck;              /* NULL, or [channels] of the last proof, where a launch does not end whatever is raised: the writer waits for room */
 	int64_t budget;           /* work of the token model that is left */
 };
 
@@ -61,6 +71,12 @@ bool fifo_repair(struct fifo_network *network, int64_t eighths, int64_t *depth);
 /* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
 bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
 #define FIFO_ORDERS 5
+/* The token model at several run-time extents; a FIFO that does not get as many words as are read from it breaks an invariant. */
+void fifo_open_extents(struct fifo_network *network);
+enum fifo_shown { FIFO_NOT_SHOWN, FIFO_SHOWN_BY_GRAPH, FIFO_SHOWN_BY_TOKENS };
+extern const char *const fifo_shown_name[];
+/* What shows that launches of any extents end with these depths: at each a run of the token model, for which they are raised where they must be; or, of safe depths, the graph of waits. */
+enum fifo_shown fifo_show(struct fifo_network *network, bool safe, int64_t *depth);
 /* Does trimming run the simulator?  It does where the budget suffices for some runs; else the token model. */
 bool fifo_simulates(const struct fifo_network *network);
 /* The deepest FIFO that takes no more memory than this one. */

@@ -42,6 +42,9 @@ static bool ends(struct proof *p, const struct token_network *network, bool in_o
 		p->network->budget -= work;
 	} while (outcome == TOKEN_STUCK && raise_full(p, counter));
 	*holds = token_counter_holds(counter);
+	p->network->stuck = outcome == TOKEN_STUCK && p->eighths ? ARENA_ARRAY(p->network->arena, bool, p->network->count + 1) : NULL;
+	for (int i = 0; p->network->stuck && i < p->network->count; i++)
+		p->network->stuck[i] = token_counter_full(counter, i);
 	arena_free(arena);
 	return outcome == TOKEN_ENDS;
 }

@@ -349,6 +349,34 @@ static void add_term(struct lowering *l, bool kept, struct value **array, struct
 	l->accumulator = sum;
 }
 
+/* A sum of no terms has a result, too, for which there is no last term to come with. */
+static bool may_be_empty(const struct kernel *kernel)
+{
+	bool empty = false;
+	for (int i = 0; i < kernel->loops && !kernel->scan; i++)
+		empty = empty || (kernel->loop[i].reduction && kernel->loop[i].run_time && kernel->loop[i].run_time->plus < 1);
+	return empty;
+}
+
+/* Has the sum a term?  number: of the partial sums; NULL: it has. */
+static struct value *has_terms(struct lowering *l, int64_t number)
+{
+	struct value *all = NULL;
+	int inner = kernel_inner_reduction(l->kernel);
+	for (int i = 0; i < l->nest; i++) {
+		const struct loop *loop = &l->kernel->loop[i];
+		bool counted = loop->reduction && loop->run_time && (loop->run_time->plus < 1 || (i == inner && l->kernel->partial > 1));
+		all = counted ? make_and(&l->p, all, make_compare(&l->p, 4, process_count(&l->p, loop->run_time, 1), i == inner ? number : 0)) : all;
+	}
+	return all;
+}
+
+static struct value *sum_or(struct lowering *l, struct value *sum, struct value *start, int64_t number)
+{
+	struct value *terms = has_terms(l, number);
+	return terms ? make_select(&l->p, terms, sum, start) : sum;
+}
+
 /* The tree over the partial sums; where there were fewer terms, the others are what they began with. */
 static struct value *all_parts(struct lowering *l, struct value *array)
 {
@@ -358,10 +386,7 @@ static struct value *all_parts(struct lowering *l, struct value *array)
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_type(l));
 	for (int64_t i = 0; i < parts; i++) {
 		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
-		if (inner->run_time)
-			sum[i] = make_select(p, make_compare(p, 4, process_count(p, inner->run_time, 1), i), sum[i], start);
-		else if (i >= inner->extent)
-			sum[i] = start;
+		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_or(l, sum[i], start, i);
 	}
 	return tree_of(l, sum, parts);
 }
@@ -414,7 +439,7 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct 
 	return opened;
 }
 
-/* Partial sums: for each point of the loops outside, a pipelined nest that adds and one that puts the parts together. */
+/* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums together. */
 static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
 {
 	struct value *array = NULL;
@@ -530,7 +555,7 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = make_load(&l->p, array, address);
+	l->accumulator = sum_or(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_type(l)) : NULL, 0);
 	make_store(&l->p, widen(l, finished(l), sum_type(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->buffer)
@@ -569,7 +594,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	process_layers(&l.p);
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
-	bool parts = l.kernel->partial > 1, turns = sums_take_turns(op);
+	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel), turns = sums_take_turns(op);
 	int opened = l.buffer || l.given.convert ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);

@@ -1,5 +1,5 @@
 /* Gives every FIFO its depth.
- * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks.
+ * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the depths as built (fifo_extents.c).
  * By strategy (--fifo):
  *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
  *   lp, normal, conservative    by linear programming (fifo_lp.c)
@@ -169,97 +169,6 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	return search(n, limit, budget, 0, depth);
 }
 
-/* --- run-time extents */
-
-struct symbols {
-	struct arena *arena;
-	VEC(struct extent_value) list;    /* one per symbol; value: the most it is worth to count to */
-};
-
-static void add_symbol(struct op *op, void *context)
-{
-	struct symbols *symbols = context;
-	struct run_time_trip trip;
-	int64_t times;
-	if (!timing_run_time(op, &trip, &times))
-		return;
-	int64_t most = trip.most * trip.tile - trip.plus;
-	for (size_t i = 0; i < symbols->list.count; i++)
-		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
-			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
-			return;
-		}
-	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
-}
-
-static struct symbols find_symbols(const struct fifo_network *n)
-{
-	struct symbols symbols = {.arena = n->arena};
-	ir_walk(module_body(n->module), add_symbol, &symbols);
-	return symbols;
-}
-
-enum extent_step { EXTENT_NONE, EXTENT_ONE, EXTENT_TWO, EXTENT_HALF, EXTENT_LAST, EXTENT_STEPS, EXTENT_MOST = EXTENT_STEPS, EXTENT_EIGHTH };
-
-static int64_t extent_at(int64_t most, enum extent_step step)
-{
-	const int64_t value[] = {[EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most, [EXTENT_EIGHTH] = most / 8};
-	return value[step];
-}
-
-/* The least that it is worth to count to: a launch is about one row of an input at least. */
-static int64_t least_of(const struct fifo_network *n, const char *symbol)
-{
-	const struct attr *inputs = attr_get(n->main, "stream.inputs");
-	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *rows = attr_item(inputs->items[i].value, "rows");
-		if (rows && text_same(rows->text, symbol))
-			return 1;
-	}
-	return 0;
-}
-
-static void set_extents(struct fifo_network *n, const struct symbols *symbols, enum extent_step step)
-{
-	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, (int)symbols->list.count + 1);
-	for (size_t i = 0; i < symbols->list.count; i++) {
-		const struct extent_value *symbol = &symbols->list.data[i];
-		int64_t value = extent_at(symbol->value, step), least = least_of(n, symbol->symbol);
-		extent[i] = (struct extent_value){symbol->symbol, value > least ? value : least};
-	}
-	n->detail.extents = (int)symbols->list.count;
-	n->detail.extent = extent;
-}
-
-/* Depths that suffice at the most may make a launch with lesser extents longer: predictions look at both. */
-static void open_lesser(struct fifo_network *n)
-{
-	struct symbols symbols = find_symbols(n);
-	struct token_detail most = n->detail;
-	if (!n->tokens || !symbols.list.count)
-		return;
-	set_extents(n, &symbols, EXTENT_EIGHTH);
-	n->lesser = token_network_new(n->arena, n->context->platform, n->module, n->detail);
-	n->detail = most;
-}
-
-/* Does the launch end as well with smaller extents?  The depths are those of the most; at the extents at which loops begin to run, in the middle, and just below
- * the most, the token model runs the same network again, and what is too short is made deeper.  Deeper never hurts what was shown before.
- * Where layers look back differently far, all do as one of them in each of these runs; the run at the most is theirs that see all rows. */
-static bool ends_at_extents(struct fifo_network *n, int64_t *depth)
-{
-	struct symbols symbols = find_symbols(n);
-	bool good = true;
-	int steps = attr_get(n->module->op, "stream.lookback") ? EXTENT_MOST + 1 : EXTENT_STEPS;
-	for (int step = 0; symbols.list.count && good && step < steps; step++) {
-		n->budget = BUDGET;
-		set_extents(n, &symbols, (enum extent_step)step);
-		n->tokens = n->tokens ? token_network_new(n->arena, n->context->platform, n->module, n->detail) : NULL;
-		good = n->tokens && fifo_repair(n, FIFO_RAISED, depth);
-	}
-	return good;
-}
-
 static void open_simulator(struct fifo_network *n)
 {
 	int told = n->module->diag->count;
@@ -271,10 +180,8 @@ static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
 	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
-	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST) {
+	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
 		open_simulator(n);
-		open_lesser(n);
-	}
 	switch (strategy) {
 	case FIFO_STRATEGIES:
 	case FIFO_STRATEGY_SAFE: return false;
@@ -293,9 +200,14 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
+	fifo_open_extents(n);
 	fifo_prove(n);
-	if (!choose(n, limits(n), depth) || !ends_at_extents(n, depth))
+	enum fifo_shown shown = choose(n, limits(n), depth) ? fifo_show(n, false, depth) : FIFO_NOT_SHOWN;
+	if (shown == FIFO_NOT_SHOWN) {
 		take_safe(n, depth);
+		shown = fifo_show(n, true, depth);
+	}
+	attr_set(module, n->main, "stream.ends", attr_string(module, fifo_shown_name[shown]));
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);

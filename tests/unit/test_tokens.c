@@ -174,7 +174,7 @@ static void tokens_are_the_evaluators(void **state)
 	static const struct {
 		int64_t at;
 		int tokens, given;
-	} launches[] = {{1, 1, 1}, {1, 8, 1}, {1, 8, 8}, {1, 7, 3}, {4, 5, 2}, {8, 1, 1}, {2, 6, 6}};       /* a sum of no rows is nothing, not 0 */
+	} launches[] = {{1, 1, 1}, {1, 8, 1}, {1, 8, 8}, {1, 7, 3}, {4, 5, 2}, {8, 1, 1}, {2, 6, 6}, {0, 1, 1}, {0, 8, 3}};
 	struct design_case c;
 	(void)state;
 	case_start(&c, model);

@@ -1,0 +1,178 @@
+/* What is shown of FIFOs at every run-time extent: that as many words are written into each as are read from it, and that a launch ends with the depths.
+ * The token model counts words in closed form.  It looks at the extents at which loops begin to run, in the middle, just below the most and at the most; where several inputs bound loops,
+ * also at those where one has its least and the others their most. */
+#include "ir/lookback.h"
+#include "pass/fifo.h"
+
+#define BUDGET 36000000       /* of a proof */
+
+const char *const fifo_shown_name[] = {"not shown", "graph of waits", "token model"};
+
+struct symbols {
+	struct fifo_network *network;
+	VEC(struct extent_value) list;    /* one per symbol; value: the most it is worth to count to */
+};
+
+enum extent { EXTENT_LEAST, EXTENT_ONE, EXTENT_TWO, EXTENT_EIGHTH, EXTENT_HALF, EXTENT_LAST, EXTENT_MOST };
+
+static const struct {
+	enum extent first, others;        /* of the first input that bounds loops, and of the others */
+} at[FIFO_EXTENTS] = {{EXTENT_MOST, EXTENT_MOST}, {EXTENT_LEAST, EXTENT_MOST}, {EXTENT_MOST, EXTENT_LEAST}, {EXTENT_LEAST, EXTENT_LEAST}, {EXTENT_ONE, EXTENT_ONE}, {EXTENT_TWO, EXTENT_TWO},
+	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}};
+
+static void add_symbol(struct op *op, void *context)
+{
+	struct symbols *symbols = context;
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(op, &trip, &times))
+		return;
+	int64_t most = trip.most * trip.tile - trip.plus;
+	for (size_t i = 0; i < symbols->list.count; i++)
+		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
+			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
+			return;
+		}
+	VEC_PUSH(symbols->network->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
+}
+
+static struct symbols find_symbols(struct fifo_network *n)
+{
+	struct symbols symbols = {.network = n};
+	ir_walk(module_body(n->module), add_symbol, &symbols);
+	return symbols;
+}
+
+/* The least that it is worth to count to: a launch is about one row of an input at least. */
+static int64_t least_of(const struct fifo_network *n, const char *symbol)
+{
+	const struct attr *inputs = attr_get(n->main, "stream.inputs");
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const struct attr *rows = attr_item(inputs->items[i].value, "rows");
+		if (rows && text_same(rows->text, symbol))
+			return 1;
+	}
+	return 0;
+}
+
+static int64_t value_at(int64_t least, int64_t most, enum extent extent)
+{
+	const int64_t value[] = {[EXTENT_LEAST] = least, [EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_EIGHTH] = most / 8, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most};
+	int64_t above = value[extent] > least ? value[extent] : least;
+	return above < most ? above : most;
+}
+
+static bool is_first(const struct symbols *symbols, size_t i)
+{
+	const struct module *module = symbols->network->module;
+	return text_same(lookback_symbol(module, symbols->list.data[i].symbol), lookback_symbol(module, symbols->list.data[0].symbol));
+}
+
+/* The token model with these extents.  Layers that look back differently far all do as one of them. */
+static struct fifo_extents open_at(const struct symbols *symbols, enum extent first, enum extent others)
+{
+	struct fifo_network *n = symbols->network;
+	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, symbols->list.count + 1);
+	struct fifo_extents opened = {.detail = n->detail};
+	for (size_t i = 0; i < symbols->list.count; i++) {
+		const struct extent_value *most = &symbols->list.data[i];
+		extent[i] = (struct extent_value){most->symbol, value_at(least_of(n, most->symbol), most->value, is_first(symbols, i) ? first : others)};
+	}
+	opened.detail.extents = (int)symbols->list.count;
+	opened.detail.extent = extent;
+	opened.tokens = token_network_new(n->arena, n->context->platform, n->module, opened.detail);
+	return opened;
+}
+
+static bool several_inputs(const struct symbols *symbols)
+{
+	bool several = false;
+	for (size_t i = 1; i < symbols->list.count; i++)
+		several = several || !is_first(symbols, i);
+	return several;
+}
+
+static const char *end_name(const struct fifo_network *n, int call)
+{
+	return attr_text_or(n->call[call], "callee", "?");
+}
+
+/* The FIFO that gets fewer words than are read from it, or more; -1: none does. */
+static int unbalanced(const struct fifo_extents *extents)
+{
+	for (size_t i = 0; extents->tokens && i < extents->tokens->channels.count; i++)
+		if (extents->tokens->channels.data[i].words != extents->tokens->channels.data[i].read)
+			return (int)i;
+	return -1;
+}
+
+static void expect_balance(const struct fifo_network *n, const struct fifo_extents *extents)
+{
+	int number = unbalanced(extents);
+	if (number < 0)
+		return;
+	const struct token_channel *channel = &extents->tokens->channels.data[number];
+	struct text where = text_new(n->arena);
+	text_add(&where, "%s", "");
+	for (int i = 0; i < extents->detail.extents; i++)
+		text_add(&where, "%s%s = %lld", i ? ", " : " where ", extents->detail.extent[i].symbol, (long long)extents->detail.extent[i].value);
+	INVARIANT(n->module->guard, false, "%s writes %lld words into %s, of which %s reads %lld%s", end_name(n, n->fifo[number].writer), (long long)channel->words,
+	          attr_text_or(n->fifo[number].channel->def, "name", "?"), end_name(n, n->fifo[number].reader), (long long)channel->read, where.data);
+}
+
+void fifo_open_extents(struct fifo_network *n)
+{
+	struct symbols symbols = find_symbols(n);
+	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
+	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others) : (struct fifo_extents){n->detail, n->tokens};
+	for (int i = 1; i < FIFO_EXTENTS && symbols.list.count; i++)
+		if (several || at[i].first == at[i].others)
+			n->at[n->extents++] = open_at(&symbols, at[i].first, at[i].others);
+	for (int i = 0; i < n->extents; i++)
+		expect_balance(n, &n->at[i]);
+	if (symbols.list.count && n->tokens)
+		n->lesser = open_at(&symbols, EXTENT_EIGHTH, EXTENT_EIGHTH).tokens;
+}
+
+/* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then the graph of waits says what happens. */
+static bool holds_layers(const struct fifo_network *n)
+{
+	bool holds = n->tokens;
+	for (int i = 0; holds && i < n->count; i++) {
+		const struct op *process = module_find(n->module, end_name(n, n->fifo[i].writer));
+		int64_t layers = attr_get(n->fifo[i].channel->def, "stream.layer") ? attr_integer_or(process, "stream.layers", 1) : 1;
+		layers = n->tokens->skipped && layers > n->tokens->layers ? n->tokens->layers : layers;
+		holds = !n->fifo[i].sized || n->tokens->channels.data[i].words <= layers * n->fifo[i].whole;
+	}
+	return holds;
+}
+
+/* Where a launch stops whatever is made deeper, more is wrong than a depth. */
+static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
+{
+	if (!n->stuck)
+		return;
+	struct text full = text_new(n->arena);
+	text_add(&full, "%s", "");
+	for (int i = 0; i < n->count; i++)
+		if (n->stuck[i])
+			text_add(&full, "; %s waits for room in %s, which holds %lld words", end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, "name", "?"), (long long)depth[i]);
+	INVARIANT(n->module->guard, false, "a launch does not end%s", full.data);
+}
+
+enum fifo_shown fifo_show(struct fifo_network *n, bool safe, int64_t *depth)
+{
+	const struct token_network *tokens = n->tokens;
+	const struct token_detail detail = n->detail;
+	bool good = true;
+	for (int i = 0; good && i < n->extents; i++) {
+		n->tokens = n->at[i].tokens;
+		n->detail = n->at[i].detail;
+		n->budget = BUDGET;
+		good = fifo_repair(n, FIFO_RAISED, depth);
+		expect_not_stuck(n, depth);
+	}
+	n->tokens = tokens;
+	n->detail = detail;
+	return good ? FIFO_SHOWN_BY_TOKENS : safe && holds_layers(n) ? FIFO_SHOWN_BY_GRAPH : FIFO_NOT_SHOWN;
+}
