@@ -4,6 +4,8 @@
 #include "model/coverage.h"
 #include "model/walk.h"
 
+#define WORDS_LEAST 16        /* of a box, where some of its loops may take one turn */
+
 struct view {                 /* a type's walk, and where the lanes of a tile lie */
 	struct walk walk;
 	int64_t lanes;
@@ -193,6 +195,42 @@ static bool can_share(struct arena *arena, const struct walk *from, const struct
 	return !coverage_differs(arena, *from, *to, shared) || reads_part(arena, from, to, shared, &elements);
 }
 
+/* One loop as two, the inner one of so many turns. */
+static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t turns)
+{
+	struct walk parted = *walk;
+	parted.loops++;
+	parted.trip = ARENA_ARRAY(arena, int64_t, parted.loops);
+	parted.vector = ARENA_ARRAY(arena, int64_t, parted.loops * walk->rank + 1);
+	parted.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, parted.loops);
+	for (int l = 0; l < parted.loops; l++) {
+		int from = l > loop ? l - 1 : l;
+		parted.trip[l] = l == loop ? walk->trip[from] / turns : l == loop + 1 ? turns : walk->trip[from];
+		parted.run_time[l] = walk_run_time(*walk, from);
+		for (int r = 0; r < walk->rank; r++)
+			parted.vector[l * walk->rank + r] = walk->vector[from * walk->rank + r] * (l == loop ? turns : 1);
+	}
+	*walk = parted;
+}
+
+/* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where their number is known at run time. */
+static int64_t turns_of_box(const struct walk *from, int shared)
+{
+	int64_t words = 1, turns = 1;
+	bool bound = false;
+	for (int l = shared; l < from->loops; l++) {
+		const struct run_time_trip *trip = walk_run_time(*from, l);
+		words *= trip ? from->trip[l] / trip->most : from->trip[l];
+		bound = bound || trip;
+	}
+	if (!shared || !bound || walk_run_time(*from, shared - 1))
+		return 1;
+	while (words * turns < WORDS_LEAST && turns < from->trip[shared - 1])
+		for (turns++; from->trip[shared - 1] % turns;)
+			turns++;
+	return turns < from->trip[shared - 1] ? turns : 1;
+}
+
 struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
 {
 	bool linearly = from->itensor->map.results != to->itensor->map.results;
@@ -201,6 +239,11 @@ struct box box_between(struct arena *arena, const struct type *tensor, const str
 	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
 	int most = walk_share(arena, &writer.walk, &reader.walk);
 	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered ? 0 : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most) : reorder.shared};
+	int64_t turns = box.shared < 0 || box.shared > most ? 1 : turns_of_box(&writer.walk, box.shared);
+	if (turns > 1 && !scattered) {
+		part_loop(arena, &writer.walk, box.shared - 1, turns);
+		part_loop(arena, &reader.walk, box.shared - 1, turns);
+	}
 	box.halves = box.shared ? 2 : 1;
 	box.fill = side_new(arena, &writer);
 	box.drain = side_new(arena, &reader);

@@ -4,6 +4,7 @@
 #include "frontend/import.h"
 #include "model/platform.h"
 #include "model/resource.h"
+#include "pass/sequence.h"
 #include "pass/served.h"
 #include "sim/eval.h"
 #include "random_convert.h"
@@ -199,6 +200,65 @@ static void test_rectangle(void **state)
 	assert_null(box.why);
 	assert_int_equal(box.shared, 1);
 	assert_int_equal(box.elements, 32);
+	end(f);
+}
+
+#define TOKENS 8
+#define COLUMNS 256
+
+/* [columns / lanes] of every token: words of so many columns of a token, all tokens before the next columns. */
+static const struct type *token_words(struct fixture *f, int64_t lanes)
+{
+	static const struct run_time_trip tokens = {.symbol = "n", .tile = 1, .most = TOKENS};
+	const struct run_time_trip *run_time[2] = {NULL, &tokens};
+	int64_t shape[2] = {1, lanes}, trip[2] = {COLUMNS / lanes, TOKENS}, step[2] = {lanes, 1}, rows[6] = {0, 1, 0, 1, 0, 0};
+	return type_canonical(f->module, type_shaped(f->module, TYPE_VECTOR, 2, shape, type_float(f->module, 32)), 2, arena_copy(f->arena, trip, sizeof trip),
+			      arena_copy(f->arena, run_time, sizeof run_time), arena_copy(f->arena, step, sizeof step), 2, arena_copy(f->arena, rows, sizeof rows));
+}
+
+/* Moves a launch of `count` tokens through one side, box after box; what passes are the numbers of the words in `order`, which `kept` holds between. */
+static int64_t pass_boxes(const struct box *box, const struct box_side *side, int64_t count, int64_t (*kept)[TOKENS * COLUMNS], int64_t *words, bool fill)
+{
+	int64_t at[8] = {0}, number = 0, turn = 0;
+	for (bool more = true; more;) {
+		int64_t place = side->first, trip = 0;
+		for (int l = 0; l < side->loops; l++)
+			place += at[l] * side->step[l];
+		for (int64_t lane = 0; lane < side->lanes; lane++, number++)
+			*(fill ? &kept[turn][place + side->lane[lane]] : &words[number]) = fill ? words[number] : kept[turn][place + side->lane[lane]];
+		int l = side->loops - 1;
+		for (; l >= 0; l--) {
+			trip = side->run_time[l] ? side->trip[l] / side->run_time[l]->most * count : side->trip[l];
+			if (++at[l] < trip)
+				break;
+			at[l] = 0;
+		}
+		more = l >= 0;
+		turn += l < box->shared;
+	}
+	return number;
+}
+
+/* Where few words may come in a turn of the shared loops, a box is for several turns; what comes out of it is the same. */
+static void test_boxes_of_few_words(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){TOKENS, COLUMNS}, type_float(f->module, 32));
+	struct box box = box_between(f->arena, tensor, token_words(f, 4), token_words(f, 8), BOX_LEAST);
+	assert_null(box.why);
+	assert_int_equal(box.shared, 1);
+	assert_int_equal(box.elements, 16 * 4 * TOKENS);
+	int64_t (*kept)[TOKENS * COLUMNS] = calloc(COLUMNS, sizeof *kept), in[TOKENS * COLUMNS], out[TOKENS * COLUMNS];
+	for (int64_t count = 1; count <= TOKENS; count++) {
+		for (int64_t n = 0; n < count * COLUMNS; n++)          /* words of four columns, all tokens before the next */
+			in[n] = n / 4 % count * COLUMNS + n / 4 / count * 4 + n % 4;
+		assert_int_equal(pass_boxes(&box, &box.fill, count, kept, in, true), count * COLUMNS);
+		assert_int_equal(pass_boxes(&box, &box.drain, count, kept, out, false), count * COLUMNS);
+		for (int64_t n = 0; n < count * COLUMNS; n++)
+			assert_int_equal(out[n], n / 8 % count * COLUMNS + n / 8 / count * 8 + n % 8);
+	}
+	free(kept);
 	end(f);
 }
 
@@ -562,6 +622,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
