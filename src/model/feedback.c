@@ -25,10 +25,11 @@ bool feedback_is_of(const struct attr *segment, const char *name, bool output)
 /* How often the step between tokens reads or writes an element of the segment. */
 static int64_t accesses_of(const struct op *main, const struct feedback *feedback, const struct attr *segment)
 {
-	const struct attr *entry = attr_entry(attr_get(main, "stream.inputs"), attr_item_text(segment, "name"));
 	if (feedback_is_of(segment, feedback->input, false) || feedback_is_of(segment, feedback->output, true))
 		return 1;
-	return text_same(attr_item_text(segment, "role"), "input") && feedback_step(entry) ? 2 : 0;
+	if (!text_same(attr_item_text(segment, "role"), "input"))
+		return 0;
+	return feedback_step(attr_entry(attr_get(main, "stream.inputs"), attr_item_text(segment, "name"))) ? 2 : 0;
 }
 
 static int64_t accesses_in(const struct op *main, const struct feedback *feedback, const struct attr *buffer)

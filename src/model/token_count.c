@@ -11,6 +11,7 @@ struct counter_process {
 	int64_t layers;           /* that are over, but for the last */
 	int64_t window;           /* of the pipe at hand: windows done */
 	int64_t *base;            /* [accesses] words of the channel before the pipe */
+	int64_t *limit, *stop;    /* [accesses] words that were possible when it was last asked, and the first window that they are not enough for */
 };
 
 struct counter_channel {
@@ -53,7 +54,10 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 		int most = 0;
 		for (size_t s = 0; s < process->steps.count; s++)
 			most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most ? process->steps.data[s].pipe->accesses : most;
-		c->process[i] = (struct counter_process){.process = process, .base = ARENA_ARRAY(arena, int64_t, most + 1)};
+		c->process[i] = (struct counter_process){.process = process};
+		c->process[i].base = ARENA_ARRAY(arena, int64_t, most + 1);
+		c->process[i].limit = ARENA_ARRAY(arena, int64_t, most + 1);
+		c->process[i].stop = ARENA_ARRAY(arena, int64_t, most + 1);
 	}
 	return c;
 }
@@ -91,22 +95,27 @@ static void begin_pipe(const struct token_counter *c, struct counter_process *pr
 {
 	process->running = true;
 	process->window = 0;
-	for (int i = 0; i < pipe->accesses; i++)
+	for (int i = 0; i < pipe->accesses; i++) {
+		process->limit[i] = -1;
 		if (pipe->access[i].channel >= 0)
 			process->base[i] = c->channel[pipe->access[i].channel].moved[pipe->access[i].side];
+	}
 }
 
 /* The first window that an access is not possible in. */
-static int64_t possible(const struct token_counter *c, const struct counter_process *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
+static int64_t possible(const struct token_counter *c, struct counter_process *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct token_access *access = &pipe->access[i];
 		if (access->channel < 0 || !access->waits)
 			continue;
 		int64_t limit = limit_of(c, access->channel, access->side) - process->base[i];
-		int64_t window = limit < access->pattern.accesses ? token_at(&access->pattern, limit) + (c->in_order ? 0 : access->lag) : to;
-		if (window < to) {
-			to = window;
+		if (limit != process->limit[i]) {
+			process->limit[i] = limit;
+			process->stop[i] = limit < access->pattern.accesses ? token_at(&access->pattern, limit) + (c->in_order ? 0 : access->lag) : INT64_MAX;
+		}
+		if (process->stop[i] < to) {
+			to = process->stop[i];
 			*stops = access;
 		}
 	}

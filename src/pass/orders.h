@@ -87,7 +87,7 @@ int orders_row(struct arena *arena, struct orders_list *list, const struct order
 void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first);
 int64_t orders_bytes(const struct orders_value *value, int written, int wanted);          /* of the converter between these rows; 0: none.  What is wanted may be written too: behind what is written */
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
-int64_t orders_fifos(const struct orders_graph *graph, const int *choice);
+int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough);       /* or some number that is not less than `enough` */
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);
 /* Fills choice[kernels], all 0 before; `points` objectives are computed at most.  Deterministic. */
 void orders_search(const struct orders_graph *graph, int64_t points, int *choice);

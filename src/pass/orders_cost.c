@@ -121,12 +121,13 @@ static int64_t held_back(const struct orders_graph *graph, const int *choice, co
 	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
 }
 
-/* What comes from the source through kernel k; what its operands hold meanwhile.  row: only the readers of the source that want this order look at it, behind their converter; -1: all. */
-static void meet(const struct orders_graph *graph, const int *choice, int k, int source_value, int row, int64_t *lag, int64_t *held)
+/* What comes from the source through kernel k; what its operands hold meanwhile.  row: only the readers of the source that want this order look at it, behind their converter; -1: all.
+ * The bytes by which that is more than before. */
+static int64_t meet(const struct orders_graph *graph, const int *choice, int k, int source_value, int row, int64_t *lag, int64_t *held)
 {
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
-	int64_t start = -1, ready = -1, *behind = lag + graph->values;
+	int64_t start = -1, ready = -1, more = 0, *behind = lag + graph->values;
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		behind[j] = source < 0 ? -1 : lag[source];
@@ -148,11 +149,13 @@ static void meet(const struct orders_graph *graph, const int *choice, int k, int
 			continue;
 		const struct orders_value *value = &graph->value[kernel->source[j]];
 		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
+		more += bytes > held[j] ? bytes - held[j] : 0;
 		held[j] = bytes > held[j] ? bytes : held[j];
 	}
 	for (int j = 0; j < kernel->operands; j++)
 		ready = kernel->late[j] && behind[j] > ready ? behind[j] : ready;
 	lag[kernel->value] = ready;
+	return more;
 }
 
 static void make_buffers(struct orders_graph *graph)
@@ -231,14 +234,16 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 }
 
 /* From the fork's value, or from the converter that some of its readers share. */
-static void meet_all(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row, int64_t *lag)
+static int64_t meet_all(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row, int64_t *lag)
 {
+	int64_t more = 0;
 	lag[fork->value] = 0;
 	for (int i = 0; i < fork->kernels; i++)
-		meet(graph, choice, fork->kernel[i], fork->value, row, lag, graph->scratch + fork->kernel[i] * graph->ports);
+		more += meet(graph, choice, fork->kernel[i], fork->value, row, lag, graph->scratch + fork->kernel[i] * graph->ports);
 	lag[fork->value] = -1;
 	for (int i = 0; i < fork->kernels; i++)
 		lag[graph->kernel[fork->kernel[i]].value] = -1;
+	return more;
 }
 
 /* Is reader i the second one behind a converter? */
@@ -250,7 +255,7 @@ static bool shares_converter(const struct orders_graph *graph, const int *choice
 	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
 }
 
-int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
+int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough)
 {
 	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * graph->ports;
 	for (int f = 0; f < graph->forks; f++)
@@ -261,16 +266,13 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice)
 		lag[v] = -1;
 		graph->written[v] = written_row(graph, choice, &graph->value[v]);
 	}
-	for (int f = 0; f < graph->forks; f++) {
+	for (int f = 0; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++) {
 		const struct orders_value *value = &graph->value[graph->fork[f].value];
-		meet_all(graph, choice, &graph->fork[f], -1, lag);
+		bytes += meet_all(graph, choice, &graph->fork[f], -1, lag);
 		for (size_t i = 0; i < value->reader.count; i++)
 			if (shares_converter(graph, choice, value, i))
-				meet_all(graph, choice, &graph->fork[f], wanted_row(graph, choice, value->reader.data[i]), lag);
+				bytes += meet_all(graph, choice, &graph->fork[f], wanted_row(graph, choice, value->reader.data[i]), lag);
 	}
-	for (int k = 0; k < graph->kernels; k++)
-		for (int j = 0; j < graph->kernel[k].operands; j++)
-			bytes += held[k * graph->ports + j];
 	return bytes / 4 * HELD_QUARTERS;
 }
 
@@ -301,7 +303,7 @@ static int64_t cut_bytes(const struct orders_graph *graph, const int *choice)
 
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice)
 {
-	struct orders_cost cost = {.fifos = orders_fifos(graph, choice)};
+	struct orders_cost cost = {.fifos = orders_fifos(graph, choice, INT64_MAX)};
 	for (int v = 0; v < graph->values; v++)
 		cost.converters += orders_converters(graph, choice, &graph->value[v]);
 	for (int k = 0; k < graph->kernels; k++)

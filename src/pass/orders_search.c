@@ -11,7 +11,7 @@ struct search {
 	int64_t points;           /* left */
 	uint64_t random;
 	int *choice;              /* [kernels] */
-	int64_t now;              /* its cost */
+	int64_t now, fifos;       /* its cost, and the part of it that is FIFOs' */
 };
 
 /* Everything but FIFOs that kernel k's option is part of; where edges are cut, everything but FIFOs. */
@@ -38,24 +38,32 @@ static bool improve_kernel(struct search *search, int k)
 {
 	const struct orders_kernel *kernel = &search->graph->kernel[k];
 	int best = search->choice[k], old = best;
-	int64_t rest = search->now - around(search, k) - orders_fifos(search->graph, search->choice), least = search->now;
+	int64_t rest = search->now - around(search, k) - search->fifos, least = search->now, fifos = search->fifos;
 	for (int o = 0; o < kernel->options && search->points > 0; o++) {
 		if (o == old)
 			continue;
 		search->choice[k] = o;
-		int64_t cost = rest + around(search, k);
-		if (cost < least)
-			cost += orders_fifos(search->graph, search->choice);
+		int64_t cost = rest + around(search, k), held = cost < least ? orders_fifos(search->graph, search->choice, least - cost) : 0;
+		cost += held;
 		search->points--;
 		if (cost < least) {
 			least = cost;
+			fifos = held;
 			best = o;
 		}
 	}
 	search->choice[k] = best;
 	bool better = least < search->now;
 	search->now = least;
+	search->fifos = fifos;
 	return better;
+}
+
+static void price(struct search *search)
+{
+	struct orders_cost cost = orders_cost(search->graph, search->choice);
+	search->now = cost.all;
+	search->fifos = cost.fifos;
 }
 
 static bool improve_all(struct search *search)
@@ -125,14 +133,14 @@ static bool improve_values(struct search *search, int *saved)
 static bool improve_around(struct search *search, int k, int *saved)
 {
 	const struct orders_graph *graph = search->graph;
-	int64_t before = search->now;
+	int64_t before = search->now, fifos = search->fifos;
 	size_t size = sizeof *saved * (size_t)graph->kernels;
 	for (int o = 0; o < graph->kernel[k].options && search->points > 0; o++) {
 		memcpy(saved, search->choice, size);
 		if (o == saved[k])
 			continue;
 		search->choice[k] = o;
-		search->now = orders_cost(graph, search->choice).all;
+		price(search);
 		for (int step = 1; step < graph->kernels && step <= 4; step++) {
 			if (k + step < graph->kernels)
 				improve_kernel(search, k + step);
@@ -143,6 +151,7 @@ static bool improve_around(struct search *search, int k, int *saved)
 			return true;
 		memcpy(search->choice, saved, size);
 		search->now = before;
+		search->fifos = fifos;
 	}
 	return false;
 }
@@ -151,7 +160,7 @@ static bool improve_around(struct search *search, int k, int *saved)
 static void descend(struct search *search, bool around, int *saved)
 {
 	bool better = true;
-	search->now = orders_cost(search->graph, search->choice).all;
+	price(search);
 	while (better && search->points > 0) {
 		better = improve_all(search) || improve_values(search, saved);
 		for (int k = 0; around && k < search->graph->kernels && !better; k++)
