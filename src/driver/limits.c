@@ -92,13 +92,15 @@ bool limits_crowded(const struct session *session, const struct design_cost *cos
 	return crowded;
 }
 
+bool limits_slower(struct session *session)
+{
+	session->options.choices.value[CHOICE_CLOCK] = (int64_t)(session->platform->clock_mhz / session->platform->crowded_period);
+	return limits_clock(session);
+}
+
 bool limits_slow_down(struct session *session, const struct design_cost *cost)
 {
-	const struct platform *board = session->platform;
-	if (session->options.choices.value[CHOICE_CLOCK] || !limits_crowded(session, cost))
-		return false;
-	session->options.choices.value[CHOICE_CLOCK] = (int64_t)(board->clock_mhz / board->crowded_period);
-	return limits_clock(session);
+	return !session->options.choices.value[CHOICE_CLOCK] && limits_crowded(session, cost) && limits_slower(session);
 }
 
 static bool contradict(struct session *session)

@@ -12,6 +12,7 @@ bool limits_read(struct session *session);
 bool limits_clock(struct session *session);        /* the clock alone */
 /* Is a die fuller than the platform calls crowded? */
 bool limits_crowded(const struct session *session, const struct design_cost *cost);
+bool limits_slower(struct session *session);       /* the clock of a crowded design, whatever the design is */
 /* The clock's rule: where a die is fuller than the platform calls crowded and the user has not said a clock, it is slower by the platform's factor.  true: it has just been lowered, so the design
  * is to be built again. */
 bool limits_slow_down(struct session *session, const struct design_cost *cost);

@@ -2,6 +2,7 @@
 #include "driver/limits.h"
 #include "driver/report.h"
 #include "model/token.h"
+#include <math.h>
 
 #define ATTEMPTS 8            /* the last one is as narrow as can be */
 #define TARGET_STEPS 6        /* of halving the operators that --target-ms needs */
@@ -11,6 +12,8 @@
 #define NARROWER_MEMORY 0.7
 #define FEWER 6               /* at most one slice in so many is given up for the clock, */
 #define NARROW 30             /* after kernels got so many hundredths of LUTs and DSPs at most */
+#define NEAR 1.01             /* ratings that differ by no more are alike */
+#define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 #define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
 #define QUICK_EVENTS 2400000  /* and simulates no more iterations */
 
@@ -174,33 +177,133 @@ static int slices_of(const struct design_cost *cost)
 	return slices;
 }
 
-/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded? */
-static bool build_with_less(struct build *b)
+/* --- less where a die is crowded */
+
+enum { LESS_MOST = 8 };
+
+struct less {                 /* a way to take less than a crowded design */
+	int ports, slices;    /* 0: as wanted */
+	bool narrow, slow;
+	bool done;            /* built, and crowded */
+	double rating;
+	int64_t lut, dsp;     /* of its processes */
+};
+
+static void choose_less(struct build *b, const struct choices *wanted, const struct less *less)
 {
 	struct session *session = b->session;
-	struct choices wanted = session->choices, *choices = &session->choices;
-	int slices = slices_of(&b->cost), fewer = slices - UNIT_LANES;
-	const struct {
-		int ports, slices;    /* 0: as wanted */
-		bool narrow;
-	} tried[] = {{4, 0, false}, {2, 0, false}, {2, 0, true}, {1, 0, false}, {0, fewer, false}, {2, fewer, false}, {1, fewer, false}};
-	for (size_t i = 0; slices && i < sizeof tried / sizeof *tried; i++) {
-		if ((tried[i].ports && wanted.value[CHOICE_STATE_PORTS]) || (tried[i].narrow && (wanted.value[CHOICE_LUT] || wanted.value[CHOICE_DSP])) || (tried[i].slices && (wanted.value[CHOICE_SLICES] || fewer * FEWER < slices * (FEWER - 1))))
-			continue;
-		*choices = wanted;
-		if (tried[i].ports)
-			choices->value[CHOICE_STATE_PORTS] = tried[i].ports;
-		if (tried[i].slices)
-			choices->value[CHOICE_SLICES] = fewer;
-		if (tried[i].narrow) {
-			choices->value[CHOICE_LUT] = platform_total(session->platform).lut * NARROW / 100;
-			choices->value[CHOICE_DSP] = platform_total(session->platform).dsp * NARROW / 100;
-		}
-		if (!build_fitting(b))
-			return false;
-		if (!limits_crowded(session, &b->cost))
+	struct choices *choices = &session->choices;
+	*choices = *wanted;
+	if (less->ports)
+		choices->value[CHOICE_STATE_PORTS] = less->ports;
+	if (less->slices)
+		choices->value[CHOICE_SLICES] = less->slices;
+	if (less->narrow) {
+		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * NARROW / 100;
+		choices->value[CHOICE_DSP] = platform_total(session->platform).dsp * NARROW / 100;
+	}
+	if (less->slow)
+		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
+}
+
+/* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
+static int list_less(const struct choices *wanted, int slices, struct less *list)
+{
+	int fewer = slices - UNIT_LANES, count = 0;
+	const struct less ways[] = {{.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = true}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer}};
+	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
+		if (ports && kernels && (!ways[i].slices || (!wanted->value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
+			list[count++] = ways[i];
+	}
+	list[count++] = (struct less){.slow = true};
+	return count;
+}
+
+/* By the milliseconds that the token model gives a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
+static void rate(const struct session *session, struct less *less)
+{
+	struct arena *arena = session->attempt;
+	struct design_cost cost = design_cost(arena, session->platform, session->module);
+	struct extent_value *extent;
+	double per_ms = session->platform->clock_mhz * 1e3, most = (double)token_cycles(session->platform, session->module) / per_ms;
+	int extents = timing_extents(arena, session->module, &extent);
+	for (int i = 0; i < extents; i++)
+		extent[i].value /= SHORT;
+	double few = extents ? (double)token_cycles_at(session->platform, session->module, extents, extent) / per_ms : most;
+	less->rating = most > 0 && few > 0 ? most * few : INFINITY;
+	for (int i = 0; i < cost.processes; i++) {
+		less->lut += cost.process[i].resources.lut;
+		less->dsp += cost.process[i].resources.dsp;
+	}
+}
+
+/* Built as far as its cycles can be told, where every FIFO holds all its words.  A slower clock costs time everywhere: it is rated as the others are. */
+static void rate_less(struct build *b, const struct choices *wanted, struct less *less)
+{
+	struct session *session = b->session;
+	struct build part = {.session = session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+	const struct platform *board = session->platform;
+	int64_t clock = session->options.choices.value[CHOICE_CLOCK];
+	less->rating = INFINITY;
+	if (less->slow)
+		limits_slower(session);
+	choose_less(b, wanted, less);
+	if (attempt(&part) == OUTCOME_BUILT)
+		rate(session, less);
+	session->platform = board;
+	session->options.choices.value[CHOICE_CLOCK] = clock;
+}
+
+static bool same_design(const struct less *left, const struct less *right)
+{
+	return left->slow == right->slow && left->lut == right->lut && left->dsp == right->dsp && left->rating <= right->rating * NEAR && right->rating <= left->rating * NEAR;
+}
+
+/* The quickest first; of those that are alike, the first of the table. */
+static void sort_less(struct less *list, int count)
+{
+	for (int i = 1; i < count; i++) {
+		struct less moved = list[i];
+		int j = i;
+		for (; j && list[j - 1].rating > moved.rating; j--)
+			list[j] = list[j - 1];
+		list[j] = moved;
+	}
+}
+
+/* true: built, and no die is crowded, or the clock is slower. */
+static bool build_less(struct build *b, const struct choices *wanted, struct less *less)
+{
+	if (less->slow)
+		limits_slower(b->session);
+	choose_less(b, wanted, less);
+	less->done = true;
+	return build_fitting(b) && (less->slow || !limits_crowded(b->session, &b->cost));
+}
+
+/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
+ * What costs next to nothing is built at once.  -O1 takes the first that fits. */
+static bool build_with_less(struct build *b, const struct choices *wanted)
+{
+	struct session *session = b->session;
+	struct less list[LESS_MOST], crowded = {0};
+	int count = list_less(wanted, slices_of(&b->cost), list);
+	bool rated = count > 1 && session->options.effort != 1;
+	if (rated)
+		rate(session, &crowded);
+	for (int i = 0; rated && i < count && !session->stop; i++) {
+		rate_less(b, wanted, &list[i]);
+		for (int before = 0; before < i; before++)
+			list[i].done = list[i].done || same_design(&list[i], &list[before]);
+		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i]))
 			return true;
 	}
+	if (rated)
+		sort_less(list, count);
+	for (int i = 0; i < count && !session->stop; i++)
+		if (!list[i].done && build_less(b, wanted, &list[i]))
+			return true;
 	return false;
 }
 
@@ -213,13 +316,7 @@ static bool build_timed(struct build *b)
 		return false;
 	if (!whole(b) || session->widths || session->options.choices.value[CHOICE_CLOCK] || !limits_crowded(session, &b->cost))
 		return true;
-	session->choices = wanted;
-	if (build_with_less(b))
-		return true;
-	limits_slow_down(session, &b->cost);
-	session->choices = wanted;
-	session->choices.value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
-	return build_fitting(b);
+	return build_with_less(b, &wanted);
 }
 
 /* --- searches compared */

@@ -87,6 +87,35 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	return true;
 }
 
+struct symbols {
+	struct arena *arena;
+	VEC(struct extent_value) list;
+};
+
+static void add_symbol(struct op *op, void *context)
+{
+	struct symbols *symbols = context;
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(op, &trip, &times))
+		return;
+	int64_t most = trip.most * trip.tile - trip.plus;
+	for (size_t i = 0; i < symbols->list.count; i++)
+		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
+			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
+			return;
+		}
+	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
+}
+
+int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent)
+{
+	struct symbols symbols = {.arena = arena};
+	ir_walk(module_body(module), add_symbol, &symbols);
+	*extent = symbols.list.data;
+	return (int)symbols.list.count;
+}
+
 bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
 {
 	for (int i = 0; i < extents; i++)

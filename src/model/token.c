@@ -457,10 +457,10 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 }
 
 /* Cycles as built; *skipped: layers that are left out of them. */
-static int64_t cycles_of_layers(const struct platform *platform, const struct module *module, int64_t layers, int64_t *skipped)
+static int64_t cycles_of_layers(const struct platform *platform, const struct module *module, struct token_detail detail, int64_t *skipped)
 {
 	struct arena *arena = arena_new(module->guard);
-	const struct token_network *network = token_network_new(arena, platform, module, (struct token_detail){.stretches = TOKEN_STRETCHES, .layers = layers});
+	const struct token_network *network = token_network_new(arena, platform, module, detail);
 	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_PARTS_HELD, .budget = TOKEN_WORK};
 	int64_t cycles = 0;
 	*skipped = network ? network->skipped : 0;
@@ -477,9 +477,16 @@ static int64_t cycles_of_layers(const struct platform *platform, const struct mo
 }
 
 /* The layers that are left out take as long as the one before the last of those that are walked. */
+int64_t token_cycles_at(const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+{
+	struct token_detail detail = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS, .extents = extents, .extent = extent};
+	int64_t skipped, fewer_skipped, cycles = cycles_of_layers(platform, module, detail, &skipped);
+	detail.layers--;
+	int64_t fewer = cycles && skipped ? cycles_of_layers(platform, module, detail, &fewer_skipped) : 0;
+	return cycles && (!skipped || fewer) ? cycles + skipped * (cycles - fewer) : 0;
+}
+
 int64_t token_cycles(const struct platform *platform, const struct module *module)
 {
-	int64_t skipped, fewer_skipped, cycles = cycles_of_layers(platform, module, TOKEN_LAYERS, &skipped);
-	int64_t fewer = cycles && skipped ? cycles_of_layers(platform, module, TOKEN_LAYERS - 1, &fewer_skipped) : 0;
-	return cycles && (!skipped || fewer) ? cycles + skipped * (cycles - fewer) : 0;
+	return token_cycles_at(platform, module, 0, NULL);
 }
