@@ -1,7 +1,8 @@
 /* Which memory ports share an adapter, so that more are left for the slices of a unit.
  * The vendor's compiler lets pointers of several processes be one interface, each with a load or store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
  * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
- *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.
+ *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.  An adapter that
+ *   is left takes as many of them as keep it as busy as the others.
  *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
  *   Those through which few words go, and that are narrow or append to what another one reads, share one adapter that reaches all their buffers' channels (a linker takes a range of
  *   channels for a port, UG1393); their words travel one by one.
@@ -186,8 +187,8 @@ static int64_t load_of(const struct bundling *b, int bundle)
 	return words;
 }
 
-/* Where the other port of its buffer is, else with the loader that has least to do. */
-static int loader_for(const struct bundling *b, const bool *placed, int number, int unit)
+/* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, or that of an earlier one. */
+static int adapter_for(const struct bundling *b, const bool *placed, int number, int unit)
 {
 	int other = b->port[number].other, best = unit;
 	if (other >= 0 && placed[other])
@@ -195,23 +196,37 @@ static int loader_for(const struct bundling *b, const bool *placed, int number, 
 	for (int i = unit + 1; i < b->ports; i++)
 		if (load_of(b, i) < load_of(b, best))
 			best = i;
+	for (int i = 0; i < unit; i++)
+		if (placed[i] && is_rider(&b->port[i]) && b->port[i].bundle == i && load_of(b, i) < load_of(b, best))
+			best = i;
 	return best;
 }
 
-/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first. */
+/* Adapters that are left where each loader of the unit has one. */
+static int spare_adapters(const struct bundling *b, int unit)
+{
+	int spare = b->design->context->platform->ports;
+	for (int i = 0; i < b->ports; i++)
+		spare -= b->port[i].bundle == i && (i >= unit || !is_rider(&b->port[i]));
+	return spare;
+}
+
+/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first; they found an adapter while there are any left. */
 static void place_riders(struct bundling *b, int unit)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
 	for (int i = unit; i < b->ports; i++)
 		b->port[i].bundle = i;
-	for (;;) {
+	for (int spare = spare_adapters(b, unit);;) {
 		int next = -1;
 		for (int i = 0; i < unit; i++)
 			if (!placed[i] && is_rider(&b->port[i]) && (next < 0 || b->port[i].words > b->port[next].words))
 				next = i;
 		if (next < 0)
 			return;
-		b->port[next].bundle = loader_for(b, placed, next, unit);
+		bool founds = spare > 0 && (b->port[next].other < 0 || !placed[b->port[next].other]);
+		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, unit);
+		spare -= founds;
 		placed[next] = true;
 	}
 }

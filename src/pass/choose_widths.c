@@ -12,7 +12,8 @@
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
 #define REUSE 4
 #define BULK_ELEMENTS 4096          /* fewer share a port */
-#define BULK_BESIDE_UNIT 65536      /* the same, where what shares rides on an adapter of a unit */
+#define BULK_BESIDE_UNIT 8192       /* the same beside a unit, whose slices want the ports, */
+#define BULK_RIDING 65536           /* and where what shares rides on an adapter of it */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
@@ -201,7 +202,8 @@ static void by_default_tile(struct widths *w)
 static void find_candidates(struct widths *w)
 {
 	struct arena *arena = w->streams->module->arena;
-	int64_t least = words_ride(module_main(w->streams->module)) ? BULK_BESIDE_UNIT : BULK_ELEMENTS;
+	const struct op *main = module_main(w->streams->module);
+	int64_t least = words_ride(main) ? BULK_RIDING : has_contraction(main->region[0]) ? BULK_BESIDE_UNIT : BULK_ELEMENTS;
 	int bulk = 0;
 	for (int i = 0; i < w->count; i++) {
 		w->candidate[i] = kernel_is_gather(w->kernel[i]) ? (struct candidate){.op = w->kernel[i], .operand = -1, .port_lanes = LANES} : find_bulk(arena, w->kernel[i], least);

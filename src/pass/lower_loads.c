@@ -8,6 +8,7 @@
 #define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
+#define AHEAD_PASSING 16      /* on their way to a cast: a burst */
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -205,8 +206,17 @@ static bool reads_alike(struct design *design, const struct op *load, const stru
 /* The loads of a state that read as this one does, its first: their FIFOs. */
 struct alike {
 	VEC(struct value *) fifos;
+	VEC(struct value *) taken;        /* where their words are when readers take them: behind a cast, narrower ones */
 	int64_t step;             /* words between the beginnings of two */
 };
+
+static struct value *taken_from(struct design *design, const struct op *load)
+{
+	for (const struct op *op = load->next; op; op = op->next)
+		if (op->code == OP_CAST && op->operand[0] == load->result[0])
+			return stream_fifo(design, op->result[0]);
+	return stream_fifo(design, load->result[0]);
+}
 
 static struct alike alike_of(struct design *design, const struct op *load, const struct image *image)
 {
@@ -219,18 +229,27 @@ static struct alike alike_of(struct design *design, const struct op *load, const
 		alike.step = count == 1 ? words : alike.step;
 		INVARIANT(module->guard, words == alike.step * count, "loads of a state that do not lie at equal distances");
 		VEC_PUSH(module->arena, &alike.fifos, stream_fifo(design, op->result[0]));
+		VEC_PUSH(module->arena, &alike.taken, taken_from(design, op));
 		design_prefetch(design, alike.fifos.data[count]);
 	}
 	return alike;
 }
 
-/* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the adapter's other ports are not in need of it. */
-static void read_ahead(struct design *design, struct value *fifo, int64_t words)
+static void keep_depth(struct design *design, struct value *fifo, int64_t words)
 {
+	fifo->type = type_channel(design->module, TYPE_FIFO, fifo->type->element, words);
+	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+}
+
+/* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the adapter's other ports are not in need of it.  They wait as they are taken. */
+static void read_ahead(struct design *design, struct value *fifo, struct value *taken, int64_t words)
+{
+	words = words * type_bits(fifo->type->element) / type_bits(taken->type->element);
 	if (!platform_total(design->context->platform).uram || words < AHEAD_LEAST)
 		return;
-	fifo->type = type_channel(design->module, TYPE_FIFO, fifo->type->element, words < AHEAD_MOST ? words : AHEAD_MOST);
-	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+	keep_depth(design, taken, words < AHEAD_MOST ? words : AHEAD_MOST);
+	if (fifo != taken)
+		keep_depth(design, fifo, AHEAD_PASSING);
 }
 
 /* The buffer of a part's port: its part of every word of all layers. */
@@ -273,7 +292,7 @@ static void lower_state(struct design *design, const struct op *load)
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
 		if (apart || state.ports > 1)
-			read_ahead(design, alike.fifos.data[i], image.words);
+			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words);
 		add_loader(design, &(struct loader){state.ports, port, loads / state.parts, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * state.ports]});
 	}
 	remember_state(design, &source, &state);

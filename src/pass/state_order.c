@@ -1,7 +1,7 @@
 /* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
- * as the widest that a reader wants: memory ports side by side bring them. */
+ * as the widest that a reader wants: memory ports side by side bring them; and twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
+ * those that bring rows of a state as well. */
 #include "pass/streams.h"
-
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
 static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
@@ -67,7 +67,54 @@ static void mark_block(struct streams *s, const struct block *block, bool wide)
 	}
 }
 
+/* States whose words come through several ports, each once. */
+struct wide_states {
+	VEC(struct flow *) flows;
+	int64_t ports;            /* of all their parts */
+	int64_t bits;             /* of the widest word */
+};
+
+static void note_wide(struct streams *s, struct flow *flow, struct wide_states *wide)
+{
+	for (size_t i = 0; i < wide->flows.count; i++)
+		if (wide->flows.data[i] == flow)
+			return;
+	VEC_PUSH(s->module->arena, &wide->flows, flow);
+	wide->ports += flow->parts * flow->bits / PORT_BITS;
+	wide->bits = flow->bits > wide->bits ? flow->bits : wide->bits;
+}
+
+static void find_wide(struct streams *s, const struct block *block, struct wide_states *wide)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			find_wide(s, op->region[0], wide);
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++)
+			if (flow_of(op->operand[j])->bits > PORT_BITS)
+				note_wide(s, flow_of(op->operand[j]), wide);
+	}
+}
+
+/* Each slice's loader, and that of scales, can have one beside its own; where small operands have an adapter of their own, so that slices are fewer, one adapter is left for some more. */
+static int64_t room_beside_unit(const struct streams *s)
+{
+	return s->context->platform->ports - words_ride(module_main(s->module));
+}
+
+static void spread_over_adapters(struct streams *s, const struct block *block)
+{
+	struct wide_states wide = {0};
+	find_wide(s, block, &wide);
+	if (2 * wide.ports > room_beside_unit(s) || 2 * wide.bits > WORD_BITS || 2 * wide.bits > PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS))
+		return;
+	for (size_t i = 0; i < wide.flows.count; i++)
+		wide.flows.data[i]->bits *= 2;
+}
+
 void mark_state_parts(struct streams *s, const struct block *block)
 {
-	mark_block(s, block, has_contraction(block) && !unit_has_tiles(block));
+	bool wide = has_contraction(block) && !unit_has_tiles(block);
+	mark_block(s, block, wide);
+	if (wide && !unit_has_tokens(block))
+		spread_over_adapters(s, block);
 }
