@@ -131,7 +131,7 @@ static struct value *side_fifo(struct design *design, const struct value *stream
 	struct value *fifo = stream_fifo(design, stream);
 	if (fifo->type->element == word)
 		return fifo;
-	int64_t lanes = word->kind == TYPE_VECTOR ? type_elements(word) : 1;
+	int64_t lanes = type_lanes(word);
 	struct value *narrow = design_fifo(design, "s_cut", word, itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
 	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
 	return narrow;
