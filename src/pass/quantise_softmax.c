@@ -3,7 +3,7 @@
  *     m_b = max(m_(b-1), scores of block b);  e = exp(score - m_b);  f_b = exp(m_(b-1) - m_b);  sum <- sum * f_b + Σ e;  value <- value * f_b + (float)(Σ p' * v') * s_p
  * A score waits for those of its block then, not for all of its row; the factor is one for a block, and not in the chain of exponentials (carry_maxima.c has it there, where there are no blocks).
  * The running maximum begins with the least finite number: a block of minus infinities gives zeros, and nothing is the difference of two infinities. */
-#include "pass/quantise_state.h"
+#include "pass/quantise_attention.h"
 #include "pass/softmax.h"
 #include <float.h>
 #include <math.h>

@@ -49,32 +49,6 @@ struct attention {
 	struct value *factor;     /* by which sums over the blocks before one are scaled then */
 };
 
-/* Loops of a kernel that is made from another: loop i walks `step` points of loop `source` at once. */
-struct parts {
-	int count;
-	struct part {
-		int source;
-		int64_t trip, step;
-		bool reduction;
-		const struct run_time_trip *run_time;
-	} *part;
-};
-
-/* The strides of an access, part by part. */
-void parts_walk(const struct parts *parts, const int64_t *stride, int64_t *to);
-/* A kernel in front of `at`, named after it; its result lies row-major over the parallel parts. */
-struct op *parts_kernel(struct quantiser *q, struct op *at, const char *suffix, const struct parts *parts, int operands, struct value *const *operand, const struct type *scalar);
-/* What x walks, as a contraction with a weight has it: tokens, and the numbers that are added up. */
-struct contraction keys_query(struct quantiser *q, const struct product *p);
-/* How the parts walk what lies row-major over the parallel parts `as`. */
-void parts_lie_over(struct quantiser *q, const struct parts *as, const struct parts *parts, int64_t *to);
-/* The result lies row-major over the parts `as`, whatever the order of the loops. */
-void parts_lie_as(struct quantiser *q, const struct parts *as, const struct parts *parts, struct op *op);
-/* Of the probabilities: tokens, then keys in blocks; the same without the keys of a block; and the loops in which they are made: where the maximum runs, a key serves all tokens that share its values. */
-struct parts probability_parts(struct quantiser *q, const struct attention *a, const struct contraction *c);
-struct parts probability_blocks(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced);
-struct parts probability_loops(struct quantiser *q, const struct attention *a, const struct contraction *c);
-
 /* Is a range of keys one of whole blocks, or inside one? */
 bool keys_guard_splits(const struct keys *keys, struct guard_range guard);
 /* Follows the scores up to the product with values.  False: there is an operation between, for which it is not known what it makes of keys that are not there. */
