@@ -32,7 +32,7 @@ class Card:
         self.shape, self.folder = shape, folder
         source = folder.with_suffix(".mlir")
         source.write_text(model.lower(shape).text)
-        stc("compile", str(source), "--platform", "u55c", "--quant", "w4a8", "--events", "1M", "-o", str(folder))
+        stc("compile", str(source), "--platform", "u55c", "--quant", "w4a8", "-o", str(folder))
         self.clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
 
     def launch(self, positions: int, tokens: int) -> float:

@@ -19,7 +19,8 @@
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
 #define TOKENS_SHARE 74       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
-#define FEW_LUT_SHARE 49      /* and where several tokens come one by one */
+#define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
+#define FEW_LUT_SHARE 52      /* of the LUTs then */
 #define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
@@ -465,7 +466,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 		readers += w->candidate[i].operand >= 0;
 	w->abreast = unit_abreast(block);
 	w->slices = slices_within(context, w->streams->module, bits, w->abreast, context->platform->ports - BESIDE_UNIT - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * (w->abreast > 1 ? TOKENS_SHARE : UNIT_SHARE) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
+	int64_t left = platform_total(context->platform).dsp * (w->abreast > 1 ? TOKENS_SHARE : unit_has_tokens(block) ? FEW_SHARE : UNIT_SHARE) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 	left = platform_total(context->platform).lut * (w->abreast > 1 ? TOKENS_LUT_SHARE : unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
