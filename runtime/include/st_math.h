@@ -219,6 +219,28 @@ static inline int32_t st_nearest(float x, int32_t width)
 	return (st_bits(x) & ST_SIGN_BIT) != 0u ? -(int32_t)near : (int32_t)near;
 }
 
+/*
+ * a * b, where b has at most 17 significant bits: one product of 24 by 17 bits, normalised and rounded to nearest even.  Subnormal arguments and results are
+ * flushed to zero.
+ */
+static inline float st_mul_narrow(float a, float b)
+{
+	uint32_t x = st_bits(a), y = st_bits(b), sign = (x ^ y) & ST_SIGN_BIT, left = (x >> 23) & 0xffu, right = (y >> 23) & 0xffu;
+	uint64_t product = (uint64_t)((x & 0x7fffffu) | 0x800000u) * (((y & 0x7fffffu) | 0x800000u) >> 7);
+	bool above = (product >> 40) != 0u;
+	uint32_t kept = (uint32_t)(product >> (above ? 17 : 16)), half = above ? 0x10000u : 0x8000u, rest = (uint32_t)product & (2u * half - 1u);
+	int32_t exponent = (int32_t)left + (int32_t)right - 127 + (above ? 1 : 0);
+	bool none = left == 0u || right == 0u || exponent < 1, special = left == 255u || right == 255u;
+	bool invalid = (x & ~ST_SIGN_BIT) > ST_INF_BITS || (y & ~ST_SIGN_BIT) > ST_INF_BITS || left == 0u || right == 0u;
+	uint32_t size;
+
+	kept += rest > half || (rest == half && (kept & 1u) != 0u) ? 1u : 0u;
+	size = ((uint32_t)(none ? 0 : exponent) << 23) + (kept - 0x800000u);
+	size = exponent > 254 || size > ST_INF_BITS ? ST_INF_BITS : none ? 0u : size;
+	size = special ? ST_INF_BITS : none ? 0u : size;
+	return st_float(special && invalid ? ST_NAN_BITS : sign | size);
+}
+
 /* --- division and roots --------------------------------------------------------------------- */
 
 /* Correctly rounded (0.5 ulp). */

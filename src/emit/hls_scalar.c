@@ -1,5 +1,6 @@
 /* Scalar operations: a table from operation to C++.  $0 $1 $2: operands; $T: the result's type, $W its bits; $U: the unsigned type of operand 0. */
 #include "emit/hls.h"
+#include "ir/narrow.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,8 @@ static const char *form_of(const struct op *op)
 	const char *plain = division(op);
 	if (plain)
 		return plain;
+	if (narrow_factor(op) >= 0)
+		return narrow_factor(op) ? "st_mul_narrow($0, $1)" : "st_mul_narrow($1, $0)";
 	const struct form *form = &forms[op->code];
 	return last->kind == TYPE_INDEX ? form->index : last->kind == TYPE_INTEGER ? form->integer : form->real;
 }

@@ -11,6 +11,7 @@
 
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
+#define NARROW_LUT 110        /* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
 #define LIKE_MOST 4           /* files that refer to one another */
 
 struct file {
@@ -363,6 +364,12 @@ static int product_dsp(int bits)
 }
 
 /* A multiplier is as wide as its operands, whatever the type of the product. */
+struct operator_cost platform_narrow(const struct platform *platform)
+{
+	struct operator_cost cost = platform->cost[OP_MULF];
+	return (struct operator_cost){cost.latency, 1, NARROW_LUT, cost.ff};
+}
+
 struct operator_cost platform_product(const struct platform *platform, int bits)
 {
 	struct operator_cost cost = platform->cost[OP_MULI];

@@ -1,4 +1,5 @@
 /* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
+#include "ir/narrow.h"
 #include "ir/nest.h"
 #include "model/bundle.h"
 #include "model/dot_cost.h"
@@ -53,10 +54,10 @@ static struct resources structure_cost(const struct op *op)
 }
 
 /* Operations of one kind share their instances; of other widths, they do not. */
-static int64_t *operations_of(struct counting *c, enum op_code code, const struct type *scalar)
+static int64_t *operations_of(struct counting *c, enum op_code code, const struct type *scalar, bool narrow)
 {
 	int width = scalar->kind == TYPE_INDEX ? 32 : scalar->width;
-	size_t class = width > 32 ? 2 : width > 8 ? 1 : 0;
+	size_t class = width > 32 ? 2 : narrow || width <= 8 ? 0 : 1;
 	return &c->operations[(size_t)code * 3 + class];
 }
 
@@ -104,8 +105,9 @@ static void count_op(struct counting *c, const struct op *op)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
 	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
-	struct operator_cost unit = product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
-	int64_t all = *operations_of(c, code, scalar) += lanes;
+	bool narrow = narrow_factor(op) >= 0;
+	struct operator_cost unit = narrow ? platform_narrow(c->platform) : product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
+	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
 	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))        /* addresses: a shift, a mask or a few adders */
 		unit = (struct operator_cost){.lut = 2 * INDEX_TERM_LUT};

@@ -17,7 +17,7 @@
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
 #define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
-#define TOKENS_SHARE 74       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
+#define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
@@ -249,12 +249,20 @@ static int first_part(const struct widths *w, int k)
 	return first;
 }
 
+/* A quantiser's two kernels read the same numbers, in the same order if they are equally wide: else what puts them in order for one does it again for the other.  The first one's number; -1: it is no such. */
+static int scale_of(const struct widths *w, const struct op *op)
+{
+	const struct op *scale = w->abreast > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
+	bool pair = scale && scale->code == OP_KERNEL && scale->kernel->ordered && scale->operands == 1 && scale->operand[0] == op->operand[0] && !kernel_has_reduction(op->kernel);
+	return pair ? scale->result[0]->id : -1;
+}
+
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
 	struct width_kernel *kernel = &space->kernel[k];
-	int part = first_part(w, k);
-	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = part < k ? part : sums ? sums->result[0]->id : -1, .alike = part < k};
+	int part = first_part(w, k), twin = part < k ? part : scale_of(w, op);
+	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = twin >= 0 ? twin : sums ? sums->result[0]->id : -1, .alike = twin >= 0};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->single = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
@@ -266,8 +274,10 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, false, &kernel->phase[j]);
 		widths_through_unit(value, w->slices, w->abreast, true, &kernel->single[j]);
 		bool known = made->def && made->def->code == OP_KERNEL;
-		if (kernel->phase[j].cycles > 0)
+		if (kernel->phase[j].cycles > 0) {
 			kernel->phase[j].number = kernel->single[j].number = made_as(value)->def->result[0]->id + 1;
+			kernel->phase[j].run = kernel->single[j].run = widths_same_phase(made_as(value)->def)->result[0]->id + 1;
+		}
 		kernel->source[j] = known ? made->def->result[0]->id : -1;
 		kernel->part[j] = part_read(op, j);
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
@@ -354,6 +364,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	space->wide_states = w->slices && !unit_has_tiles(block);
+	space->stages = w->abreast > 1;
 	space->full_words = words_ride(module_main(w->streams->module));
 	add_block(w, space, block, -1);
 	choose_extents(w, space, block);

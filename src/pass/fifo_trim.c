@@ -17,6 +17,7 @@
 #define TOLERANCE 200         /* cycles may grow by one part in so many … */
 #define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
 #define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
+#define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token */
 #define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
@@ -285,20 +286,6 @@ static void begin_low(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
-/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that. */
-static void end_safe(struct trimming *t, int64_t *depth)
-{
-	struct fifo_network *n = t->network;
-	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
-	for (int i = 0; i < n->count; i++)
-		safe[i] = n->fifo[i].safe;
-	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth))
-		return;
-	copy(t, t->trial, safe);
-	if (suffices(t, t->trial))
-		take(t, depth);
-}
-
 static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
 {
 	struct trimming t = {.network = n, .flow = flow, .tokens = {n->tokens, n->lesser}, .extents = n->lesser ? EXTENTS : 1};
@@ -320,11 +307,13 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	struct trimming t = trimming_of(n, quick ? n->simulated : NULL);
 	if (!quick && !n->tokens)
 		return false;
-	t.reserve = quick ? 0 : n->budget / PROOF_SHARE;
 	int64_t before = n->budget;
 	if (!run(&t, limit))
 		return false;
 	int64_t work = before - n->budget;
+	if (!quick && !n->context->fifo_events && before < PREDICTIONS * work)
+		n->budget += PREDICTIONS * work - before;
+	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
 	for (int e = 0; e < EXTENTS; e++)
 		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
 	bool enough = suffices(&t, depth);
@@ -337,6 +326,5 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 		shrink_in_order(&t, order, depth);
 	else
 		shrink_together(&t, depth);
-	end_safe(&t, depth);
 	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }

@@ -3,6 +3,8 @@
  * so the first group alone is waited for.  A phase that does its rows in one block needs each group once, and keeps two. */
 #include "pass/unit.h"
 
+#define LUTRAM_WORDS 17       /* fewer, stored and used in one loop, would be registers (allocate_memory.c): of eight tokens abreast as many LUTs again as a slice has */
+
 struct value *unit_stream(struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next)
 {
 	const int64_t pitch = 1;
@@ -24,8 +26,10 @@ static int64_t no_place(const struct unit *unit)
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word)
 {
 	struct value **array = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
+	int64_t words = no_place(unit) + (unit->streams ? 0 : unit->words_most);
+	words = unit->abreast > 1 && words < LUTRAM_WORDS ? LUTRAM_WORDS : words;
 	for (int q = 0; q < unit->abreast; q++) {
-		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, no_place(unit) + (unit->streams ? 0 : unit->words_most), word, 1);
+		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, words, word, 1);
 		attr_set(p->module, array[q]->def, "stream.distance", attr_integer(p->module, unit->ahead));
 	}
 	return array;

@@ -3,6 +3,7 @@
  * Needs: pairs of kernels as quantise makes them, sums of products in groups and scaled sums of those, with all outputs in one block.
  * Guarantees: each such pair is one stream.contract, what follows the sums a kernel of its own; other kernels are as they were.  Exact. */
 #include "ir/contract.h"
+#include "ir/narrow.h"
 #include "model/dot_cost.h"
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
@@ -14,7 +15,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
 #define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
-#define SLICES_DSP 52         /* of the DSPs the same */
+#define SLICES_DSP 56         /* of the DSPs the same */
 #define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
 
 struct pair {
@@ -214,6 +215,42 @@ static void mark_abreast(struct module *module, struct block *block, int64_t abr
 	}
 }
 
+static bool stands_before(const struct value *value, const struct op *place)
+{
+	for (const struct op *op = place; op; op = op->next)
+		if (op == value->def)
+			return false;
+	return true;
+}
+
+static bool may_move(const struct op *op, const struct op *place)
+{
+	bool may = true;
+	for (int j = 0; j < op->operands; j++)
+		may = may && stands_before(op->operand[j], place);
+	return may;
+}
+
+/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other. */
+static void turn_round(struct block *block)
+{
+	struct op *first = NULL;
+	for (struct op *op = block->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_FOR)
+			turn_round(op->region[0]);
+		if (op->code != OP_CONTRACT)
+			continue;
+		bool tiles = attr_integer_or(op, "tokens", 1) > rows_tile(attr_integer_or(op, "tokens", 1));
+		bool same = first && tiles && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
+		if (same) {
+			op_remove(op);
+			op_insert_before(first, op);
+		}
+		first = op;
+	}
+}
+
 /* What tokens share a tile, contractions of the same numbers share with it: queries, keys and values of a tile are there before those of the next. */
 static void mark_same(struct module *module, struct block *block)
 {
@@ -228,12 +265,18 @@ static void mark_same(struct module *module, struct block *block)
 	}
 }
 
+/* What a sum is multiplied with its scale by. */
+static struct operator_cost product_of(const struct platform *platform, const struct dot *dot, const struct type *real)
+{
+	return narrow_dot(dot) ? platform_narrow(platform) : platform_operator(platform, OP_MULF, real);
+}
+
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
 {
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = unit_dot(context, bits, abreast);
-	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
+	int64_t scaled = platform_narrow(platform).dsp + product_of(platform, &dot, real).dsp + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
 	int shared = dot.words * dot.commons;
 	return abreast * ((dot_cost(platform, &dot).dsp + shared - 1) / shared + scaled);
 }
@@ -243,7 +286,7 @@ int64_t slice_lut(const struct pass_context *context, struct module *module, int
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = unit_dot(context, bits, abreast);
-	int64_t scaled = 2 * platform_operator(platform, OP_MULF, real).lut + platform_operator(platform, OP_ADDF, real).lut + platform_operator(platform, OP_SITOFP, real).lut;
+	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut + platform_operator(platform, OP_ADDF, real).lut + platform_operator(platform, OP_SITOFP, real).lut;
 	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 
@@ -302,6 +345,7 @@ bool share_units(struct pass_context *context, struct module *module)
 		bits = least_bits(main);
 	ir_count_uses(module_body(module));
 	share_block(bits, module, main->region[0]);
+	turn_round(main->region[0]);
 	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
 	if (tokens > 1 && (tokens > UNIT_FEW || context->choices.value[CHOICE_ABREAST]))

@@ -38,7 +38,10 @@ struct width_option {
 /* A phase of a shared unit, between a kernel and one of its operands; all 0: none.  Phases are worked on one after the other, in the order of the program. */
 struct width_phase {
 	int number;               /* from 1 */
-	double part;              /* of the numbers that it takes before it begins */
+	int run;                  /* number of the first phase that takes the same numbers */
+	double part;              /* of the numbers that it takes before it begins: a tile, or a group of one */
+	double tile;              /* of its cycles, those of a tile */
+	double before, after;     /* cycles of the phases in front of it and behind it that take the same numbers: a tile of all is done before the next */
 	double first, cycles;     /* until its first result, and its last, from there on */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
 	double together, collect; /* the part of its results that come together, the last ones; cycles in which they do */
@@ -60,7 +63,7 @@ struct width_kernel {
 	bool *carried;            /* [operands] made by the layer before */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
 	int follows;              /* the kernel whose rows its lanes must be; -1: none */
-	bool alike;               /* that kernel works on an equal part of the same state instead: they have one width */
+	bool alike;               /* that kernel works on an equal part of the same state instead, or on the same numbers: they have one width */
 	int options;              /* in the order of growing widths; at least one */
 	struct width_option *option;
 	const int *follow;        /* [options of the one that it follows] its own then */
@@ -97,6 +100,7 @@ struct width_space {
 	enum width_extent extent[WIDTH_PRICED];
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
+	bool stages;              /* the unit takes several tokens a cycle: what stands between two of its phases is busy nearly as long */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	bool wide_states;         /* ports side by side bring their words (state_order.c) */
 	bool full_words;          /* the loader that small operands share has words as wide as a port */
@@ -122,6 +126,8 @@ struct operator_cost widths_node_cost(const struct platform *platform, const str
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
 /* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle; single: a launch of one token. */
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase);
+/* The first contraction that takes the same numbers, a tile of which is done in all before the next one. */
+const struct op *widths_same_phase(const struct op *op);
 /* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
 void widths_orders(struct streams *streams, const struct width_space *space);
 /* Cycles of a launch and what it takes of the board, in closed form. */
@@ -130,6 +136,10 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 double widths_objective(const struct width_space *space, const struct width_cost *cost, double reference);
 /* Sets the options of kernels that follow another. */
 void widths_follow(const struct width_space *space, int *choice);
+/* The narrowest option of a kernel that takes no longer than so many cycles, with one part in `share` of the budget at most; else the fastest that is within that. */
+int widths_of_pace(const struct width_space *space, int number, int extent, double cycles, int64_t share);
+/* A pace for each stage between two phases, beginning with one for all; returns the points left. */
+int64_t widths_stages(const struct width_space *space, int64_t points, double pace, int64_t share, double reference, int *choice);
 /* Each looks at no more than `points` points, begins at choice[kernels] and leaves there the best that it found.  Deterministic. */
 void widths_joint(const struct width_space *space, int64_t points, int *choice);
 void widths_neighbour(const struct width_space *space, int64_t points, int *choice);

@@ -21,6 +21,9 @@ struct walk {
 	int extent;               /* of those priced */
 	double served;            /* the shared loader's cycles so far */
 	double busy;              /* until when the unit is */
+	double run;               /* since when it works on the numbers at hand … */
+	int run_number;           /* … of these phases */
+	int64_t run_layer;
 	int64_t layer;            /* that is walked, from 1 */
 };
 
@@ -29,7 +32,13 @@ static void through_unit(struct walk *walk, const struct width_phase *phase, dou
 {
 	struct width_done *done = &walk->space->done[phase->number];
 	if (done->layer != walk->layer) {
-		double start = larger(*begin + phase->part * (*end - *begin), walk->busy), first = start + phase->first, last = larger(start + phase->cycles, *end + phase->part * phase->cycles);
+		double start = larger(*begin + phase->part * (*end - *begin), walk->busy), before = phase->before + phase->cycles;
+		if (walk->run_layer != walk->layer || walk->run_number != phase->run) {
+			walk->run = start;
+			walk->run_layer = walk->layer;
+			walk->run_number = phase->run;
+		}
+		double first = walk->run + phase->tile * phase->before + phase->first, last = larger(walk->run + before + (1 - phase->tile) * phase->after, *end + phase->part * before);
 		if (phase->last > 0) {
 			first = larger(larger(*begin, walk->busy) + phase->first, *end + phase->last);
 			last = first + phase->cycles - phase->first;

@@ -21,9 +21,16 @@ struct maker {
 
 /* --- operators of a body */
 
+static bool is_half(const struct body *body, const struct node *node)
+{
+	return node->kind == NODE_OP && node->code == OP_EXTF && body->node[node->argument[0]].type->width == 16;
+}
+
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node)
 {
 	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
+	if (node->code == OP_MULF && node->type->width == 32 && (is_half(body, left) || is_half(body, right)))
+		return platform_narrow(platform);
 	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
 		return platform_operator(platform, node->code, node->type);
 	int bits = body->node[left->argument[0]].type->width, other = body->node[right->argument[0]].type->width;

@@ -1,4 +1,4 @@
-/* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace, kernel by kernel to the option that helps most, then
+/* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace (beside a unit of several tokens, one for each stage), kernel by kernel to the option that helps most, then
  * pairs that hand on to each other, then any, so that what one kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
 #include "base/random.h"
 #include "pass/widths.h"
@@ -132,11 +132,12 @@ static bool is_within(const struct width_option *option, const struct width_budg
 }
 
 /* The narrowest option that takes no longer; where none is as fast, or not with one part in `share` of the board, the fastest. */
-static int option_of_pace(const struct search *s, const struct width_kernel *kernel, int extent, double cycles, int64_t share)
+int widths_of_pace(const struct width_space *space, int number, int extent, double cycles, int64_t share)
 {
+	const struct width_kernel *kernel = &space->kernel[number];
 	int best = 0;
 	for (int o = 0; o < kernel->options && kernel->option[best].cycles[extent] > cycles; o++)
-		if (is_within(&kernel->option[o], &s->space->budget, share) && kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent])
+		if (is_within(&kernel->option[o], &space->budget, share) && kernel->option[o].cycles[extent] < kernel->option[best].cycles[extent])
 			best = o;
 	return best;
 }
@@ -152,22 +153,27 @@ static double slowest(const struct width_space *space, int extent)
 /* Kernels that hand on to each other are as fast as the slowest, so one alone gains nothing: all take the same pace, the best that there is room for; and those for which it is dear stay behind. */
 static void same_pace(struct search *s)
 {
-	double best = INFINITY;
+	double best = INFINITY, best_pace = 0;
+	int64_t best_share = 1;
 	int *found = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
 	for (int extent = 0; extent < s->space->extents; extent++)
 		for (int64_t share = 1; share <= SHARE_MOST; share *= 2) {
 			double pace = slowest(s->space, extent);
 			for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
 				for (int k = 0; k < s->space->kernels; k++)
-					s->tried[k] = option_of_pace(s, &s->space->kernel[k], extent, pace, share);
+					s->tried[k] = widths_of_pace(s->space, k, extent, pace, share);
 				double now = price(s, s->tried);
 				if (now >= best)
 					continue;
 				best = now;
+				best_pace = pace;
+				best_share = share;
 				copy(s, found, s->tried);
 			}
 		}
 	copy(s, s->choice, found);
+	if (s->space->stages && s->points > 0)
+		s->points = widths_stages(s->space, s->points, best_pace, best_share, s->reference, s->choice);
 }
 
 /* The widths given, the narrowest, those of nearest neighbours, those of one pace. */

@@ -19,6 +19,42 @@ static double cycles_of(const struct contract *contract, int64_t tokens, int sli
 	return sums > words ? sums : words;
 }
 
+/* Cycles of the phases of the same numbers in front of it, or behind it. */
+static double cycles_beside(const struct op *op, bool before, int64_t tokens, int slices, int abreast)
+{
+	double cycles = 0;
+	struct contract contract;
+	for (const struct op *at = op; at; at = before ? at->previous : at->next) {
+		if (at->code != OP_CONTRACT || !contract_of(at, &contract))
+			continue;
+		if (at != op && (before || contract.same))
+			cycles += cycles_of(&contract, tokens, slices, abreast);
+		if (at != op && !before && !contract.same)
+			break;
+		if (before && !contract.same)
+			break;
+	}
+	return cycles;
+}
+
+const struct op *widths_same_phase(const struct op *op)
+{
+	const struct op *first = op;
+	for (const struct op *at = op; at && attr_get(first, "same"); at = at->previous)
+		first = at->code == OP_CONTRACT ? at : first;
+	return first;
+}
+
+/* Does what it takes come group by group (group_tokens.c)? */
+static bool takes_groups(const struct op *op, const struct contract *contract)
+{
+	const struct op *scale = op->operand[1]->def;
+	int last = -1;
+	for (int l = 0; scale && scale->code == OP_KERNEL && scale->kernel->ordered && l < scale->kernel->loops; l++)
+		last = scale->kernel->loop[l].reduction || scale->kernel->loop[l].extent == 1 ? last : l;
+	return last >= 0 && contract->groups > 1 && scale->kernel->result.stride[last] == contract->groups;
+}
+
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)
 {
 	const struct value *made = made_as(value);
@@ -30,7 +66,11 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 		return made;
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
 	int64_t tokens = single ? 1 : contract.tokens;
-	phase->part = (double)rows_tile(tokens) / (double)tokens;
+	phase->tile = phase->part = (double)rows_tile(tokens) / (double)tokens;
+	if (tokens > rows_tile(tokens) && takes_groups(made->def, &contract))
+		phase->part /= (double)contract.groups;
+	phase->before = cycles_beside(made->def, true, tokens, slices, abreast);
+	phase->after = cycles_beside(made->def, false, tokens, slices, abreast);
 	phase->first = block * (double)contract.groups * words_of(tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
 	if (contract.tokens == 1) {

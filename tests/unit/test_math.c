@@ -267,6 +267,41 @@ static void test_nearest(void **state)
 	}
 }
 
+static float flushed(float x)
+{
+	return isnan(x) ? st_float(ST_NAN_BITS) : st_flush(x);
+}
+
+static void check_narrow(float x, float narrow)
+{
+	const float a = st_flush(x), b = st_flush(narrow), want = flushed(a * b), got = st_mul_narrow(x, narrow);
+
+	if (st_bits(got) != st_bits(want) && !(isnan(got) && isnan(want)))
+		fail_msg("%.9g * %.9g = %.9g, not %.9g", (double)x, (double)narrow, (double)got, (double)want);
+}
+
+/* A sample of all floats by a sample of all halves, of integers of 17 bits, and of powers of two that overflow and underflow. */
+static void test_narrow(void **state)
+{
+	uint32_t random = 1;
+
+	(void)state;
+	for (uint64_t pattern = 0; pattern <= UINT32_MAX; pattern += 99991) {
+		random = random * 1664525u + 1013904223u;
+		const float x = st_float((uint32_t)pattern);
+		const int32_t whole = (int32_t)(random >> 14) - 131072;
+
+		check_narrow(x, st_f16_value((uint16_t)(random >> 16)));
+		check_narrow(x, (float)whole);
+		check_narrow(x, st_float((random & 0xff800000u) | (random << 3 & 0x7fff80u)));
+		check_narrow(st_float(0x3f800000u | (random >> 9)), (float)whole);
+	}
+	check_narrow(INFINITY, 0.0f);
+	check_narrow(-INFINITY, 3.0f);
+	check_narrow(NAN, 3.0f);
+	check_narrow(3.0f, -INFINITY);
+}
+
 /* The same bits everywhere: a checksum (FNV-1a) over results, whatever compiler, flags and machine. */
 static void test_checksum(void **state)
 {
@@ -290,7 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_dense), cmocka_unit_test(test_reduction),
 		cmocka_unit_test(test_pow),      cmocka_unit_test(test_powi),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest), cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_checksum),
 	};
 

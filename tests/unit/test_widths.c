@@ -152,6 +152,45 @@ static void test_joint_against_neighbours(void **state)
 	assert_true(better >= seeds * 8 / 10);
 }
 
+/* Two kernels with a phase between them, one of which is cheap and slow: at one pace for both the dear one leaves no room for what the cheap one could be. */
+static void test_stages(void **state)
+{
+	(void)state;
+	uint64_t random = 7;
+	struct width_space *space = random_space(1, 2, 1);
+	const double work[2] = {1600, 400};
+	const int64_t dsp[2] = {1, 8};
+	int choice[2] = {0};
+	for (int k = 0; k < 2; k++) {
+		struct width_kernel *kernel = &space->kernel[k];
+		do
+			fill_kernel(kernel, k, 6, &random);
+		while (kernel->options < 6);
+		kernel->operands = 1;
+		kernel->source[0] = k - 1;
+		kernel->late[0] = false;
+		for (int o = 0; o < kernel->options; o++) {
+			kernel->option[o].width.bulk = -1;
+			kernel->option[o].cycles[0] = kernel->option[o].cycles[1] = work[k] / (double)(1 << o);
+			kernel->option[o].dsp = dsp[k] << o;
+			kernel->option[o].lut = 0;
+			kernel->option[o].depth = 0;
+			kernel->option[o].first = 1;
+		}
+	}
+	space->loops = 0;
+	space->extents = 1;
+	space->weight[0] = 1;
+	space->phases = 1;
+	space->kernel[1].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .tile = 1, .cycles = 10};
+	space->budget.dsp = 40;
+	space->budget.lut = 1;
+	int64_t left = widths_stages(space, 1000, 200, 1, 400, choice);
+	assert_int_equal(space->kernel[0].option[choice[0]].lanes, 16);
+	assert_int_equal(space->kernel[1].option[choice[1]].lanes, 2);
+	assert_true(left > 0 && left < 1000);
+}
+
 /* Along a chain of kernels that need all of their operand first, times add up; a rolled loop repeats them. */
 static void test_model(void **state)
 {
@@ -186,11 +225,17 @@ static void test_model(void **state)
 		space->kernel[k].option[0].taken[0] = 1;
 	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
-	space->kernel[2].phase[0] = (struct width_phase){.number = 1, .part = 1, .first = 20, .cycles = 30};       /* a unit begins at 100: its results come from 120 to 130 */
+	space->kernel[2].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30};       /* a unit begins at 100: its results come from 120 to 130 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 220) < 1e-9);
-	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .part = 0, .first = 20, .cycles = 30};       /* what comes from 120 to 220 goes through it at once, but not before 130, and it is not over before 220 */
+	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .run = 2, .part = 0, .first = 20, .cycles = 30};       /* what comes from 120 to 220 goes through it at once, but not before 130, and it is not over before 220 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 250) < 1e-9);
 	space->kernel[3].phase[0] = (struct width_phase){0};
+	space->kernel[2].phase[0].after = 40;         /* before the second half of its results stands a half of what another phase makes of the same numbers: they come from 120 to 150 */
+	space->kernel[2].phase[0].tile = 0.5;
+	assert_true(fabs(widths_cost(space, choice).cycles - 220) < 1e-9);
+	space->kernel[2].phase[0].after = 400;        /* from 120 to 330 */
+	assert_true(fabs(widths_cost(space, choice).cycles - 330) < 1e-9);
+	space->kernel[2].phase[0].after = 0;
 	space->kernel[2].phase[0].last = 5;           /* it works on what comes: the first result 5 after the last number, the last one 10 later */
 	assert_true(fabs(widths_cost(space, choice).cycles - 205) < 1e-9);
 	space->kernel[2].phase[0].cycles = 220;       /* results come from 105 to 305, evenly */
@@ -251,7 +296,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_model), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,104 @@
+/* Beside a unit kernels stand in stages, each between two of its phases: a norm, attention, an activation.  Within a stage they hand on to each other, so all are as fast as the slowest; stages wait
+ * for each other through the unit alone, and what one has to be quick for, another need not be.  So each stage has a pace of its own: one is made quicker and another slower, as long as that helps. */
+#include "pass/widths.h"
+#include <string.h>
+
+#define QUICKER 5
+static const double quicker[QUICKER] = {0.5, 0.64, 0.8, 1.25, 2};
+#define SLOWER 4
+static const double slower[SLOWER] = {1.25, 1.6, 2, 3};
+
+struct stages {
+	const struct width_space *space;
+	int count, *of;           /* [kernels] */
+	double *pace;             /* [count] cycles that a kernel of the stage may take in a layer */
+	int64_t share;            /* of the board's operators that one kernel may take at a pace, one part in so many */
+	int *tried;
+};
+
+static const struct width_phase *phase_read(const struct width_kernel *kernel)
+{
+	for (int j = 0; j < kernel->operands; j++)
+		if (kernel->phase[j].number)
+			return &kernel->phase[j];
+	return NULL;
+}
+
+/* Phases of the same numbers begin one stage. */
+static void find_stages(struct stages *s)
+{
+	int *begun = ARENA_ARRAY(s->space->arena, int, s->space->phases + 2);
+	s->count = 1;
+	for (int k = 0; k < s->space->kernels; k++) {
+		const struct width_kernel *kernel = &s->space->kernel[k];
+		const struct width_phase *phase = phase_read(kernel);
+		int source = -1;
+		for (int j = 0; j < kernel->operands; j++)
+			source = kernel->source[j] > source ? kernel->source[j] : source;
+		s->of[k] = source >= 0 && source < k ? s->of[source] : 0;
+		if (!phase)
+			continue;
+		if (!begun[phase->run])
+			begun[phase->run] = s->count++;
+		s->of[k] = begun[phase->run];
+	}
+}
+
+static double price(struct stages *s, int64_t *points, double reference)
+{
+	for (int k = 0; k < s->space->kernels; k++)
+		s->tried[k] = widths_of_pace(s->space, k, 0, s->pace[s->of[k]], s->share);
+	widths_follow(s->space, s->tried);
+	struct width_cost cost = widths_cost(s->space, s->tried);
+	(*points)--;
+	return widths_objective(s->space, &cost, reference);
+}
+
+/* One stage at another pace, alone or with a second that gives up some of its own: the best of all. */
+static bool improve(struct stages *s, int64_t *points, double reference, double *now, int *choice)
+{
+	int best = -1, other = -1;
+	double factor = 1, rest = 1;
+	for (int a = 0; a < s->count; a++)
+		for (int f = 0; f < QUICKER; f++)
+			for (int b = -1; b < s->count; b++)
+				for (int g = 0; g < (b < 0 ? 1 : SLOWER) && b != a && *points > 0; g++) {
+					double first = s->pace[a], second = b < 0 ? 0 : s->pace[b];
+					s->pace[a] *= quicker[f];
+					if (b >= 0)
+						s->pace[b] *= slower[g];
+					double found = price(s, points, reference);
+					s->pace[a] = first;
+					if (b >= 0)
+						s->pace[b] = second;
+					if (found >= *now)
+						continue;
+					*now = found;
+					memcpy(choice, s->tried, sizeof *choice * (size_t)s->space->kernels);
+					best = a;
+					other = b;
+					factor = quicker[f];
+					rest = slower[g];
+				}
+	if (best >= 0)
+		s->pace[best] *= factor;
+	if (other >= 0)
+		s->pace[other] *= rest;
+	return best >= 0;
+}
+
+int64_t widths_stages(const struct width_space *space, int64_t points, double pace, int64_t share, double reference, int *choice)
+{
+	struct stages s = {.space = space, .share = share};
+	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.pace = ARENA_ARRAY(space->arena, double, space->phases + 2);
+	find_stages(&s);
+	for (int i = 0; i < s.count; i++)
+		s.pace[i] = pace;
+	double now = price(&s, &points, reference);
+	memcpy(choice, s.tried, sizeof *choice * (size_t)space->kernels);
+	while (points > 0 && improve(&s, &points, reference, &now, choice))
+		;
+	return points;
+}
