@@ -286,6 +286,20 @@ static void begin_low(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
+/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that. */
+static void end_safe(struct trimming *t, int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		safe[i] = n->fifo[i].safe;
+	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth))
+		return;
+	copy(t, t->trial, safe);
+	if (suffices(t, t->trial))
+		take(t, depth);
+}
+
 static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
 {
 	struct trimming t = {.network = n, .flow = flow, .tokens = {n->tokens, n->lesser}, .extents = n->lesser ? EXTENTS : 1};
@@ -326,5 +340,6 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 		shrink_in_order(&t, order, depth);
 	else
 		shrink_together(&t, depth);
+	end_safe(&t, depth);
 	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }

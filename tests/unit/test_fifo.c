@@ -1,4 +1,4 @@
-/* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles of FIFOs without limits; nothing below least does. */
+/* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles of FIFOs that hold a layer; nothing below least does. */
 #include "random_design.h"
 #include "model/token.h"
 #include "sim/flow.h"
@@ -6,7 +6,7 @@
 
 #define DESIGNS 16
 #define DESIGNS_LONG 300
-#define TOLERANCE 0.005       /* of the cycles without limits */
+#define TOLERANCE 0.005       /* of the cycles with all words of a layer; and of those without limits */
 #define MEAN_MOST 1.05        /* trimmed bytes by least bytes */
 #define WORST_MOST 1.25
 
@@ -134,9 +134,10 @@ static void study(struct study *all, uint64_t seed)
 	}
 	const struct sized *trim = &d->sized[FIFO_STRATEGY_TRIM], *least = &d->sized[FIFO_STRATEGY_LEAST], *conservative = &d->sized[FIFO_STRATEGY_CONSERVATIVE];
 	int64_t whole = whole_cycles(d), allowed = whole + whole / 200;
-	bool slower = (double)trim->cycles > (1 + TOLERANCE) * (double)d->unbounded + 1;
+	bool slower = (double)trim->cycles > (1 + TOLERANCE) * (double)whole + 1;
 	double ratio = least->bytes ? (double)trim->bytes / (double)least->bytes : 1;
 	assert_true(trim->cycles <= allowed && least->cycles <= allowed);
+	assert_true((double)whole <= (1 + TOLERANCE) * (double)d->unbounded + 1);      /* no FIFO holds more than a layer's words, where one could */
 	check_least(d, seed, allowed);
 	all->designs++;
 	all->slower += slower;
@@ -164,7 +165,7 @@ static void strategies(void **state)
 	(void)state;
 	for (int seed = 1; seed <= number_of_designs(); seed++)
 		study(&all, (uint64_t)seed);
-	printf("%d designs (%d do not fit): trimmed %.3f of least in the mean, %.3f at worst (seed %d); %d slower than without limits by more than %g %%;\n"
+	printf("%d designs (%d do not fit): trimmed %.3f of least in the mean, %.3f at worst (seed %d); %d slower than with all words of a layer by more than %g %%;\n"
 	       "conservative keeps the cycles of %d, of which %d have trimmed ones above it; it takes %.2f %% longer in the mean\n",
 	       all.designs, all.refused, all.sum / all.designs, all.worst, (int)all.worst_seed, all.slower, 100 * TOLERANCE, all.kept, all.above, 100 * (all.conservative_cycles / all.designs - 1));
 	assert_int_equal(all.slower, 0);
@@ -214,11 +215,13 @@ static void share_of_die(void **state)
 	assert_true(checked > 0);
 }
 
-/* The proof has a budget of its own: a search that spends all of its own is not in vain. */
+/* The proof has a budget of its own: a search that spends all of its own is not in vain.  Where safe FIFOs are as quick as they may be, trimmed ones hold no more,
+ * but for few designs whose proof is beyond even that budget, or whose time is predicted otherwise; elsewhere what is more is for speed. */
 static void small_budgets(void **state)
 {
 	(void)state;
 	int64_t safe = 0, trimmed = 0;
+	int quick = 0, above = 0;
 	for (uint64_t seed = 1; seed <= (uint64_t)number_of_designs(); seed++) {
 		struct design *d = start(seed);
 		if (d->c.module) {
@@ -226,13 +229,17 @@ static void small_budgets(void **state)
 			d->events = 3 * token_run(d->c.arena, d->tokens, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = d->sized[FIFO_STRATEGY_SAFE].depth}).work;
 			size(d, FIFO_STRATEGY_TRIM);
 			assert_true(ends_in_order(d, d->sized[FIFO_STRATEGY_TRIM].depth));
-			safe += d->sized[FIFO_STRATEGY_SAFE].bytes;
-			trimmed += d->sized[FIFO_STRATEGY_TRIM].bytes;
+			if ((double)d->sized[FIFO_STRATEGY_SAFE].cycles <= (1 + TOLERANCE / 2) * (double)whole_cycles(d)) {
+				above += d->sized[FIFO_STRATEGY_TRIM].bytes > d->sized[FIFO_STRATEGY_SAFE].bytes;
+				safe += d->sized[FIFO_STRATEGY_SAFE].bytes;
+				trimmed += d->sized[FIFO_STRATEGY_TRIM].bytes;
+				quick++;
+			}
 		}
 		finish(d);
 	}
-	printf("%d bytes, %d of safe FIFOs\n", (int)trimmed, (int)safe);
-	assert_true(20 * trimmed < 19 * safe);
+	printf("%d bytes, %d of safe FIFOs in %d designs in which these are as quick; more in %d\n", (int)trimmed, (int)safe, quick, above);
+	assert_true(20 * trimmed < 19 * safe && 50 * above <= quick);
 }
 
 int main(void)
