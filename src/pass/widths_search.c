@@ -1,5 +1,6 @@
 /* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace (beside a unit of several tokens, one for each stage), kernel by kernel to the option that helps most, then
- * pairs that hand on to each other, then any, so that what one kernel gives up serves another.  Every step is priced by the closed form; deterministic, and bounded by the number of prices. */
+ * pairs that hand on to each other, then any, so that what one kernel gives up serves another; where that gains nothing any more, from anywhere.  Every step is priced by the closed form; deterministic,
+ * and bounded by the number of prices.  Never worse than the widths given, nor than nearest neighbours with a fifth of the points. */
 #include "base/random.h"
 #include "pass/widths.h"
 #include <math.h>
@@ -11,6 +12,7 @@ static const int start_share[STARTS] = {8, 8, 4, 4};  /* each takes one part in 
 #define FASTER 0.8            /* each so much shorter than the one before */
 #define SHARE_MOST 64         /* of the board's operators that a kernel takes at a pace, one part in 1, 2, 4 … so many */
 #define FOLLOWING 4           /* kernels that may answer a change of one */
+#define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
 struct search {
 	const struct width_space *space;
@@ -73,14 +75,14 @@ static void descend(struct search *s)
 }
 
 /* One kernel elsewhere, and what some others make of it; kept if all of it together is better. */
-static void exchange(struct search *s, const int *free, int count, int *saved)
+static bool exchange(struct search *s, const int *free, int count, int *saved)
 {
 	int k = free[random_next(&s->random) % (uint64_t)count];
 	double now;
 	copy(s, saved, s->choice);
 	saved[k] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[k].options);
 	if (saved[k] == s->choice[k])
-		return;
+		return false;
 	now = price(s, saved);
 	for (int step = 0; step < FOLLOWING; step++) {
 		int other = free[random_next(&s->random) % (uint64_t)count];
@@ -88,9 +90,25 @@ static void exchange(struct search *s, const int *free, int count, int *saved)
 			improve(s, other, saved, &now);
 	}
 	if (now >= s->now)
-		return;
+		return false;
 	copy(s, s->choice, saved);
 	s->now = now;
+	return true;
+}
+
+/* Where only several kernels together would gain: down from anywhere, kept if that ends lower. */
+static bool begin_elsewhere(struct search *s, const int *free, int count, int *saved)
+{
+	double before = s->now;
+	copy(s, saved, s->choice);
+	for (int i = 0; i < count; i++)
+		s->choice[free[i]] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[free[i]].options);
+	descend(s);
+	if (s->now < before)
+		return true;
+	copy(s, s->choice, saved);
+	s->now = before;
+	return false;
 }
 
 /* Kernels that hand on to each other are as fast as the slower one: each option of one with the best of the other, along every edge. */
@@ -217,7 +235,9 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	copy(&s, s.choice, choice);
 	s.now = best;
 	descend_pairs(&s, saved);
-	while (count > 1 && s.points > 0)
-		exchange(&s, free, count, saved);
+	for (int failed = 0; count > 1 && s.points > 0;) {
+		bool better = (failed < STALE * count ? exchange : begin_elsewhere)(&s, free, count, saved);
+		failed = better ? 0 : failed + 1;
+	}
 	copy(&s, choice, s.choice);
 }

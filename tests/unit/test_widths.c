@@ -134,6 +134,7 @@ static void test_joint_against_all(void **state)
 	assert_true(same >= seeds * 9 / 10);
 }
 
+/* The joint search goes on from what nearest neighbours find with a fifth of its points, so it is never worse than that; with as many points as it has they are better now and then. */
 static void test_joint_against_neighbours(void **state)
 {
 	(void)state;
@@ -142,14 +143,14 @@ static void test_joint_against_neighbours(void **state)
 	for (int seed = 1; seed <= seeds; seed++) {
 		double reference;
 		const struct width_space *space = random_space((uint64_t)seed, 40, 10);
-		double joint = found(space, widths_joint, 10000, &reference), neighbour = found(space, widths_neighbour, 10000, &reference);
+		double joint = found(space, widths_joint, 10000, &reference), neighbour = found(space, widths_neighbour, 10000, &reference), fewer = found(space, widths_neighbour, 2000, &reference);
 		better += joint < neighbour;
 		worse += joint > neighbour;
-		if (joint > neighbour * 1.001)
-			fail_msg("seed %d: %g, nearest neighbours find %g", seed, joint, neighbour);
+		if (joint > fewer || joint > neighbour * 1.05)
+			fail_msg("seed %d: %g, nearest neighbours find %g, and %g with a fifth of the points", seed, joint, neighbour, fewer);
 	}
 	printf("better than nearest neighbours on %d of %d, worse on %d\n", better, seeds, worse);
-	assert_true(better >= seeds * 8 / 10);
+	assert_true(better >= seeds * 8 / 10 && worse <= 1 + seeds / 50);
 }
 
 /* Two kernels with a phase between them, one of which is cheap and slow: at one pace for both the dear one leaves no room for what the cheap one could be. */
