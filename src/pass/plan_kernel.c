@@ -4,7 +4,8 @@
  * over lanes is an adder tree), wide before narrow.  Only its last part, `lanes` points, runs at once.
  * Order without reduction: the result's row-major order, so that producers and consumers agree whenever their layouts do.
  * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
- * operand - interleave - lanes.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+ * operand - interleave - lanes.  Padded rows of a contraction unit come in its order.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+#include "ir/rows.h"
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
 #include "pass/schedule.h"
@@ -106,7 +107,7 @@ static int64_t dropping_lanes(const struct planner *p, int loop)
 			continue;
 		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == kernel->loop[loop].extent;
 		int64_t own = row ? unit_lanes((int)attr_integer_or(value->def, "abreast", 1)) : 0;
-		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes || (lanes && own != lanes))
+		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes || own > kernel->loop[loop].extent || (lanes && own != lanes))
 			return 0;
 		lanes = own;
 	}
@@ -219,6 +220,19 @@ static int64_t interleave(int64_t trips, int64_t already)
 	return trips;
 }
 
+/* As a contraction unit gives rows: a tile of them after the other, in each a word of every row before the next word. */
+static void order_rows(struct planner *p, int lane)
+{
+	const struct kernel *kernel = p->kernel;
+	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1), count = result_order(p, order);
+	int64_t tile = count ? rows_tile(kernel->loop[order[0]].extent) : 1;
+	if (count && kernel->loop[order[0]].extent > tile)
+		add_part(p, order[0], kernel->loop[order[0]].extent / tile, tile);
+	add_reductions(p, lane);
+	for (int i = 0; i < count; i++)
+		add_part(p, order[i], i ? kernel->loop[order[i]].extent : tile, 1);
+}
+
 static void order_reduction(struct planner *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
@@ -257,7 +271,9 @@ static struct plan plan_with(struct module *module, const struct op *op, const e
 	p.plan.part = ARENA_ARRAY(module->arena, struct plan_part, 2 * op->kernel->loops + 4);
 	p.plan.lanes = p.plan.rows = 1;
 	int lane = choose_lane(&p);
-	if (kernel_has_reduction(op->kernel))
+	if (p.plan.padded && op->kernel->loop[lane].reduction)
+		order_rows(&p, lane);
+	else if (kernel_has_reduction(op->kernel))
 		order_reduction(&p, lane);
 	else
 		order_elementwise(&p, lane);

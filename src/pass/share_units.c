@@ -16,6 +16,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
 #define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
 #define SLICES_DSP 56         /* of the DSPs the same */
+#define FEW_ABREAST 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
 #define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
 
 struct pair {
@@ -297,9 +298,10 @@ static bool slices_fit(const struct pass_context *context, struct module *module
 }
 
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
-static int64_t abreast_of_tile(const struct pass_context *context, struct module *module, int bits, int64_t tile)
+static int64_t abreast_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
-	int64_t wished = choice_count(&context->choices, CHOICE_ABREAST), most = choice_count(&context->choices, CHOICE_SLICES);
+	bool few = tokens <= UNIT_FEW && !context->choices.value[CHOICE_ABREAST];
+	int64_t wished = few ? FEW_ABREAST : choice_count(&context->choices, CHOICE_ABREAST), tile = rows_tile(tokens), most = choice_count(&context->choices, CHOICE_SLICES);
 	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
 	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
 	abreast = abreast < wished ? abreast : wished;
@@ -335,6 +337,15 @@ static int least_bits(const struct op *main)
 	return least;
 }
 
+/* May a launch be about one of its few tokens alone?  Then it is shaped as decode's. */
+static bool counts_few(const struct op *main, int64_t tokens)
+{
+	bool counts = false;
+	for (int i = 0; i < main->region[0]->arguments; i++)
+		counts |= function_argument_attr(main, i, "stream.rows") != NULL;
+	return counts && tokens <= UNIT_FEW;
+}
+
 bool share_units(struct pass_context *context, struct module *module)
 {
 	if (!has_unit(context))
@@ -348,7 +359,7 @@ bool share_units(struct pass_context *context, struct module *module)
 	turn_round(main->region[0]);
 	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
-	if (tokens > 1 && (tokens > UNIT_FEW || context->choices.value[CHOICE_ABREAST]))
-		mark_abreast(module, main->region[0], abreast_of_tile(context, module, bits, rows_tile(tokens)));
+	if (tokens > 1 && (!counts_few(main, tokens) || context->choices.value[CHOICE_ABREAST]))
+		mark_abreast(module, main->region[0], abreast_of(context, module, bits, tokens));
 	return true;
 }

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import Case, TorchDesign, small_case
 
-from streamtensor import cli, quantise, reference, workflow
+from streamtensor import cli, core, families, models, quantise, reference, workflow
 from streamtensor.decoder import Shape
 from streamtensor.generation import Batch
 from streamtensor.progress import Progress
@@ -88,6 +88,16 @@ def test_a_batch_on_integers_is_the_arithmetic(core_built, tmp_path):
     assert abs(report["tokens_per_s"] / report["sequence_tokens_per_s"] - len(PROMPTS)) < 1e-3
     assert len(found) == max(map(len, PROMPTS)) + NEW - 1
     assert max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected)) <= 1e-3
+
+
+def test_a_token_of_several_sequences_costs_less_than_of_each_alone(core_built, tmp_path, monkeypatch):
+    monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
+    model, cycles = models.load("gpt2-medium", search=False), []
+    for batch in (1, 4):
+        shape = replace(Shape.of(model.config, "decode", 1024, 1), batch=batch, argmax=True)
+        workflow.compile_files(model, shape, "u55c", tmp_path / f"design{batch}", Progress(), "w4a8", values=False)
+        cycles.append(core.simulate(tmp_path / f"design{batch}", None, {"positions": 127})["cycles"])
+    assert cycles[1] <= 0.8 * 4 * cycles[0], cycles
 
 
 def test_generate_shows_each_text_and_its_speed(core_built, folder_of, tmp_path, capsys):
