@@ -79,20 +79,21 @@ static bool take_order(struct search *search, int k, int j, int row)
 {
 	const struct orders_kernel *kernel = &search->graph->kernel[k];
 	int best = -1, old = search->choice[k];
-	int64_t least = 0;
+	struct orders_cost least = {.all = search->now, .fifos = search->fifos};
 	for (int o = 0; o < kernel->options && search->points > 0; o++) {
 		if (kernel->option[o].operand[j] != row)
 			continue;
 		search->choice[k] = o;
-		int64_t cost = orders_cost(search->graph, search->choice).all;
+		struct orders_cost cost = orders_cost(search->graph, search->choice);
 		search->points--;
-		if (best < 0 || cost < least) {
+		if (best < 0 || cost.all < least.all) {
 			least = cost;
 			best = o;
 		}
 	}
 	search->choice[k] = best < 0 ? old : best;
-	search->now = best < 0 ? search->now : least;
+	search->now = least.all;
+	search->fifos = least.fifos;
 	return best >= 0;
 }
 
@@ -100,7 +101,7 @@ static bool take_order(struct search *search, int k, int j, int row)
 static bool improve_readers(struct search *search, const struct orders_value *value, int row, int *saved)
 {
 	const struct orders_graph *graph = search->graph;
-	int64_t before = search->now;
+	int64_t before = search->now, fifos = search->fifos;
 	memcpy(saved, search->choice, sizeof *saved * (size_t)graph->kernels);
 	bool all = true;
 	for (size_t i = 0; i < value->reader.count && all; i++)
@@ -115,6 +116,7 @@ static bool improve_readers(struct search *search, const struct orders_value *va
 		return true;
 	memcpy(search->choice, saved, sizeof *saved * (size_t)graph->kernels);
 	search->now = before;
+	search->fifos = fifos;
 	return false;
 }
 
