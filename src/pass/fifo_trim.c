@@ -286,14 +286,23 @@ static void begin_low(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
-/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that. */
+/* Of what kernels hand on to each other. */
+static int64_t handed_on(const struct fifo_network *n, const int64_t *depth)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < n->count; i++)
+		bytes += from_memory(&n->fifo[i]) ? 0 : depth[i] * n->fifo[i].word_bytes;
+	return bytes;
+}
+
+/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that; but not for words from memory alone. */
 static void end_safe(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		safe[i] = n->fifo[i].safe;
-	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth))
+	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || handed_on(n, safe) > handed_on(n, depth))
 		return;
 	copy(t, t->trial, safe);
 	if (suffices(t, t->trial))
