@@ -95,7 +95,7 @@ static void make_safe(const struct fifo_network *n, int64_t *depth)
 static void take_safe(const struct fifo_network *n, int64_t *depth)
 {
 	for (int i = 0; i < n->count; i++)
-		depth[i] = n->fifo[i].safe;
+		depth[i] = n->fifo[i].given ? n->fifo[i].whole : n->fifo[i].safe;         /* deeper never stops a launch */
 }
 
 static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
