@@ -37,7 +37,7 @@ def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
     source = folder.parent / f"{folder.name}.mlir"
     if not source.exists():
         source.write_text(model.lower(shape).text)
-    stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "--events", "1M", "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
+    stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
     return json.loads((folder / "report.json").read_text())
 
 
