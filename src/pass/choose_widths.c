@@ -15,7 +15,7 @@
 #define BULK_BESIDE_UNIT 8192       /* the same beside a unit, whose slices want the ports, */
 #define BULK_RIDING 65536           /* and where what shares rides on an adapter of it */
 #define KERNEL_SHARE 20             /* an elementwise kernel may use this part of the operators' DSPs */
-#define UNIT_SHARE 62     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
+#define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
@@ -87,7 +87,7 @@ static int64_t body_dsp(const struct platform *platform, const struct body *body
 	int64_t dsp = 0;
 	for (int n = 0; n < body->count; n++)
 		if (body->node[n].kind == NODE_OP)
-			dsp += widths_node_cost(platform, body, &body->node[n]).dsp;
+			dsp += widths_node_cost(platform, body, &body->node[n], false).dsp;
 	return dsp;
 }
 

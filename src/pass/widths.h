@@ -120,8 +120,9 @@ struct width_cost {
 
 /* What another phase of the same kernel has for the same weight, so that it is read in the same order; NULL: free. */
 const struct fixed_width *widths_of_phase(const struct streams *streams, const struct candidate *candidate);
-/* One operator of a body; a product of extended integers is as narrow as they were. */
-struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node);
+/* One operator of a body; a product of extended integers is as narrow as they were.  narrow: products with an extended half are priced as the one multiplier that they take (ir/narrow.h); of one token
+ * they are as all others, so that what they leave is left: wider kernels would crowd the memory die. */
+struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node, bool narrow);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
 /* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle; single: a launch of one token. */

@@ -26,10 +26,10 @@ static bool is_half(const struct body *body, const struct node *node)
 	return node->kind == NODE_OP && node->code == OP_EXTF && body->node[node->argument[0]].type->width == 16;
 }
 
-struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node)
+struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node, bool narrow)
 {
 	const struct node *left = &body->node[node->argument[0]], *right = &body->node[node->argument[1]];
-	if (node->code == OP_MULF && node->type->width == 32 && (is_half(body, left) || is_half(body, right)))
+	if (narrow && node->code == OP_MULF && node->type->width == 32 && (is_half(body, left) || is_half(body, right)))
 		return platform_narrow(platform);
 	if (node->code != OP_MULI || left->code != OP_EXTSI || right->code != OP_EXTSI)
 		return platform_operator(platform, node->code, node->type);
@@ -67,7 +67,7 @@ static void add_body(struct maker *m, const struct body *body, const struct plan
 	for (int n = 0; n < body->count; n++) {
 		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX)
 			continue;
-		struct operator_cost cost = widths_node_cost(m->space->platform, body, &body->node[n]);
+		struct operator_cost cost = widths_node_cost(m->space->platform, body, &body->node[n], m->space->stages);
 		int64_t instances = wide[n] ? (lanes + interval - 1) / interval : 1;
 		option->dsp += instances * cost.dsp;
 		option->lut += instances * cost.lut;
