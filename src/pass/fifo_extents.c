@@ -10,7 +10,8 @@ const char *const fifo_shown_name[] = {"not shown", "graph of waits", "token mod
 
 struct symbols {
 	struct fifo_network *network;
-	VEC(struct extent_value) list;    /* one per symbol; value: the most it is worth to count to */
+	int count;
+	struct extent_value *most;        /* [count] one per symbol; value: the most it is worth to count to */
 };
 
 enum extent { EXTENT_LEAST, EXTENT_ONE, EXTENT_TWO, EXTENT_EIGHTH, EXTENT_HALF, EXTENT_LAST, EXTENT_MOST };
@@ -19,29 +20,6 @@ static const struct {
 	enum extent first, others;        /* of the first input that bounds loops, and of the others */
 } at[FIFO_EXTENTS] = {{EXTENT_MOST, EXTENT_MOST}, {EXTENT_LEAST, EXTENT_MOST}, {EXTENT_MOST, EXTENT_LEAST}, {EXTENT_LEAST, EXTENT_LEAST}, {EXTENT_ONE, EXTENT_ONE}, {EXTENT_TWO, EXTENT_TWO},
 	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}};
-
-static void add_symbol(struct op *op, void *context)
-{
-	struct symbols *symbols = context;
-	struct run_time_trip trip;
-	int64_t times;
-	if (!timing_run_time(op, &trip, &times))
-		return;
-	int64_t most = trip.most * trip.tile - trip.plus;
-	for (size_t i = 0; i < symbols->list.count; i++)
-		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
-			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
-			return;
-		}
-	VEC_PUSH(symbols->network->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
-}
-
-static struct symbols find_symbols(struct fifo_network *n)
-{
-	struct symbols symbols = {.network = n};
-	ir_walk(module_body(n->module), add_symbol, &symbols);
-	return symbols;
-}
 
 /* The least that it is worth to count to: a launch is about one row of an input at least. */
 static int64_t least_of(const struct fifo_network *n, const char *symbol)
@@ -62,23 +40,23 @@ static int64_t value_at(int64_t least, int64_t most, enum extent extent)
 	return above < most ? above : most;
 }
 
-static bool is_first(const struct symbols *symbols, size_t i)
+static bool is_first(const struct symbols *symbols, int i)
 {
 	const struct module *module = symbols->network->module;
-	return text_same(lookback_symbol(module, symbols->list.data[i].symbol), lookback_symbol(module, symbols->list.data[0].symbol));
+	return text_same(lookback_symbol(module, symbols->most[i].symbol), lookback_symbol(module, symbols->most[0].symbol));
 }
 
 /* The token model with these extents.  Layers that look back differently far all do as one of them. */
 static struct fifo_extents open_at(const struct symbols *symbols, enum extent first, enum extent others)
 {
 	struct fifo_network *n = symbols->network;
-	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, symbols->list.count + 1);
+	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, symbols->count + 1);
 	struct fifo_extents opened = {.detail = n->detail};
-	for (size_t i = 0; i < symbols->list.count; i++) {
-		const struct extent_value *most = &symbols->list.data[i];
+	for (int i = 0; i < symbols->count; i++) {
+		const struct extent_value *most = &symbols->most[i];
 		extent[i] = (struct extent_value){most->symbol, value_at(least_of(n, most->symbol), most->value, is_first(symbols, i) ? first : others)};
 	}
-	opened.detail.extents = (int)symbols->list.count;
+	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;
 	opened.tokens = token_network_new(n->arena, n->context->platform, n->module, opened.detail);
 	return opened;
@@ -87,7 +65,7 @@ static struct fifo_extents open_at(const struct symbols *symbols, enum extent fi
 static bool several_inputs(const struct symbols *symbols)
 {
 	bool several = false;
-	for (size_t i = 1; i < symbols->list.count; i++)
+	for (int i = 1; i < symbols->count; i++)
 		several = several || !is_first(symbols, i);
 	return several;
 }
@@ -122,15 +100,16 @@ static void expect_balance(const struct fifo_network *n, const struct fifo_exten
 
 void fifo_open_extents(struct fifo_network *n)
 {
-	struct symbols symbols = find_symbols(n);
+	struct symbols symbols = {.network = n};
+	symbols.count = timing_extents(n->arena, n->module, &symbols.most);
 	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others) : (struct fifo_extents){n->detail, n->tokens};
-	for (int i = 1; i < FIFO_EXTENTS && symbols.list.count; i++)
+	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
 		if (several || at[i].first == at[i].others)
 			n->at[n->extents++] = open_at(&symbols, at[i].first, at[i].others);
 	for (int i = 0; i < n->extents; i++)
 		expect_balance(n, &n->at[i]);
-	if (symbols.list.count && n->tokens)
+	if (symbols.count && n->tokens)
 		n->lesser = open_at(&symbols, EXTENT_EIGHTH, EXTENT_EIGHTH).tokens;
 }
 
