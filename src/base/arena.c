@@ -18,6 +18,8 @@ struct arena {
 	struct chunk *chunk;      /* the one being filled, then older ones */
 	struct guard *guard;
 	size_t bytes;
+	struct arena *within;     /* the first of those within it */
+	struct arena *next, **link;       /* beside it, within the same parent; NULL: it has none */
 };
 
 struct arena *arena_new(struct guard *guard)
@@ -32,10 +34,29 @@ struct arena *arena_new(struct guard *guard)
 	return arena;
 }
 
+struct arena *arena_within(struct arena *parent)
+{
+	struct arena *arena = arena_new(parent->guard);
+	if (!arena)
+		abort();
+	arena->next = parent->within;
+	arena->link = &parent->within;
+	if (arena->next)
+		arena->next->link = &arena->next;
+	parent->within = arena;
+	return arena;
+}
+
 void arena_free(struct arena *arena)
 {
 	if (!arena)
 		return;
+	while (arena->within)
+		arena_free(arena->within);
+	if (arena->link)
+		*arena->link = arena->next;
+	if (arena->link && arena->next)
+		arena->next->link = arena->link;
 	for (struct chunk *chunk = arena->chunk; chunk;) {
 		struct chunk *next = chunk->next;
 		free(chunk);

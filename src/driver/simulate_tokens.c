@@ -25,7 +25,7 @@ void tokens_extents(const struct module *module, int64_t token, int extents, con
 static double cycles_at(struct sweep *s, int64_t token)
 {
 	struct session *session = s->session;
-	struct arena *arena = arena_new(session->module->guard);
+	struct arena *arena = arena_within(session->module->arena);
 	struct extent_value *extent = ARENA_ARRAY(arena, struct extent_value, s->extents + 1);
 	struct flow_options options = {.budget = s->options->budget, .stop = s->options->stop, .depth = s->options->depth};
 	struct flow_result result = {0};

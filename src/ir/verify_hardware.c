@@ -170,7 +170,7 @@ static void check_channel(struct verifier *verifier, const struct op *channel, c
 void verify_hardware(struct verifier *verifier)
 {
 	const struct op *main = module_main(verifier->module);
-	struct arena *arena = arena_new(verifier->module->guard);
+	struct arena *arena = arena_within(verifier->module->arena);
 	struct map callees = collect_callees(arena, verifier->module);
 	check_main(verifier, main, &callees);
 	for (struct op *op = module_body(verifier->module)->first; op; op = op->next) {

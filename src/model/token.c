@@ -459,7 +459,7 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 /* Cycles as built; *skipped: layers that are left out of them. */
 static int64_t cycles_of_layers(const struct platform *platform, const struct module *module, struct token_detail detail, int64_t *skipped)
 {
-	struct arena *arena = arena_new(module->guard);
+	struct arena *arena = arena_within(module->arena);
 	const struct token_network *network = token_network_new(arena, platform, module, detail);
 	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_PARTS_HELD, .budget = TOKEN_WORK};
 	int64_t cycles = 0;

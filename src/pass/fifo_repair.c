@@ -33,7 +33,7 @@ static bool raise_full(struct proof *p, const struct token_counter *counter)
 /* Where the launch stops, depths are raised and it goes on: what has passed would have passed with the deeper ones as well. */
 static bool ends(struct proof *p, const struct token_network *network, bool in_order, bool *holds)
 {
-	struct arena *arena = arena_new(p->network->module->guard);
+	struct arena *arena = arena_within(p->network->arena);
 	struct token_counter *counter = token_counter_new(arena, network, p->bound, in_order);
 	enum token_outcome outcome;
 	do {
@@ -55,7 +55,7 @@ static bool prove(struct proof *p, bool in_order)
 	bool holds = false, ended = ends(p, n->tokens, in_order, &holds);
 	if (!ended || holds)
 		return ended;
-	struct arena *arena = arena_new(n->module->guard);
+	struct arena *arena = arena_within(n->arena);
 	struct token_detail detail = n->detail;
 	detail.layers = 0;
 	const struct token_network *all = token_network_new(arena, n->context->platform, n->module, detail);

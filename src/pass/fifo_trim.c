@@ -60,7 +60,7 @@ static bool simulate(struct trimming *t, const int64_t *depth)
 static bool predict_at(struct trimming *t, int extent, const int64_t *depth, enum token_mode mode)
 {
 	struct fifo_network *n = t->network;
-	struct arena *arena = arena_new(n->module->guard);
+	struct arena *arena = arena_within(n->arena);
 	struct token_result result = token_run(arena, t->tokens[extent], &(struct token_options){.mode = mode, .depth = depth, .end = t->end[extent], .parts = FIFO_PARTS});
 	spend(n, result.work);
 	for (int i = 0; i < n->count; i++)

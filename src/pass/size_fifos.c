@@ -196,7 +196,7 @@ static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 
 bool size_fifos(struct pass_context *context, struct module *module)
 {
-	struct arena *arena = arena_new(module->guard);
+	struct arena *arena = arena_within(module->arena);
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
 	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;

@@ -113,7 +113,7 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
 
 
 @pytest.mark.parametrize("tokens, options", [
-    (1, ("--slices", "4")), (1, ("--slices", "4", "--products", "1")), (1, ("--slices", "20")), (1, ("--slices", "6")), (3, ("--slices", "10")), (1, ()), (1, ("--contractions", "spatial")), (20, ("--slices", "8")), (12, ("--abreast", "2", "--products", "2")), (12, ("--abreast", "8")), (11, ()), (12, ("--contractions", "spatial")),
+    (1, ("--slices", "4")), (1, ("--slices", "4", "--products", "1")), (1, ("--slices", "20")), (1, ("--slices", "6")), (3, ("--slices", "10", "--abreast", "1")), (3, ("--slices", "10")), (1, ()), (1, ("--contractions", "spatial")), (20, ("--slices", "8")), (12, ("--abreast", "2", "--products", "2")), (12, ("--abreast", "8")), (11, ()), (12, ("--contractions", "spatial")),
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value))
 def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built, tmp_path, tokens, options):
     """Phases with rows that no number of slices divides, with more groups than one, with padding, and fewer rows than slices; tokens in one tile or in several, or each its own."""
@@ -130,7 +130,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     text = next((design / "hls").glob("*.cpp")).read_text()
     assert ("_slice2_datapath(" in text) == ("spatial" not in options)
-    products = 0 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens < 8 else 4
+    products = 0 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
     assert ("_slice3_datapath(" in text) == (products == 1) and all((f"dot{count}_i8x128_i4x128(" in text) == (products == count) for count in (1, 2, 4))
     assert "_slice4_datapath(" not in text or options[:2] != ("--slices", "4")
 
