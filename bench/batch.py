@@ -11,7 +11,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, stc
+from common import ROOT, stc, token_of_several
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -22,17 +22,11 @@ POSITIONS, CONTEXT, TOGETHER = (127, 511, 1023), 1024, 16
 HEADINGS = ["sequences", *(f"after {count:,}, ms" for count in POSITIONS), *(f"tokens/s behind {count:,}: of each, of all" for count in (POSITIONS[0], POSITIONS[-1])), "MHz"]
 
 
-def token_ms(folder: Path, positions: int) -> float:
-    found = json.loads(stc("simulate", folder, "--json", "--events", "16G", "--extent", f"positions={positions}"))
-    cycles = found["cycles"] / (found["clock_mhz"] * 1e3)
-    return cycles + (found["latency_ms"] - cycles) / TOGETHER
-
-
 def row(model: models.Model, batch: int, folder: Path) -> str:
     source = folder.with_suffix(".mlir")
     source.write_text(model.lower(replace(Shape.of(model.config, "decode", CONTEXT, 1), batch=batch, argmax=True)).text)
     stc("compile", source, "--platform", "u55c", "--quant", "w4a8", "-o", folder)
-    times = [token_ms(folder, positions) for positions in POSITIONS]
+    times = [token_of_several(folder, TOGETHER, positions=positions) for positions in POSITIONS]
     speeds = [f"{1000 / time:.0f}, {1000 * batch / time:.0f}" for time in (times[0], times[-1])]
     clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
     return "| " + " | ".join([str(batch), *(f"{time:.3f}" for time in times), *speeds, str(clock)]) + " |"

@@ -15,7 +15,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, Table, stc
+from common import ROOT, Table, simulated, stc, token_of_several
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -27,7 +27,6 @@ POSITIONS = (127, 511, 1023)
 CONTEXT, PROMPT, TOGETHER = 1024, 32, 16
 CLOCKS = (300, 250)
 PLATFORM, SCHEME = "u55c", "w4a8"
-EVENTS = "16G"
 BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
 HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", f"{PROMPT} tokens, ms", "fullest die", "ports"]
 
@@ -39,12 +38,6 @@ def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
         source.write_text(model.lower(shape).text)
     stc("compile", str(source), "--platform", PLATFORM, "--quant", SCHEME, "-o", str(folder), *([] if clock == CLOCKS[0] else ["--clock", str(clock)]))
     return json.loads((folder / "report.json").read_text())
-
-
-def simulated(folder: Path, positions: int) -> tuple[float, float]:
-    """Milliseconds of the cycles, and with a launch of its own."""
-    found = json.loads(stc("simulate", str(folder), "--json", "--events", EVENTS, "--extent", f"positions={positions}"))
-    return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
 
 
 def attended(shape: Shape, positions: int) -> float:
@@ -74,13 +67,12 @@ def row(name: str, clock: int, folder: Path) -> str:
     report = built(model, shape, clock, decode)
     cells, parts = [], []
     for positions in POSITIONS:
-        cycles, whole = simulated(decode, positions)
-        token = cycles + (whole - cycles) / TOGETHER
+        token = token_of_several(decode, TOGETHER, positions=positions)
         cells.append(f"{token:.3f}")
         parts.append(f"{100 * floor_ms(report, decode, shape, positions) / token:.0f}")
     try:
         built(model, Shape.of(model.config, "prefill", CONTEXT, PROMPT), clock, prefill)
-        first = f"{simulated(prefill, 0)[1]:.2f}"
+        first = f"{simulated(prefill, positions=0)[1]:.2f}"
     except RuntimeError as error:
         print(f"{name}, prefill: {str(error)[:200]}", file=sys.stderr)
         first = "–"

@@ -1,4 +1,5 @@
 """What the scripts of this folder share: the compiler they call, and the tables that they keep in pages of docs/."""
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -14,6 +15,18 @@ def stc(*words: object) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"stc: exit status {done.returncode}")
     return done.stdout
+
+
+def simulated(folder: Path, **extents: int) -> tuple[float, float]:
+    """Milliseconds of a launch's cycles, and with a launch of its own."""
+    found = json.loads(stc("simulate", folder, "--json", "--events", "16G", *(f"--extent={name}={value}" for name, value in extents.items())))
+    return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
+
+
+def token_of_several(folder: Path, tokens: int, **extents: int) -> float:
+    """Milliseconds of a token where so many share a launch."""
+    cycles, whole = simulated(folder, **extents)
+    return cycles + (whole - cycles) / tokens
 
 
 def first_cell(line: str) -> str:

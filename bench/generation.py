@@ -12,7 +12,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, stc
+from common import ROOT, simulated, stc, token_of_several
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -37,10 +37,9 @@ class Card:
 
     def launch(self, positions: int, tokens: int) -> float:
         """Milliseconds of a launch; of the design of decode alone, the part of one token of a launch of 16."""
-        extents = {"positions": positions, **({"tokens": tokens} if self.shape.counted else {})}
-        found = json.loads(stc("simulate", str(self.folder), "--json", "--events", "16G", *(f"--extent={name}={value}" for name, value in extents.items())))
-        cycles = found["cycles"] / (found["clock_mhz"] * 1e3)
-        return found["latency_ms"] if self.shape.counted else cycles + (found["latency_ms"] - cycles) / TOGETHER
+        if self.shape.counted:
+            return simulated(self.folder, positions=positions, tokens=tokens)[1]
+        return token_of_several(self.folder, TOGETHER, positions=positions)
 
     def tokens(self, first: int, count: int, each: int) -> float:
         """So many tokens from position `first` on, `each` a launch."""

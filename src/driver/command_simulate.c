@@ -8,6 +8,7 @@
 #include "driver/simulate.h"
 #include "driver/write_design.h"
 #include "ir/lookback.h"
+#include "ir/rows.h"
 #include "model/timing.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -213,16 +214,6 @@ bool simulate_is_extent(const struct module *module, const char *symbol)
 	return !unseen || names_dim(module, symbol);
 }
 
-/* Is it the number of rows that the launch is about? */
-static bool counts_launch(const struct module *module, const char *symbol)
-{
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
-	bool counts = false;
-	for (int i = 0; inputs && i < inputs->count; i++)
-		counts = counts || text_same(attr_item_text(inputs->items[i].value, "rows"), symbol);
-	return counts;
-}
-
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -234,7 +225,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s names no input and its value", text);
 		return diag_note(&session->diag, "accepted is --extent NAME=COUNT with a count of 0 or more");
 	}
-	if (!extent->value && counts_launch(session->module, extent->symbol)) {
+	if (!extent->value && rows_counted_by(module_main(session->module), extent->symbol)) {
 		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
 		return diag_note(&session->diag, "accepted is 1 or more");
 	}

@@ -48,3 +48,12 @@ int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
 	}
 	return -1;
 }
+
+bool rows_counted_by(const struct op *main, const char *symbol)
+{
+	const struct attr *inputs = attr_get(main, "stream.inputs");
+	bool counted = false;
+	for (int i = 0; inputs && i < inputs->count; i++)
+		counted |= text_same(attr_item_text(inputs->items[i].value, "rows"), symbol);
+	return counted;
+}

@@ -363,7 +363,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->phases = number_phases(block, 0);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
-	space->wide_states = w->slices && !unit_has_tiles(block);
+	space->wide_states = unit_takes_few(block);
 	space->stages = w->abreast > 1;
 	space->full_words = words_ride(module_main(w->streams->module));
 	add_block(w, space, block, -1);

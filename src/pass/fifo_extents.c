@@ -2,6 +2,7 @@
  * The token model counts words in closed form.  It looks at the extents at which loops begin to run, in the middle, just below the most and at the most; where several inputs bound loops,
  * also at those where one has its least and the others their most. */
 #include "ir/lookback.h"
+#include "ir/rows.h"
 #include "pass/fifo.h"
 
 #define BUDGET 36000000       /* of a proof */
@@ -20,18 +21,6 @@ static const struct {
 	enum extent first, others;        /* of the first input that bounds loops, and of the others */
 } at[FIFO_EXTENTS] = {{EXTENT_MOST, EXTENT_MOST}, {EXTENT_LEAST, EXTENT_MOST}, {EXTENT_MOST, EXTENT_LEAST}, {EXTENT_LEAST, EXTENT_LEAST}, {EXTENT_ONE, EXTENT_ONE}, {EXTENT_TWO, EXTENT_TWO},
 	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}};
-
-/* The least that it is worth to count to: a launch is about one row of an input at least. */
-static int64_t least_of(const struct fifo_network *n, const char *symbol)
-{
-	const struct attr *inputs = attr_get(n->main, "stream.inputs");
-	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *rows = attr_item(inputs->items[i].value, "rows");
-		if (rows && text_same(rows->text, symbol))
-			return 1;
-	}
-	return 0;
-}
 
 static int64_t value_at(int64_t least, int64_t most, enum extent extent)
 {
@@ -54,7 +43,7 @@ static struct fifo_extents open_at(const struct symbols *symbols, enum extent fi
 	struct fifo_extents opened = {.detail = n->detail};
 	for (int i = 0; i < symbols->count; i++) {
 		const struct extent_value *most = &symbols->most[i];
-		extent[i] = (struct extent_value){most->symbol, value_at(least_of(n, most->symbol), most->value, is_first(symbols, i) ? first : others)};
+		extent[i] = (struct extent_value){most->symbol, value_at(rows_counted_by(n->main, most->symbol), most->value, is_first(symbols, i) ? first : others)};
 	}
 	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;

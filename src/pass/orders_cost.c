@@ -5,10 +5,10 @@
  * trips of loops that use the operand has taken 1/P of it before it gives anything, a converter of P blocks as well; along a path the largest part
  * counts, since blocks follow each other through it.  An operand that is ahead of another of the same kernel is held for that part. */
 #include "pass/orders.h"
+#include "pass/resolve_given.h"
 
 #define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
 #define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
-#define GIVEN_BYTES 4096      /* a writer gives what it holds in another order than its own where that saves as much (resolve_given.c) */
 #define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
 
 static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)

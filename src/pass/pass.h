@@ -64,6 +64,7 @@ bool unit_has_tokens(const struct block *block);
 /* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
 bool words_ride(const struct op *main);
 bool unit_has_tiles(const struct block *block);
+bool unit_takes_few(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
 int64_t unit_tokens(const struct block *block, const char **rows);
 /* Tokens that a slice takes a cycle: 1 where no contraction has several, or so few that nobody asked for more. */

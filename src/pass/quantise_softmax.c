@@ -94,9 +94,8 @@ static struct value *of_block(const struct running *r, const struct parts *parts
 /* A kernel in these loops; its operands have a number for each token and block. */
 static struct op *block_kernel(const struct running *r, const struct parts *parts, const char *suffix, int operands, struct value *const *operand, const struct type *result)
 {
-	struct op *op = quantise_kernel(r->q, r->at, r->at->kernel->name, suffix, parts->count, operands, operand, result);
-	for (int i = 0; i < parts->count; i++)
-		op->kernel->loop[i] = (struct loop){parts->part[i].trip, parts->part[i].reduction, parts->part[i].run_time};
+	struct op *op = parts_kernel(r->q, r->at, suffix, parts, operands, operand, r->real);
+	op->result[0]->type = result;
 	for (int j = 0; j < operands; j++)
 		parts_lie_over(r->q, &r->blocks, parts, op->kernel->operand[j].stride);
 	op->kernel->ordered = true;

@@ -6,8 +6,6 @@
 #include "pass/served.h"
 #include "pass/streams.h"
 
-#define WORTH_BYTES 4096      /* of converters: for less, another nest over the sums takes too long to begin */
-
 struct giver {
 	struct module *module;
 	const struct op *writer;
@@ -71,10 +69,10 @@ static const struct type *best_order(const struct giver *c)
 	if (!kernel_holds_result(c->writer) || !all_take_all(c))
 		return NULL;
 	const struct type *best = NULL;
-	int64_t own = converters(c, c->writer->result[0]->type), least = own - WORTH_BYTES;
-	for (size_t i = 0; i < c->wish.count && own >= WORTH_BYTES; i++) {
+	int64_t own = converters(c, c->writer->result[0]->type), least = own - GIVEN_BYTES;
+	for (size_t i = 0; i < c->wish.count && own >= GIVEN_BYTES; i++) {
 		const struct type *type = order_for(c, i);
-			int64_t bytes = type ? converters(c, type) : least + 1;
+		int64_t bytes = type ? converters(c, type) : least + 1;
 		if (bytes <= least) {
 			least = bytes - 1;
 			best = type;
@@ -86,9 +84,9 @@ static const struct type *best_order(const struct giver *c)
 static struct value *give(const struct giver *c, struct value *from, const struct type *type)
 {
 	struct op *convert = op_new(c->module, OP_CONVERT, from->def->location, 1, &from, 1, &type);
-	static const char *const figures[] = {"buffer", "shared", "halves"};
-	for (int i = 0; i < 3; i++)
-		attr_set(c->module, convert, figures[i], attr_integer(c->module, i == 2));
+	attr_set(c->module, convert, "buffer", attr_integer(c->module, 0));
+	attr_set(c->module, convert, "shared", attr_integer(c->module, 0));
+	attr_set(c->module, convert, "halves", attr_integer(c->module, 1));
 	attr_set(c->module, convert, "given", attr_unit(c->module));
 	set_stream_tensor(c->module, convert, c->tensor);
 	op_insert_before(from->def->next, convert);

@@ -3,6 +3,8 @@
 #define STC_RESOLVE_GIVEN_H
 #include "ir/ir.h"
 
+#define GIVEN_BYTES 4096      /* of converters: for less, another nest over the sums takes too long to begin */
+
 struct wish_list {            /* of one stream; value->data points to it */
 	VEC(struct op *);
 };

@@ -155,8 +155,12 @@ bool unit_has_tokens(const struct block *block)
 
 bool unit_has_tiles(const struct block *block)
 {
-	int64_t tokens = unit_tokens(block, NULL);
-	return tokens > UNIT_FEW;
+	return unit_tokens(block, NULL) > UNIT_FEW;
+}
+
+bool unit_takes_few(const struct block *block)
+{
+	return has_contraction(block) && !unit_has_tiles(block);
 }
 
 static int64_t bytes_of(const struct type *tensor)

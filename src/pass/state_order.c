@@ -113,7 +113,7 @@ static void spread_over_adapters(struct streams *s, const struct block *block)
 
 void mark_state_parts(struct streams *s, const struct block *block)
 {
-	bool wide = has_contraction(block) && !unit_has_tiles(block);
+	bool wide = unit_takes_few(block);
 	mark_block(s, block, wide);
 	if (wide && !unit_has_tokens(block))
 		spread_over_adapters(s, block);

@@ -40,6 +40,13 @@ static inline const char *case_messages(struct design_case *c)
 	return text.data;
 }
 
+/* Its guard is the caller's to set, and where that is left, its arena there. */
+static inline struct pass_context case_import(struct design_case *c, const char *text)
+{
+	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
+	return (struct pass_context){.platform = platform_load(c->arena, &c->diag, "u55c")};
+}
+
 static inline uint64_t case_random(void)
 {
 	static uint64_t seed = RANDOM_SEED;
@@ -60,6 +67,17 @@ static inline void case_fill(struct design_case *c, const struct tensor *tensor)
 	(void)c;
 }
 
+/* Random numbers for all arguments of main. */
+static inline void case_arguments(struct design_case *c)
+{
+	c->inputs = eval_inputs(c->module);
+	for (int i = 0; i < c->inputs; i++) {
+		c->input[i].type = module_main(c->module)->region[0]->argument[i]->type;
+		c->input[i].data = arena_alloc(c->arena, tensor_bytes(c->input[i].type) + 1);
+		case_fill(c, &c->input[i]);
+	}
+}
+
 static inline void case_folder(struct design_case *c)
 {
 	char name[] = "/tmp/stc-test-XXXXXX";
@@ -76,8 +94,7 @@ static inline void case_start(struct design_case *c, const char *text)
 	case_folder(c);
 	if (setjmp(c->guard.leave))
 		fail_msg("broken invariant: %s", c->guard.message);
-	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
-	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
+	struct pass_context context = case_import(c, text);
 	bool whole = c->module && c->module->level != LEVEL_HARDWARE;
 	for (int i = 0; whole && c->module && i < pass_count; i++)
 		if (passes[i].needed == c->module->level && !passes[i].run(&context, c->module))

@@ -94,9 +94,9 @@ static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("broken invariant: %s", c.guard.message);
-	const char *text = make(c.arena, shape);
-	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
-	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = scheme, .choices.value = {[CHOICE_SOFTMAX] = 1 + softmax}};
+	struct pass_context context = case_import(&c, make(c.arena, shape));
+	context.quant = scheme;
+	context.choices.value[CHOICE_SOFTMAX] = 1 + softmax;
 	int found = 0;
 	struct tensor first[TENSORS_MOST];
 	for (int p = 0; c.module && p < pass_count; p++) {
@@ -105,17 +105,15 @@ static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
 		bool quantises = text_same(passes[p].name, "quantise");
 		if (p < pass_find("quantise"))
 			continue;
-		for (int i = 0; quantises && i < eval_inputs(c.module); i++) {
-			c.input[i].type = module_main(c.module)->region[0]->argument[i]->type;
-			c.input[i].data = arena_alloc(c.arena, tensor_bytes(c.input[i].type) + 1);
-			case_fill(&c, &c.input[i]);
+		if (quantises)
+			case_arguments(&c);
+		for (int i = 0; quantises && i < c.inputs; i++) {
 			const struct attr *name = function_argument_attr(module_main(c.module), i, "stream.name");
 			if (text_same(name->text, "past"))
 				memcpy(c.input[i].data, &past, sizeof past);
 		}
 		if (quantises)
 			ir_walk(module_body(c.module), count_scan, &found);
-		c.inputs = quantises ? eval_inputs(c.module) : c.inputs;
 		assert_int_equal(eval_inputs(c.module), c.inputs);
 		if (!eval_module(c.module, c.arena, c.inputs, c.input, c.result))
 			fail_msg("after %s: %s", passes[p].name, case_messages(&c));

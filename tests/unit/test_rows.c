@@ -84,9 +84,8 @@ static void expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chi
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("broken invariant: %s", c.guard.message);
-	const char *text = make_model(c.arena, rows);
-	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
-	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
+	struct pass_context context = case_import(&c, make_model(c.arena, rows));
+	context.quant = &four;
 	context.choices.value[CHOICE_ABREAST] = abreast;
 	context.choices.value[CHOICE_ON_CHIP] = on_chip;
 	struct expected expected = {0};
@@ -95,11 +94,8 @@ static void expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chi
 		if (!passes[p].run(&context, c.module) || !ir_verify(c.module))
 			fail_msg("%s: %s", name, case_messages(&c));
 		bool before = text_same(name, "share_units");
-		for (int i = 0; before && i < eval_inputs(c.module); i++) {
-			c.input[i].type = module_main(c.module)->region[0]->argument[i]->type;
-			c.input[i].data = arena_alloc(c.arena, tensor_bytes(c.input[i].type) + 1);
-			case_fill(&c, &c.input[i]);
-		}
+		if (before)
+			case_arguments(&c);
 		if (p < pass_find("share_units"))
 			continue;
 		memcpy(c.input[1].data, &count, sizeof count);
@@ -157,9 +153,8 @@ static int64_t words_of(int rows, enum fifo_strategy strategy)
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("broken invariant: %s", c.guard.message);
-	const char *text = make_model(c.arena, rows);
-	c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
-	struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .quant = &four};
+	struct pass_context context = case_import(&c, make_model(c.arena, rows));
+	context.quant = &four;
 	context.choices.value[CHOICE_FIFO] = 1 + (int64_t)strategy;
 	for (int p = 0; p < pass_count; p++)
 		if (!passes[p].run(&context, c.module))

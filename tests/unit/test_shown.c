@@ -38,11 +38,10 @@ static void expect_shown(int writes, int reads, int depth, enum fifo_strategy st
 	if (setjmp(c.guard.leave)) {
 		said = c.guard.message;
 	} else {
-		const char *text = two_processes(c.arena, writes, reads, depth);
-		c.module = import_mlir(c.arena, &c.guard, &c.diag, "test.mlir", text, strlen(text));
+		struct pass_context context = case_import(&c, two_processes(c.arena, writes, reads, depth));
+		context.choices.value[CHOICE_FIFO] = 1 + (int64_t)strategy;
 		if (!c.module || !ir_verify(c.module))
 			fail_msg("%s", case_messages(&c));
-		struct pass_context context = {.platform = platform_load(c.arena, &c.diag, "u55c"), .choices.value = {[CHOICE_FIFO] = 1 + (int64_t)strategy}};
 		assert_true(size_fifos(&context, c.module));
 		said = attr_text_or(module_main(c.module), "stream.ends", NULL);
 	}
