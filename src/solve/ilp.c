@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L
 #include "solve/ilp.h"
 #include <coin/Cbc_C_Interface.h>
+#include <signal.h>
 #include <string.h>
 
 struct ilp ilp_new(struct arena *arena)
@@ -57,6 +59,17 @@ static enum ilp_status status_of(Cbc_Model *model)
 	return Cbc_numberSavedSolutions(model) > 0 ? ILP_FEASIBLE : ILP_UNKNOWN;
 }
 
+/* CBC has a handler of its own for SIGINT while it runs, in which one would be lost: it waits until CBC is done. */
+static void solve(Cbc_Model *model)
+{
+	sigset_t interrupt, before;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+	Cbc_solve(model);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int nodes)
 {
 	struct arena *arena = ilp->arena;
@@ -72,7 +85,7 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 		Cbc_setMIPStartI(model, (int)columns, number, start);
 	set_parameters(model, limit);
 	Cbc_setLogLevel(model, 0);        /* of a program without integers, too */
-	Cbc_solve(model);
+	solve(model);
 	solution.status = status_of(model);
 	if (solution.status == ILP_OPTIMAL || solution.status == ILP_FEASIBLE) {
 		memcpy(solution.value, Cbc_getColSolution(model), columns * sizeof *solution.value);

@@ -8,10 +8,12 @@
 #include "pass/place.h"
 #include "solve/ilp.h"
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -115,6 +117,42 @@ static void ilp_says_nothing(void **state)
 	fseek(file, 0, SEEK_END);
 	assert_int_equal(ftell(file), 0);
 	fclose(file);
+}
+
+static volatile sig_atomic_t asked, told;
+
+static void ask(int number)
+{
+	(void)number;
+	asked++;
+	raise(SIGINT);
+}
+
+static void tell(int number)
+{
+	(void)number;
+	told++;
+}
+
+/* SIGINT at many moments of a solution, one each. */
+static void ilp_loses_no_interrupt(void **state)
+{
+	struct test *t = *state;
+	struct ilp ilp = knapsack(t->arena);
+	struct sigaction on_alarm = {.sa_handler = ask}, on_interrupt = {.sa_handler = tell}, alarm_before, interrupt_before;
+	sigaction(SIGALRM, &on_alarm, &alarm_before);
+	sigaction(SIGINT, &on_interrupt, &interrupt_before);
+	asked = told = 0;
+	for (int i = 0; i < 200; i++) {
+		struct itimerval soon = {.it_value = {.tv_usec = 1 + i * 10}}, never = {0};
+		setitimer(ITIMER_REAL, &soon, NULL);
+		ilp_solve(&ilp, NULL, 100);
+		setitimer(ITIMER_REAL, &never, NULL);
+	}
+	assert_int_equal(asked, told);
+	assert_true(asked > 0);
+	sigaction(SIGALRM, &alarm_before, NULL);
+	sigaction(SIGINT, &interrupt_before, NULL);
 }
 
 /* ---- placements */
@@ -550,7 +588,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 	const struct CMUnitTest tests[] = {
-		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing),
+		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
 		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
 		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together),
