@@ -2,6 +2,8 @@
 #include "driver/limits.h"
 #include "driver/report.h"
 #include "model/token.h"
+#include "pass/fifo.h"
+#include "pass/place.h"
 #include <math.h>
 
 #define ATTEMPTS 8            /* the last one is as narrow as can be */
@@ -17,12 +19,15 @@
 #define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
 #define QUICK_EVENTS 2400000  /* and simulates no more iterations */
 
-enum outcome { OUTCOME_BUILT, OUTCOME_PORTS, OUTCOME_SPACE, OUTCOME_MEMORY, OUTCOME_REFUSED };
+enum outcome { OUTCOME_BUILT, OUTCOME_CROWDED, OUTCOME_PORTS, OUTCOME_SPACE, OUTCOME_MEMORY, OUTCOME_REFUSED };
 
 struct build {
 	struct session *session;
 	struct module *tensor;    /* what the passes begin at */
 	int first, last;
+	bool made;                /* session->module is already what the passes up to make_processes make of the choices */
+	bool spares;              /* no FIFO is sized where a die is crowded in any case: OUTCOME_CROWDED */
+	bool crowded;             /* a die of the design is, so far as it is built */
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
 	struct resources used;    /* by the last design that got as far */
 	struct design_cost cost;  /* of OUTCOME_BUILT, whole */
@@ -52,16 +57,47 @@ static enum outcome classify(struct build *b)
 	return OUTCOME_SPACE;
 }
 
-static enum outcome attempt(struct build *b)
+static void begin_attempt(struct build *b)
 {
 	struct session *session = b->session;
 	arena_free(session->attempt);
 	session->attempt = arena_new(&session->guard);
 	session->module = module_clone(b->tensor, session->attempt);
-	session->predicted = NULL;
 	session->diag.count = 0;
+}
+
+/* Is a die crowded where FIFOs hold next to nothing?  Then it is, however deep they are. */
+static bool crowded_in_any_case(struct build *b)
+{
+	struct session *session = b->session;
+	struct module *made = session->module;
+	session->module = module_clone(made, session->attempt);
+	fifo_shallow(session->module);
+	bool stored = run_passes(session, pass_find("allocate_memory"), pass_find("allocate_memory"));
+	b->cost = design_cost(session->attempt, session->platform, session->module);
+	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !place_finds_room(session->platform, session->module);
+	session->module = made;
+	session->diag.count = 0;
+	return crowded;
+}
+
+static enum outcome attempt(struct build *b)
+{
+	struct session *session = b->session;
+	int half = pass_find("make_processes"), next = b->first > half ? b->first : half + 1;
+	bool made = b->made;
+	if (!made)
+		begin_attempt(b);
+	session->predicted = NULL;
 	b->over = LIMITS;
-	if (!run_passes(session, b->first, b->last))
+	b->made = b->crowded = false;
+	if (!made && !run_passes(session, b->first, b->last < half ? b->last : half))
+		return classify(b);
+	if (b->spares && b->first <= half)
+		b->crowded = crowded_in_any_case(b);
+	if (b->crowded)
+		return OUTCOME_CROWDED;
+	if (!run_passes(session, next, b->last))
 		return classify(b);
 	if (!whole(b))
 		return OUTCOME_BUILT;
@@ -70,6 +106,7 @@ static enum outcome attempt(struct build *b)
 	b->used = report.cost.total;
 	b->ms = report.model_ms;
 	b->over = limits_exceeded(session, b->used);
+	b->crowded = limits_crowded(session, &b->cost);
 	return b->over == LIMITS ? OUTCOME_BUILT : OUTCOME_SPACE;
 }
 
@@ -148,7 +185,7 @@ static bool build_fitting(struct build *b)
 {
 	for (int number = 0; number < ATTEMPTS; number++) {
 		enum outcome outcome = attempt(b);
-		if (outcome == OUTCOME_BUILT)
+		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
 			return true;
 		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
@@ -272,14 +309,16 @@ static void sort_less(struct less *list, int count)
 	}
 }
 
-/* true: built, and no die is crowded, or the clock is slower. */
-static bool build_less(struct build *b, const struct choices *wanted, struct less *less)
+/* true: built, and no die is crowded, or the clock is slower.  rated: as far as it takes for that, it has just been built. */
+static bool build_less(struct build *b, const struct choices *wanted, struct less *less, bool rated)
 {
 	if (less->slow)
 		limits_slower(b->session);
 	choose_less(b, wanted, less);
+	b->made = rated && !less->slow;
+	b->spares = !less->slow;
 	less->done = true;
-	return build_fitting(b) && (less->slow || !limits_crowded(b->session, &b->cost));
+	return build_fitting(b) && (less->slow || !b->crowded);
 }
 
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
@@ -296,13 +335,13 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 		rate_less(b, wanted, &list[i]);
 		for (int before = 0; before < i; before++)
 			list[i].done = list[i].done || same_design(&list[i], &list[before]);
-		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i]))
+		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i], true))
 			return true;
 	}
 	if (rated)
 		sort_less(list, count);
 	for (int i = 0; i < count && !session->stop; i++)
-		if (!list[i].done && build_less(b, wanted, &list[i]))
+		if (!list[i].done && build_less(b, wanted, &list[i], false))
 			return true;
 	return false;
 }
@@ -312,11 +351,11 @@ static bool build_timed(struct build *b)
 {
 	struct session *session = b->session;
 	struct choices wanted = session->choices;
-	if (!build_fitting(b))
-		return false;
-	if (!whole(b) || session->widths || session->options.choices.value[CHOICE_CLOCK] || !limits_crowded(session, &b->cost))
-		return true;
-	return build_with_less(b, &wanted);
+	bool free = whole(b) && !session->widths && !session->options.choices.value[CHOICE_CLOCK];
+	b->spares = free;
+	bool built = build_fitting(b) && (!free || !b->crowded || build_with_less(b, &wanted));
+	b->spares = false;
+	return built;
 }
 
 /* --- searches compared */

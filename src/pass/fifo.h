@@ -44,8 +44,12 @@ struct fifo_network {
 	struct token_detail detail;       /* of tokens */
 	struct fifo_extents at[FIFO_EXTENTS];
 	int extents;
+	bool keep_given;          /* a search leaves the depths that makers chose */
+	int64_t *proven;          /* NULL, or [channels] the depths of the last proof that succeeded, */
+	const struct token_network *proven_at;    /* and its network */
 	bool *stuck;              /* NULL, or [channels] of the last proof, where a launch does not end whatever is raised: the writer waits for room */
 	int64_t budget;           /* work of the token model that is left */
+	int64_t granted;          /* of it, to searches that it would not have sufficed for */
 };
 
 /* Does a process write into its argument (1), read from it (0), or neither (-1)?  block: its body, or one inside. */
@@ -79,6 +83,10 @@ extern const char *const fifo_shown_name[];
 enum fifo_shown fifo_show(struct fifo_network *network, bool safe, int64_t *depth);
 /* Does trimming run the simulator?  It does where the budget suffices for some runs; else the token model. */
 bool fifo_simulates(const struct fifo_network *network);
+/* A process's arguments get the types that main's channels have now. */
+void fifo_set_arguments(struct module *module, const struct op *call);
+/* Every FIFO but those whose depth their makers chose holds FIFO_LEAST words: no design takes less memory for them. */
+void fifo_shallow(struct module *module);
 /* The deepest FIFO that takes no more memory than this one. */
 int64_t fifo_free_depth(int64_t bits, int64_t depth);
 #endif

@@ -1,6 +1,7 @@
 /* The proof that a launch ends under given depths, and depths that are raised until it does.
  * Where layers are rolled the proof walks a few of them, one after the other (token_counter_holds); if that shows nothing about the others, all of them. */
 #include "pass/fifo.h"
+#include <string.h>
 
 struct proof {
 	struct fifo_network *network;
@@ -78,9 +79,20 @@ bool fifo_ends(struct fifo_network *n, bool in_order, const int64_t *depth)
 	return prove(&p, in_order);
 }
 
+/* A search ends with the proof of what is shown next. */
+static bool is_proven(const struct fifo_network *n, const int64_t *depth)
+{
+	return n->proven && n->proven_at == n->tokens && !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
+}
+
 /* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it is the same whether they hold words or not. */
 bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
 {
+	if (!n->tokens || is_proven(n, depth))
+		return n->tokens;
 	struct proof p = proof_of(n, depth, eighths);
-	return n->tokens && prove(&p, true) && (!n->tokens->freezes || prove(&p, false));
+	bool proven = prove(&p, true) && (!n->tokens->freezes || prove(&p, false));
+	n->proven = proven ? arena_copy(n->arena, depth, sizeof *depth * (size_t)n->count) : NULL;
+	n->proven_at = n->tokens;
+	return proven;
 }

@@ -24,6 +24,7 @@
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
+#define NOTHING_KNOWN (-1)
 #define EXTENTS 2
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
@@ -104,6 +105,12 @@ static bool may_shrink(const struct fifo *fifo)
 	return fifo->sized;
 }
 
+static bool is_sought(const struct trimming *t, int number)
+{
+	const struct fifo *fifo = &t->network->fifo[number];
+	return may_shrink(fifo) && (t->flow || !fifo->given || !t->network->keep_given);
+}
+
 static int64_t least_of(const struct trimming *t, int number)
 {
 	const struct fifo_network *n = t->network;
@@ -126,6 +133,11 @@ static void lower(const struct trimming *t, int64_t *depth)
 static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
 {
 	memcpy(to, from, sizeof *to * (size_t)t->network->count);
+}
+
+static bool same(const struct trimming *t, const int64_t *left, const int64_t *right)
+{
+	return !memcmp(left, right, sizeof *left * (size_t)t->network->count);
 }
 
 /* What suffices is taken; no more of it than was held, if that ends in order too. */
@@ -159,22 +171,37 @@ static int64_t unknown(const struct trimming *t, int number, int64_t low, const 
 	return words > (t->flow ? 0 : depth[number] / PRECISION) ? words : 0;
 }
 
+/* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all: most cannot, since no depth is above what was held. */
+static int64_t next_trial(const struct trimming *t, int number, int64_t low, int64_t depth)
+{
+	int64_t least = least_of(t, number), highest = depth - depth / PRECISION - 1;
+	if (low == NOTHING_KNOWN)
+		return highest > least ? highest : least;
+	return low < least ? least : between(low, depth);
+}
+
 /* One run that halves what is not known about one FIFO.  low: a depth that does not suffice. */
 static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth)
 {
-	int64_t least = least_of(t, number), middle = *low < least ? least : between(*low, depth[number]);
+	int64_t tried = next_trial(t, number, *low, depth[number]);
 	copy(t, t->trial, depth);
-	t->trial[number] = middle;
-	if (suffices(t, t->trial))
+	t->trial[number] = tried;
+	bool enough = suffices(t, t->trial);
+	if (enough)
 		take(t, depth);
-	else
-		*low = middle;
+	if (!enough || *low == NOTHING_KNOWN)
+		*low = enough ? least_of(t, number) - 1 : tried;
+}
+
+static int64_t first_low(const struct trimming *t, int number)
+{
+	return t->flow ? least_of(t, number) - 1 : NOTHING_KNOWN;
 }
 
 /* The depth of one FIFO, as low as it goes. */
 static void shrink(struct trimming *t, int number, int64_t *depth)
 {
-	int64_t low = least_of(t, number) - 1;
+	int64_t low = first_low(t, number);
 	while (unknown(t, number, low, depth) && t->network->budget > t->reserve)
 		halve(t, number, &low, depth);
 }
@@ -221,7 +248,7 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 	int best = -1;
 	for (int i = 0; i < n->count; i++) {
 		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]), sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
-		int64_t bytes = may_shrink(&n->fifo[i]) && worth(t, i, depth) ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes : 0;
+		int64_t bytes = is_sought(t, i) && worth(t, i, depth) ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes : 0;
 		if (bytes && !later && (sooner || bytes > most)) {
 			most = bytes;
 			best = i;
@@ -236,7 +263,7 @@ static void shrink_together(struct trimming *t, int64_t *depth)
 	const struct fifo_network *n = t->network;
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
-		low[i] = least_of(t, i) - 1;
+		low[i] = first_low(t, i);
 	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
 		halve(t, i, &low[i], depth);
 }
@@ -245,7 +272,7 @@ static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 {
 	struct place *place = search_order(t, depth, order);
 	for (int i = 0; i < t->network->count; i++)
-		if (may_shrink(&t->network->fifo[place[i].number]) && worth(t, place[i].number, depth))
+		if (is_sought(t, place[i].number) && worth(t, place[i].number, depth))
 			shrink(t, place[i].number, depth);
 }
 
@@ -334,12 +361,12 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	if (!run(&t, limit))
 		return false;
 	int64_t work = before - n->budget;
-	if (!quick && !n->context->fifo_events && before < PREDICTIONS * work)
-		n->budget += PREDICTIONS * work - before;
+	n->granted = !quick && !n->context->fifo_events && before < PREDICTIONS * work ? PREDICTIONS * work - before : 0;
+	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
 	for (int e = 0; e < EXTENTS; e++)
 		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
-	bool enough = suffices(&t, depth);
+	bool enough = (!quick && same(&t, depth, limit)) || suffices(&t, depth);
 	if (!enough)
 		copy(&t, depth, limit);
 	begin_late(&t, enough && !quick, depth);

@@ -44,4 +44,6 @@ struct place_problem place_merge(const struct place_problem *problem, int *group
 struct place_cost place_search(const struct place_problem *problem, int *die);        /* greedy starts, then passes of moves */
 struct place_cost place_refine(const struct place_problem *problem, int *die);        /* passes of moves from what `die` has */
 struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
+/* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one, it need not be a good one. */
+bool place_finds_room(const struct platform *platform, struct module *module);
 #endif

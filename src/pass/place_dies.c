@@ -120,10 +120,15 @@ static struct place_cost place(struct place_problem *problem, int *die)
 	return other;
 }
 
-static bool place_uncrowded(struct placing *p)
+static void leave_uncrowded(struct placing *p)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
+}
+
+static bool place_uncrowded(struct placing *p)
+{
+	leave_uncrowded(p);
 	return place(&p->problem, p->die).overflow <= 0;
 }
 
@@ -207,12 +212,27 @@ static bool explain(const struct placing *p)
 	return false;
 }
 
-bool place_dies(struct pass_context *context, struct module *module)
+static struct placing placing_of(const struct platform *platform, struct module *module)
 {
-	const struct platform *platform = context->platform;
 	struct placing p = {.module = module, .platform = platform, .cost = design_cost(module->arena, platform, module)};
 	p.problem = (struct place_problem){.arena = module->arena, .dies = platform->dies, .home = platform->memory_die, .wires = platform->crossing_wires};
 	make_problem(&p);
+	return p;
+}
+
+bool place_finds_room(const struct platform *platform, struct module *module)
+{
+	struct placing p = placing_of(platform, module);
+	int *group = ARENA_ARRAY(module->arena, int, p.problem.items + 1);
+	leave_uncrowded(&p);
+	struct place_problem smaller = place_merge(&p.problem, group);
+	return place_search(&smaller, p.die).overflow <= 0 || place_uncrowded(&p);
+}
+
+bool place_dies(struct pass_context *context, struct module *module)
+{
+	const struct platform *platform = context->platform;
+	struct placing p = placing_of(platform, module);
 	bool placed = place_uncrowded(&p);
 	for (size_t i = 0; !placed && i < sizeof fuller_percent / sizeof *fuller_percent; i++)
 		placed = place_at(&p, fuller_percent[i]);

@@ -37,17 +37,6 @@ static void set_depth(struct module *module, struct fifo *fifo, int64_t needed)
 	fifo->channel->type = type_channel(module, TYPE_FIFO, type_of(fifo)->element, built);
 }
 
-/* The process's arguments are of the types that main's channels have now. */
-static void set_arguments(struct module *module, const struct op *call)
-{
-	struct op *process = module_find(module, attr_text_or(call, "callee", ""));
-	const struct block *body = process->region[0];
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments);
-	for (int a = 0; a < body->arguments; a++)
-		types[a] = body->argument[a]->type = call->operand[a]->type;
-	attr_set(module, process, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
-}
-
 /* --- limits */
 
 static int64_t die_share(const struct platform *platform)
@@ -148,8 +137,9 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 	bool any = false;
 	for (int order = 0; order < FIFO_ORDERS && spent <= enough; order++) {
 		n->budget = budget;
+		n->granted = 0;
 		bool better = by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
-		spent += budget - n->budget;
+		spent += budget + n->granted - n->budget;
 		if (better)
 			memcpy(depth, found, sizeof *depth * (size_t)n->count);
 		any |= better;
@@ -157,12 +147,14 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 	return any;
 }
 
-/* Where memory is short, depths are sought that take as long as the safe ones. */
+/* Where memory is short, depths are sought that take as long as the safe ones, those that makers chose among them. */
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
 	int64_t budget = !usual ? n->budget : n->context->quant && has_unit(n->context) ? BUDGET_UNIT : BUDGET_PREDICTED;
+	n->keep_given = true;
 	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
+	n->keep_given = false;
 	if (!found || !too_large(n, depth))
 		return found;
 	take_safe(n, limit);
@@ -212,7 +204,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);
 	for (int i = 0; i < n->processes; i++)
-		set_arguments(module, n->call[i]);
+		fifo_set_arguments(module, n->call[i]);
 	arena_free(arena);
 	return true;
 }
