@@ -311,7 +311,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert worst(found, expected) <= 1e-3
 
 
-def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path):
+def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path, capsys):
     case = model_of(tmp_path / "model", "gpt2", 40, 4)
     shapes = workflow.step_shapes(case.model, "both", 40, 4, argmax=True, unit=True)
     assert len(shapes) == 1 and shapes[0].counted
@@ -329,6 +329,8 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_bui
     answer = chat.Answer(decoder, None, prompt, [])
     answer.ids, answer.launches = [1], launches
     chat.print_speed(tmp_path / "design", answer, shapes)         # each launch is simulated with as many tokens as it had
+    told = capsys.readouterr().out
+    assert "one launch" in told and "accelerator" in told and "busiest processes" not in told        # the report's head, without its tables
 
 
 def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):
