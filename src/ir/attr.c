@@ -89,18 +89,28 @@ const struct attr *attr_integers(struct module *module, int count, const int64_t
 	return keep(module, (struct attr){.kind = ATTR_INTEGERS, .type = type_integer(module, 64), .count = count, .integers = copy});
 }
 
+/* Many names differ in their first letters. */
+static int compare(const char *left, const char *right)
+{
+	int first = (unsigned char)*left - (unsigned char)*right;
+	return first ? first : strcmp(left, right);
+}
+
 /* Position of the first name that is not before `name`. */
 static int position(int count, const struct named *items, const char *name, bool *found)
 {
 	int low = 0, high = count;
 	while (low < high) {
-		int middle = (low + high) / 2;
-		if (strcmp(items[middle].name, name) < 0)
+		int middle = (low + high) / 2, order = compare(items[middle].name, name);
+		*found = !order;
+		if (!order)
+			return middle;
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*found = low < count && !strcmp(items[low].name, name);
+	*found = false;
 	return low;
 }
 

@@ -22,6 +22,7 @@ struct process_state {
 	int64_t window, began;
 	int64_t *base, *made;     /* [accesses] words of the channel before the pipe; accesses made in it */
 	int64_t *high;            /* [accesses] made when the stretch at hand ends */
+	int64_t *limit, *stop;    /* [accesses] words that were possible when it was last asked, and the first window that they are not enough for */
 	int64_t *port;            /* [arguments] when a memory port's next word may begin, in parts of a cycle */
 };
 
@@ -73,18 +74,21 @@ int64_t token_cycle(const struct token_curve *curve, int64_t count)
 	return cycle_of(curve, count, &low);
 }
 
+static bool on_line(const struct token_point *a, const struct token_point *b, int64_t count, int64_t cycle)
+{
+	int64_t left, right;
+	if (!__builtin_mul_overflow(b->count - a->count, cycle - b->cycle, &left) && !__builtin_mul_overflow(b->cycle - a->cycle, count - b->count, &right))
+		return left == right;
+	return (long double)(b->count - a->count) * (long double)(cycle - b->cycle) == (long double)(b->cycle - a->cycle) * (long double)(count - b->count);
+}
+
 /* A point on the line through the last two takes the place of the last. */
 static void add_point(struct arena *arena, struct token_curve *curve, int64_t count, int64_t cycle)
 {
 	struct token_point *last = curve->points.count ? &curve->points.data[curve->points.count - 1] : NULL;
 	if (last && last->count == count)
 		return;
-	bool straight = curve->points.count > 1;
-	if (straight) {
-		long double counts = (long double)(last->count - last[-1].count), cycles = (long double)(last->cycle - last[-1].cycle);
-		straight = counts * (long double)(cycle - last->cycle) == cycles * (long double)(count - last->count);
-	}
-	if (straight)
+	if (curve->points.count > 1 && on_line(&last[-1], last, count, cycle))
 		*last = (struct token_point){count, cycle};
 	else
 		VEC_PUSH(arena, &curve->points, ((struct token_point){count, cycle}));
@@ -224,7 +228,7 @@ static void wait_for_memory(struct stretch *s, const struct token_access *access
 
 static int64_t cycle_of_window(const struct stretch *s, int64_t window)
 {
-	int64_t windows = s->to - s->from - 1, late = windows ? s->first + scaled(s->all - s->first, window - s->from, windows) : s->all;
+	int64_t windows = s->to - s->from - 1, late = windows && s->first != s->all ? s->first + scaled(s->all - s->first, window - s->from, windows) : s->all;
 	return s->time + (window - s->from) * s->pipe->interval + late;
 }
 
@@ -272,27 +276,30 @@ static void begin_pipe(struct run *run, struct process_state *process, const str
 	process->running = true;
 	process->window = 0;
 	process->began = process->time;
-	process->base = ARENA_ARRAY(run->arena, int64_t, pipe->accesses + 1);
-	process->made = ARENA_ARRAY(run->arena, int64_t, pipe->accesses + 1);
-	process->high = ARENA_ARRAY(run->arena, int64_t, pipe->accesses + 1);
-	for (int i = 0; i < pipe->accesses; i++)
+	for (int i = 0; i < pipe->accesses; i++) {
+		process->made[i] = 0;
+		process->limit[i] = -1;
 		if (pipe->access[i].channel >= 0)
 			process->base[i] = run->channel[pipe->access[i].channel].moved[side_of(run, &pipe->access[i])];
+	}
 	if (run->back)
 		process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth - (pipe->windows - 1) * pipe->interval - pipe->span + 1;
 }
 
 /* The first window that an access is not known to be possible in; *channel: whose. */
-static int64_t possible(const struct run *run, const struct process_state *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
+static int64_t possible(const struct run *run, struct process_state *process, const struct token_pipe *pipe, int64_t to, const struct token_access **stops)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct token_access *access = &pipe->access[i];
 		if (access->channel < 0 || !waits(run, access))
 			continue;
 		int64_t limit = limit_of(run, &run->channel[access->channel], side_of(run, access)) - process->base[i];
-		int64_t window = limit < access->pattern.accesses ? window_of(run, pipe, access, limit) : to;
-		if (window < to) {
-			to = window;
+		if (limit != process->limit[i]) {
+			process->limit[i] = limit;
+			process->stop[i] = limit < access->pattern.accesses ? window_of(run, pipe, access, limit) : NO_LIMIT;
+		}
+		if (process->stop[i] < to) {
+			to = process->stop[i];
 			*stops = access;
 		}
 	}
@@ -361,12 +368,24 @@ static bool over(const struct run *run)
 	return run->options->budget && run->work > run->options->budget;
 }
 
+static void make_room(const struct run *run, struct process_state *state, const struct token_process *process)
+{
+	int most = 0;
+	for (size_t s = 0; s < process->steps.count; s++)
+		most = process->steps.data[s].pipe && process->steps.data[s].pipe->accesses > most ? process->steps.data[s].pipe->accesses : most;
+	int64_t **lists[] = {&state->base, &state->made, &state->high, &state->limit, &state->stop};
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		*lists[i] = ARENA_ARRAY(run->arena, int64_t, most + 1);
+}
+
 static void start(struct run *run)
 {
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
 	int64_t latest = 0;
 	run->process = ARENA_ARRAY(run->arena, struct process_state, processes + 1);
+	for (int i = 0; i < processes; i++)
+		make_room(run, &run->process[i], network->processes.data[i]);
 	run->queue = ARENA_ARRAY(run->arena, struct process_state *, processes + 1);
 	run->channel = ARENA_ARRAY(run->arena, struct channel_state, network->channels.count + 1);
 	for (size_t i = 0; i < network->channels.count; i++) {

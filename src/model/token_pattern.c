@@ -4,7 +4,7 @@
 #define PARTS 64              /* of a condition */
 
 /* The last digit's values are single iterations: nothing is divided for it. */
-int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
+int64_t token_before_digits(const struct token_pattern *pattern, int64_t iteration)
 {
 	int64_t count = 0;
 	for (int i = 0; i < pattern->digits; i++) {
@@ -20,7 +20,7 @@ int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
 	return count;
 }
 
-int64_t token_at(const struct token_pattern *pattern, int64_t access)
+int64_t token_at_digits(const struct token_pattern *pattern, int64_t access)
 {
 	int64_t iteration = 0;
 	for (int i = 0; i < pattern->digits; i++) {
@@ -106,7 +106,7 @@ static bool evaluate(const struct value *value, const struct token_loop *loop, i
 		*result = value->type->kind == TYPE_INDEX ? counter_of(&loop[value->id]) : 0;
 		return value->type->kind == TYPE_INDEX;
 	}
-	if (attr_get(value->def, "stream.run_time")) {
+	if (value->def->code != OP_CMPI && attr_get(value->def, "stream.run_time")) {
 		*result = value->id;
 		return true;
 	}

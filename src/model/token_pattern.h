@@ -18,13 +18,32 @@ struct token_pattern {
 	int64_t accesses;
 };
 
+int64_t token_before_digits(const struct token_pattern *pattern, int64_t iteration);
+int64_t token_at_digits(const struct token_pattern *pattern, int64_t access);
+
+/* Every iteration makes the access. */
+static inline bool token_always(const struct token_pattern *pattern)
+{
+	return pattern->digits == 1 && !pattern->digit->value && pattern->digit->active == pattern->digit->trips;
+}
+
+/* Accesses in earlier iterations. */
+static inline int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
+{
+	return token_always(pattern) ? iteration : token_before_digits(pattern, iteration);
+}
+
+/* The iteration that makes it; access counts from 0. */
+static inline int64_t token_at(const struct token_pattern *pattern, int64_t access)
+{
+	return token_always(pattern) ? access : token_at_digits(pattern, access);
+}
+
 struct token_loop {           /* a loop around an access: its counter's value->id is its number */
 	int64_t trips, counter;
 	int64_t skipped;          /* iterations that are left out in front of the last one */
 };
 
-int64_t token_before(const struct token_pattern *pattern, int64_t iteration);      /* accesses in earlier iterations */
-int64_t token_at(const struct token_pattern *pattern, int64_t access);             /* the iteration that makes it; access counts from 0 */
 /* The pattern of `when` over loops first … last; the counters of the loops before them hold.  false: it depends on data, or on too many loops at once. */
 bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern);
 bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds);    /* at the counters as they are; false: it depends on data */

@@ -101,13 +101,14 @@ static void make_problem(struct placing *p)
 	place_index(problem);
 }
 
-static struct place_cost place(struct place_problem *problem, int *die)
+/* any: the first placement that fits is as good as any other. */
+static struct place_cost place(struct place_problem *problem, int *die, bool any)
 {
 	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1), *coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	int *direct = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	struct place_problem smaller = place_merge(problem, group);
-	place_search(&smaller, coarse);
-	place_exact(&smaller, coarse);
+	if (place_search(&smaller, coarse).overflow > 0 || !any)
+		place_exact(&smaller, coarse);
 	for (int i = 0; i < problem->items; i++)
 		die[i] = coarse[group[i]];
 	struct place_cost cost = place_refine(problem, die);
@@ -120,16 +121,11 @@ static struct place_cost place(struct place_problem *problem, int *die)
 	return other;
 }
 
-static void leave_uncrowded(struct placing *p)
+static bool place_uncrowded(struct placing *p, bool any)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
-}
-
-static bool place_uncrowded(struct placing *p)
-{
-	leave_uncrowded(p);
-	return place(&p->problem, p->die).overflow <= 0;
+	return place(&p->problem, p->die, any).overflow <= 0;
 }
 
 static bool place_at(struct placing *p, int percent)
@@ -138,7 +134,7 @@ static bool place_at(struct placing *p, int percent)
 		struct resources r = p->platform->die[d];
 		p->problem.capacity[d] = (struct resources){r.lut * percent / 100, r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100, r.uram * percent / 100};
 	}
-	return place(&p->problem, p->die).overflow <= 0;
+	return place(&p->problem, p->die, false).overflow <= 0;
 }
 
 /* --- what does not fit --- */
@@ -223,17 +219,14 @@ static struct placing placing_of(const struct platform *platform, struct module 
 bool place_finds_room(const struct platform *platform, struct module *module)
 {
 	struct placing p = placing_of(platform, module);
-	int *group = ARENA_ARRAY(module->arena, int, p.problem.items + 1);
-	leave_uncrowded(&p);
-	struct place_problem smaller = place_merge(&p.problem, group);
-	return place_search(&smaller, p.die).overflow <= 0 || place_uncrowded(&p);
+	return place_uncrowded(&p, true);
 }
 
 bool place_dies(struct pass_context *context, struct module *module)
 {
 	const struct platform *platform = context->platform;
 	struct placing p = placing_of(platform, module);
-	bool placed = place_uncrowded(&p);
+	bool placed = place_uncrowded(&p, false);
 	for (size_t i = 0; !placed && i < sizeof fuller_percent / sizeof *fuller_percent; i++)
 		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)

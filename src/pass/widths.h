@@ -133,6 +133,8 @@ const struct op *widths_same_phase(const struct op *op);
 void widths_orders(struct streams *streams, const struct width_space *space);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
+/* The objective of these widths; where it is not below the bound, infinite, which is told sooner: what is over a budget needs no cycles. */
+double widths_price(const struct width_space *space, const int *choice, double reference, double bound);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */
 double widths_objective(const struct width_space *space, const struct width_cost *cost, double reference);
 /* Sets the options of kernels that follow another. */

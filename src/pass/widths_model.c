@@ -5,6 +5,7 @@
  * before it has ended the last layer: what the third adds to the second is what every further layer adds.  The loader that small operands share serves them in program order.
  * Buffers have room, and no two ports share a channel. */
 #include "pass/widths.h"
+#include <math.h>
 
 #define WALKED 3              /* layers */
 #define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time */
@@ -156,7 +157,8 @@ static double cycles_at(const struct width_space *space, const int *choice, int 
 	return latest(space, 0, space->kernels);
 }
 
-struct width_cost widths_cost(const struct width_space *space, const int *choice)
+/* All but the cycles. */
+static struct width_cost resources_of(const struct width_space *space, const int *choice)
 {
 	struct width_cost cost = {0};
 	for (int k = 0; k < space->kernels; k++) {
@@ -165,6 +167,12 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 		cost.lut += option->lut;
 		cost.ports += option->width.bulk >= 0 ? option->width.ports : 0;
 	}
+	return cost;
+}
+
+struct width_cost widths_cost(const struct width_space *space, const int *choice)
+{
+	struct width_cost cost = resources_of(space, choice);
 	for (int e = 0; e < space->extents; e++)
 		cost.cycles += space->weight[e] * cycles_at(space, choice, e);
 	return cost;
@@ -182,6 +190,17 @@ double widths_objective(const struct width_space *space, const struct width_cost
 	double missing = over(dsp, all_dsp) + over(lut, all_lut) + over(cost->ports, budget->ports);
 	double used = dsp / (all_dsp > 0 ? all_dsp : 1) + lut / (all_lut > 0 ? all_lut : 1) + (double)cost->ports / (budget->ports > 0 ? budget->ports : 1);
 	return cost->cycles / reference + PARSIMONY / 3 * used + (missing > 0 ? OVERFLOW * (1 + missing) : 0);
+}
+
+double widths_price(const struct width_space *space, const int *choice, double reference, double bound)
+{
+	struct width_cost cost = resources_of(space, choice);
+	double price = widths_objective(space, &cost, reference);
+	for (int e = 0; e < space->extents && price < bound; e++) {
+		cost.cycles += space->weight[e] * cycles_at(space, choice, e);
+		price = widths_objective(space, &cost, reference);
+	}
+	return price < bound ? price : INFINITY;
 }
 
 void widths_follow(const struct width_space *space, int *choice)

@@ -23,12 +23,12 @@ struct search {
 	double now;               /* the objective of `choice` */
 };
 
-static double price(struct search *s, int *choice)
+/* Infinite where it is not below the bound. */
+static double price(struct search *s, int *choice, double bound)
 {
 	widths_follow(s->space, choice);
-	struct width_cost cost = widths_cost(s->space, choice);
 	s->points--;
-	return widths_objective(s->space, &cost, s->reference);
+	return widths_price(s->space, choice, s->reference, bound);
 }
 
 static void copy(const struct search *s, int *to, const int *from)
@@ -46,7 +46,7 @@ static bool improve(struct search *s, int k, int *choice, double *now)
 		s->tried[k] = o;
 		if (o == choice[k])
 			continue;
-		double found = price(s, s->tried);
+		double found = price(s, s->tried, *now);
 		if (found < *now) {
 			*now = found;
 			best = o;
@@ -66,7 +66,7 @@ static bool is_free(const struct search *s, int k)
 static void descend(struct search *s)
 {
 	bool better = true;
-	s->now = price(s, s->choice);
+	s->now = price(s, s->choice, INFINITY);
 	while (better && s->points > 0) {
 		better = false;
 		for (int k = 0; k < s->space->kernels; k++)
@@ -83,7 +83,7 @@ static bool exchange(struct search *s, const int *free, int count, int *saved)
 	saved[k] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[k].options);
 	if (saved[k] == s->choice[k])
 		return false;
-	now = price(s, saved);
+	now = price(s, saved, INFINITY);
 	for (int step = 0; step < FOLLOWING; step++) {
 		int other = free[random_next(&s->random) % (uint64_t)count];
 		if (other != k)
@@ -119,7 +119,8 @@ static bool improve_pair(struct search *s, int k, int other, int *saved)
 			continue;
 		copy(s, saved, s->choice);
 		saved[k] = o;
-		double now = price(s, saved);
+		double now = price(s, saved, s->now);
+		now = now < s->now ? now : s->now;
 		improve(s, other, saved, &now);
 		if (now >= s->now)
 			continue;
@@ -180,7 +181,7 @@ static void same_pace(struct search *s)
 			for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
 				for (int k = 0; k < s->space->kernels; k++)
 					s->tried[k] = widths_of_pace(s->space, k, extent, pace, share);
-				double now = price(s, s->tried);
+				double now = price(s, s->tried, best);
 				if (now >= best)
 					continue;
 				best = now;
@@ -220,7 +221,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	for (int k = 0; k < space->kernels; k++)
 		if (is_free(&s, k))
 			free[count++] = k;
-	double best = price(&s, choice);
+	double best = price(&s, choice, INFINITY);
 	for (int start = 0; start < STARTS && count; start++) {
 		int64_t rest = s.points - points / start_share[start];
 		s.points -= rest;

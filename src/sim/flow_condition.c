@@ -52,20 +52,26 @@ static bool computable(const struct op *op)
 	       (op->code == OP_APPLY && map && map->kind == ATTR_MAP && map->map.dims == op->operands && map->map.results == 1);
 }
 
+static struct flow_node node_of(const struct op *op)
+{
+	struct flow_node node = {.op = op};
+	if (op->code == OP_APPLY)
+		node.map = &attr_get(op, "map")->map;
+	else if (op->code != OP_SELECT)
+		node.function = op->code == OP_CMPI ? comparisons[attr_integer_or(op, "predicate", 0)] : numbers[op->code];
+	return node;
+}
+
 static int64_t evaluate(const struct flow_node *node)
 {
-	const struct op *op = node->op;
-	if (op->code == OP_APPLY) {
-		struct affine_map map = attr_get(op, "map")->map;
-		int64_t sum = affine_constant(map, 0);
-		for (int i = 0; i < node->parts; i++)
-			sum += affine_at(map, 0, i) * *node->part[i];
-		return sum;
-	}
-	if (op->code == OP_SELECT)
+	if (node->function)
+		return node->function(*node->in[0], *node->in[1]);
+	if (!node->map)
 		return *node->in[0] ? *node->in[1] : *node->in[2];
-	number_function *function = op->code == OP_CMPI ? comparisons[attr_integer_or(op, "predicate", 0)] : numbers[op->code];
-	return function(*node->in[0], *node->in[1]);
+	int64_t sum = affine_constant(*node->map, 0);
+	for (int i = 0; i < node->parts; i++)
+		sum += affine_at(*node->map, 0, i) * *node->part[i];
+	return sum;
 }
 
 static bool holds(const struct flow_condition *condition, const struct op *op)
@@ -126,8 +132,10 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
-	struct flow_node node = {.op = value->def};
-	if (!computable(value->def) || !add_operands(arena, condition, value->def, &node))
+	if (!computable(value->def))
+		return false;
+	struct flow_node node = node_of(value->def);
+	if (!add_operands(arena, condition, value->def, &node))
 		return false;
 	if (!value->data)
 		value->data = ARENA_NEW(arena, int64_t);

@@ -102,8 +102,11 @@ static bool build_port(struct flow_network *network, struct flow_port *port)
 	port->word = (int64_t)((double)port->bytes / rate * MEMORY_FRACTION + 0.5);
 	port->outstanding = platform->outstanding;
 	port->latency = platform->memory_latency;
-	port->request = ARENA_ARRAY(network->arena, int64_t, port->outstanding);
-	port->start = ARENA_ARRAY(network->arena, int64_t, port->outstanding);
+	for (port->mask = 1; port->mask < port->outstanding; port->mask *= 2)
+		;
+	port->request = ARENA_ARRAY(network->arena, int64_t, port->mask);
+	port->start = ARENA_ARRAY(network->arena, int64_t, port->mask);
+	port->mask--;
 	VEC_PUSH(network->arena, &port->memory->ports, port);
 	return true;
 }
@@ -141,7 +144,7 @@ static int64_t length_of(const struct flow_port *port, int64_t burst)
 
 static void grant(struct flow_network *network, struct flow_port *port)
 {
-	int64_t slot = port->granted % port->outstanding, wanted = port->request[slot] * MEMORY_FRACTION;
+	int64_t slot = port->granted & port->mask, wanted = port->request[slot] * MEMORY_FRACTION;
 	struct flow_memory *memory = port->memory;
 	port->start[slot] = wanted > memory->free ? wanted : memory->free;
 	memory->free = port->start[slot] + length_of(port, port->granted) * port->word;
@@ -159,7 +162,7 @@ static bool is_pending(const struct flow_port *port)
 
 static int64_t request_of(const struct flow_port *port)
 {
-	return port->request[port->granted % port->outstanding];
+	return port->request[port->granted & port->mask];
 }
 
 static bool comes_first(int64_t time, const struct flow_port *port, int64_t other_time, const struct flow_port *other)
@@ -208,7 +211,7 @@ bool flow_memory_grant_first(struct flow_network *network)
 static void post(struct flow_network *network, struct flow_port *port, int64_t time)
 {
 	port->last = port->last >= time ? port->last + 1 : time;
-	port->request[port->posted++ % port->outstanding] = port->last;
+	port->request[port->posted++ & port->mask] = port->last;
 	if (port->memory->ports.count == 1)
 		grant(network, port);
 }
@@ -237,7 +240,7 @@ static int64_t cycle_of(int64_t parts)
 /* Cycle in which a burst that was written has arrived. */
 static int64_t arrival(const struct flow_port *port, int64_t burst)
 {
-	return cycle_of(port->start[burst % port->outstanding] + length_of(port, burst) * port->word) + port->latency;
+	return cycle_of(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
 }
 
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time)
@@ -253,7 +256,7 @@ static bool first_word_to_read(struct flow_network *network, struct flow_port *p
 		if (port->granted <= port->used)
 			return wait_for(port);
 	}
-	port->next = port->start[port->used % port->outstanding];
+	port->next = port->start[port->used & port->mask];
 	port->left = length_of(port, port->used);
 	return true;
 }

@@ -63,7 +63,8 @@ struct flow_port {            /* of one process */
 	int channel;
 	int64_t bytes, word;      /* of a word: bytes, and the parts of a cycle that it takes */
 	int64_t burst, outstanding, latency;
-	int64_t *request, *start; /* [outstanding] of the bursts under way: cycle of the request, and of the first word in parts */
+	int64_t mask;             /* slots - 1 of those: burst k is in slot k & mask */
+	int64_t *request, *start; /* of the bursts under way: cycle of the request, and of the first word in parts */
 	const struct flow_stretch *stretch;
 	int64_t posted, granted, used;     /* bursts of this stretch */
 	int64_t left, next;       /* words left of the burst at hand, when the next one may begin, in parts */
@@ -75,6 +76,8 @@ struct flow_port {            /* of one process */
 
 struct flow_node {            /* an operation on counters */
 	const struct op *op;
+	int64_t (*function)(int64_t a, int64_t b); /* NULL: a choice or an affine map */
+	const struct affine_map *map;     /* NULL: none */
 	int64_t *out;
 	const int64_t *in[3];
 	int parts;                /* of an affine map */
@@ -193,6 +196,7 @@ struct flow_network {
 	struct flow_process *last_ended;   /* of the launch */
 	int samples;
 	int64_t sample_cycles;
+	int sample_bits;          /* of them: a power of two */
 	VEC(struct flow_series) series;
 	size_t logged;            /* runs in all logs */
 	int64_t path_from;

@@ -94,56 +94,74 @@ static bool run_frozen(struct flow_network *network, struct flow_process *proces
 	return true;
 }
 
-/* When the next iteration reaches the group, and when there is room behind it, channels and ports aside.  false: not known yet. */
-static bool arrival(struct flow_network *network, const struct flow_pipe *pipe, int number, int64_t *begins, int64_t *time, const struct flow_access **why)
+static inline bool is_among(const struct flow_access *access, uint64_t bits)
 {
-	const struct flow_group *group = &pipe->group[number];
-	int64_t iteration = group->done, mask = pipe->ring - 1;
-	if (number && iteration == group[-1].done)
-		return false;
-	*begins = number ? group[-1].times[iteration & mask] + group->stage - group[-1].stage : pipe->start;
-	if (iteration && group->time + pipe->interval > *begins)
-		*begins = group->time + pipe->interval;
-	*time = *begins;
-	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
-		ask(network, pipe, &pipe->access[i], iteration, *begins);
-	if (number + 1 == pipe->groups || iteration < group->room)
-		return true;
-	if (iteration - group->room >= group[1].done)
-		return false;
-	flow_not_before(time, why, group[1].times[(iteration - group->room) & mask], group[1].why);
+	return access->bit < 0 || (bits >> access->bit & 1);
+}
+
+/* All accesses of an iteration to the group are made at once.  false: when is not known yet. */
+static inline bool make_all(struct flow_network *network, struct flow_process *process, const struct flow_access *first, const struct flow_access *end, uint64_t bits, int64_t *time,
+			    const struct flow_access **why)
+{
+	for (const struct flow_access *access = first; access < end; access++)
+		if (is_among(access, bits) && !flow_access_time(network, process, access, time, why))
+			return false;
+	for (const struct flow_access *access = first; access < end; access++)
+		if (is_among(access, bits))
+			flow_access_make(network, access, *time);
 	return true;
 }
 
-/* The next iteration passes the group.  Waits are counted where iterations enter; the others show in how late the last one leaves. */
+/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
+static int64_t may_pass(const struct flow_pipe *pipe, int number)
+{
+	const struct flow_group *group = &pipe->group[number];
+	int64_t come = number ? group[-1].done : pipe->iterations;
+	return number + 1 < pipe->groups && group[1].done + group->room < come ? group[1].done + group->room : come;
+}
+
+static void ask_all(struct flow_network *network, const struct flow_pipe *pipe, const struct flow_group *group, int64_t iteration, int64_t time)
+{
+	for (int i = group->first; i < group->first + group->count; i++)
+		ask(network, pipe, &pipe->access[i], iteration, time);
+}
+
+/* As many iterations pass the group as can, until the process has had its turn; false: none.  Waits are counted where iterations enter; the others show in how late the last one leaves. */
 static bool pass_group(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, int number)
 {
 	struct flow_group *group = &pipe->group[number];
-	int64_t begins, time, iteration = group->done;
-	const struct flow_access *why = NULL;
-	if (iteration == pipe->iterations || !arrival(network, pipe, number, &begins, &time, &why))
-		return false;
-	if (!number && pipe->issued == iteration)
-		issue(pipe);
-	int64_t arrives = time;
-	for (int pass = 0; pass < 2; pass++)
-		for (int i = group->first; i < group->first + group->count; i++) {
-			const struct flow_access *access = &pipe->access[i];
-			if (!flow_is_made(pipe, access, iteration))
-				continue;
-			if (pass)
-				flow_access_make(network, access, time);
-			else if (!flow_access_time(network, process, access, &time, &why))
-				return false;
-		}
-	group->times[iteration & (pipe->ring - 1)] = group->time = time;
-	group->why = why ? why : group->why;
-	group->done++;
-	if (!number && time > begins)
-		flow_waited(network, process, why, begins, time);
-	if (time > arrives)
-		flow_held_up(network, why, arrives, time);
-	return true;
+	const struct flow_access *first = pipe->access + group->first, *end = first + group->count;
+	const int64_t *before = number ? group[-1].times : NULL, *behind = number + 1 < pipe->groups ? group[1].times : NULL;
+	int64_t mask = pipe->ring - 1, distance = number ? group->stage - group[-1].stage : 0, last = group->time;
+	int64_t begun = group->done, may = may_pass(pipe, number), come = !pipe->asks ? may : number ? group[-1].done : pipe->iterations, i = begun;
+	while (i < come) {
+		int64_t begins = before ? before[i & mask] + distance : pipe->start;
+		const struct flow_access *why = NULL;
+		begins = i && last + pipe->interval > begins ? last + pipe->interval : begins;
+		if (pipe->asks)
+			ask_all(network, pipe, group, i, begins);
+		if (i >= may)
+			break;
+		int64_t time = begins;
+		if (behind && i >= group->room)
+			flow_not_before(&time, &why, behind[(i - group->room) & mask], group[1].why);
+		if (!number && pipe->issued == i)
+			issue(pipe);
+		int64_t arrives = time;
+		if (!make_all(network, process, first, end, pipe->bits[i & mask], &time, &why))
+			break;
+		group->times[i++ & mask] = last = time;
+		group->why = why ? why : group->why;
+		if (!number && time > begins)
+			flow_waited(network, process, why, begins, time);
+		if (time > arrives)
+			flow_held_up(network, why, arrives, time);
+		if (!number && out_of_fuel(network, process))
+			break;
+	}
+	group->done = i;
+	group->time = last;
+	return i > begun;
 }
 
 /* What held up the group nearest to the end. */
@@ -163,11 +181,9 @@ static bool run_flushing(struct flow_network *network, struct flow_process *proc
 		moved = false;
 		process->waits_for = NULL;
 		for (int i = pipe->groups - 1; i >= 0; i--)
-			while (pass_group(network, process, pipe, i)) {
-				moved = true;
-				if (!i && out_of_fuel(network, process))
-					return false;
-			}
+			moved |= pass_group(network, process, pipe, i);
+		if (process->yielded)
+			return false;
 	}
 	process->time = last->done ? last->time : pipe->start;
 	if (last->done < pipe->iterations)

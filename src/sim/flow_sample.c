@@ -14,6 +14,7 @@ void flow_sample_begin(struct flow_network *network)
 {
 	network->samples = (network->options.samples + 1) / 2 * 2;
 	network->sample_cycles = 1;
+	network->sample_bits = 0;
 	network->series.data = NULL;
 	network->series.count = network->series.capacity = 0;
 	for (size_t i = 0; network->samples && i < network->processes.count; i++)
@@ -39,6 +40,7 @@ static void reach(struct flow_network *network, int64_t time)
 		for (size_t i = 0; i < network->series.count; i++)
 			halve(&network->series.data[i], network->samples);
 		network->sample_cycles *= 2;
+		network->sample_bits++;
 	}
 }
 
@@ -48,7 +50,7 @@ void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from,
 		return;
 	reach(network, to - 1);
 	int64_t width = network->sample_cycles;
-	for (int64_t point = from / width; point * width < to; point++) {
+	for (int64_t point = from >> network->sample_bits; point * width < to; point++) {
 		int64_t begin = point * width > from ? point * width : from, end = (point + 1) * width < to ? (point + 1) * width : to;
 		data[point] += end - begin;
 	}
@@ -59,7 +61,8 @@ void flow_sample_held(struct flow_network *network, struct flow_channel *channel
 	if (time <= channel->held_since)
 		return;
 	reach(network, time - 1);
-	for (int64_t point = channel->held_since / network->sample_cycles; held && point * network->sample_cycles < time; point++)
+	int64_t last = (time - 1) >> network->sample_bits;
+	for (int64_t point = channel->held_since >> network->sample_bits; held && point <= last; point++)
 		channel->held[point] = held > channel->held[point] ? held : channel->held[point];
 	channel->held_since = time;
 }
@@ -67,7 +70,7 @@ void flow_sample_held(struct flow_network *network, struct flow_channel *channel
 void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time)
 {
 	reach(network, time);
-	port->moved[time / network->sample_cycles] += port->bytes;
+	port->moved[time >> network->sample_bits] += port->bytes;
 }
 
 static void add_log(struct flow_network *network, struct flow_log *log, int64_t end, int64_t length)

@@ -4,6 +4,7 @@
 #include "frontend/import.h"
 #include "ir/print.h"
 #include "model/resource.h"
+#include "pass/fifo.h"
 #include "pass/pass.h"
 #include "pass/place.h"
 #include "solve/ilp.h"
@@ -549,6 +550,38 @@ static void sides_of_blocks_stay_together(void **state)
 				 attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i + 1)), "stream.die", -2));
 }
 
+static bool finds_room(struct test *t, const char *text, bool shallow)
+{
+	struct pass_context context = {.platform = &t->platform};
+	struct module *module = module_of(t, text);
+	if (shallow)
+		fifo_shallow(module);
+	assert_true(ir_verify(module));
+	return allocate_memory(&context, module) && place_finds_room(&t->platform, module);
+}
+
+/* Room is below what a crowded die has; and shallow FIFOs take no memory, unless their makers chose their depths. */
+static void room_is_found_where_no_die_is_crowded(void **state)
+{
+	struct test *t = *state;
+	t->platform.crowded.dsp = t->platform.crowded.bram18 = 80;
+	const int64_t dsp[] = {120, 113, 112, 100};   /* nine stages of 30 DSPs, three on a die */
+	for (int i = 0; i < 4; i++) {
+		set_dsps(t, dsp[i]);
+		assert_int_equal(finds_room(t, design(t, 9, 10, 16, ""), false), dsp[i] >= 113);
+	}
+	set_dsps(t, 1000);
+	set_memories(t, 30, 0);                       /* 82 block RAMs */
+	assert_false(finds_room(t, design(t, 9, 1, 4096, ""), false));
+	assert_true(finds_room(t, design(t, 9, 1, 4096, ""), true));
+	struct module *module = module_of(t, design(t, 2, 1, 4096, ""));
+	struct op *first = module_main(module)->region[0]->first;
+	attr_set(module, first, "stream.ahead", attr_unit(module));
+	fifo_shallow(module);
+	assert_int_equal(first->result[0]->type->depth, 4096);
+	assert_int_equal(first->next->result[0]->type->depth, FIFO_LEAST);
+}
+
 static void small_designs_stay_on_one_die(void **state)
 {
 	struct test *t = *state;
@@ -591,7 +624,7 @@ int main(void)
 		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
 		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
-		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together),
+		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
 		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,27 @@ static double found(const struct width_space *space, void (*search)(const struct
 	return widths_objective(space, &cost, *reference);
 }
 
+/* Exact below the bound, infinite elsewhere. */
+static void test_bounded_prices(void **state)
+{
+	(void)state;
+	uint64_t random = 7;
+	int bounded = 0;
+	for (int seed = 1; seed <= 300; seed++) {
+		const struct width_space *space = random_space((uint64_t)seed, 5, 5);
+		int *choice = ARENA_ARRAY(arena, int, space->kernels);
+		double reference = widths_cost(space, choice).cycles;
+		for (int k = 0; k < space->kernels; k++)
+			choice[k] = (int)below(&random, space->kernel[k].options);
+		struct width_cost cost = widths_cost(space, choice);
+		double price = widths_objective(space, &cost, reference), bound = price * (0.5 + (double)below(&random, 100) / 100), found = widths_price(space, choice, reference, bound);
+		assert_true(price < bound ? found == price : isinf(found));
+		assert_true(widths_price(space, choice, reference, INFINITY) == price);
+		bounded += isinf(found);
+	}
+	assert_in_range(bounded, 50, 250);
+}
+
 static void test_joint_against_all(void **state)
 {
 	(void)state;
@@ -297,7 +318,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
