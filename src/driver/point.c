@@ -1,6 +1,8 @@
 #include "driver/point.h"
 #include "driver/limits.h"
 #include "driver/report.h"
+#include "ir/nest.h"
+#include "model/bundle.h"
 #include "model/token.h"
 #include "pass/fifo.h"
 #include "pass/place.h"
@@ -195,11 +197,12 @@ static bool build_fitting(struct build *b)
 	return refuse_limit(b);
 }
 
-static const struct op *dot_in(const struct block *block)
+/* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */
+static const struct op *dot_in(const struct block *block, bool inside)
 {
 	const struct op *found = NULL;
 	for (const struct op *op = block->first; op && !found; op = op->next)
-		found = op->code == OP_DOT ? op : op->region[0] ? dot_in(op->region[0]) : NULL;
+		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_mark(op) >= 0) : NULL;
 	return found;
 }
 
@@ -207,7 +210,7 @@ static int slices_of(const struct design_cost *cost)
 {
 	int slices = 0;
 	for (int i = 0; i < cost->processes; i++) {
-		const struct op *op = dot_in(cost->process[i].function->region[0]);
+		const struct op *op = dot_in(cost->process[i].function->region[0], false);
 		struct dot dot;
 		slices += op && dot_of(op, &dot) ? dot.words : 0;
 	}
@@ -216,7 +219,7 @@ static int slices_of(const struct design_cost *cost)
 
 /* --- less where a die is crowded */
 
-enum { LESS_MOST = 8 };
+enum { LESS_MOST = 9 };
 
 struct less {                 /* a way to take less than a crowded design */
 	int ports, slices;    /* 0: as wanted */
@@ -247,7 +250,7 @@ static void choose_less(struct build *b, const struct choices *wanted, const str
 static int list_less(const struct choices *wanted, int slices, struct less *list)
 {
 	int fewer = slices - UNIT_LANES, count = 0;
-	const struct less ways[] = {{.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = true}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer}};
+	const struct less ways[] = {{.narrow = true}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = true}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (ports && kernels && (!ways[i].slices || (!wanted->value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
@@ -257,17 +260,25 @@ static int list_less(const struct choices *wanted, int slices, struct less *list
 	return count;
 }
 
-/* By the milliseconds that the token model gives a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
+/* Cycles of a launch: those of the token model, in which ports that share an adapter do not wait for each other, and no fewer than the busiest adapter takes. */
+static double cycles_at(const struct session *session, int extents, const struct extent_value *extent)
+{
+	double cycles = (double)(extents ? token_cycles_at(session->platform, session->module, extents, extent) : token_cycles(session->platform, session->module));
+	double moved = bundle_cycles(session->attempt, session->platform, session->module, extents, extent);
+	return cycles > 0 && moved > cycles ? moved : cycles;
+}
+
+/* By the milliseconds of a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
 static void rate(const struct session *session, struct less *less)
 {
 	struct arena *arena = session->attempt;
 	struct design_cost cost = design_cost(arena, session->platform, session->module);
 	struct extent_value *extent;
-	double per_ms = session->platform->clock_mhz * 1e3, most = (double)token_cycles(session->platform, session->module) / per_ms;
+	double per_ms = session->platform->clock_mhz * 1e3, most = cycles_at(session, 0, NULL) / per_ms;
 	int extents = timing_extents(arena, session->module, &extent);
 	for (int i = 0; i < extents; i++)
 		extent[i].value /= SHORT;
-	double few = extents ? (double)token_cycles_at(session->platform, session->module, extents, extent) / per_ms : most;
+	double few = extents ? cycles_at(session, extents, extent) / per_ms : most;
 	less->rating = most > 0 && few > 0 ? most * few : INFINITY;
 	for (int i = 0; i < cost.processes; i++) {
 		less->lut += cost.process[i].resources.lut;

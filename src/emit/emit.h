@@ -44,6 +44,7 @@ struct kernel_port {
 	struct memory_port port;  /* as the first phase that has it says */
 	int64_t words, bytes;     /* of the largest buffer that it is for */
 	bool both;                /* between tokens it is read and written */
+	bool single;              /* words travel one by one */
 	const struct op *process; /* the call whose it is; NULL where phases differ in that */
 	int adapter, unit;        /* the first port of its adapter; which load or store unit of it this has, from 0, and -1 where it is the only port: ports of one process share one */
 	int64_t adapter_bytes, adapter_bits;      /* of the adapter's buffers together; of its widest port */

@@ -3,6 +3,8 @@
 #include "model/bundle.h"
 #include "model/feedback.h"
 
+#define SHORT_BURST 2         /* the least that the vendor's compiler takes, where words travel one by one */
+
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
 	"#include \"hls_vector.h\"\n"
@@ -58,6 +60,8 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	struct memory_port port = emit_port(main, argument);
 	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), port.buffer), *size = attr_item(buffer, "words"), *word = attr_item(buffer, "word");
 	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
+	bool single = bundle_burst(main, argument, SHORT_BURST) < SHORT_BURST;
+	kernel->single = single && (kernel->single || !kernel->port.name);
 	if (!kernel->port.name)
 		kernel->port = port;
 	kernel->words = words > kernel->words ? words : kernel->words;
@@ -172,9 +176,9 @@ static void write_interface(struct text *out, const char *const *name, const str
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=16 max_widen_bitwidth=%lld", way, way, (long long)kernel->adapter_bits);
+	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=%d max_widen_bitwidth=%lld", way, way, kernel->single ? SHORT_BURST : 16, (long long)kernel->adapter_bits);
 	if (kernel->both)                     /* a word now and then, between tokens */
-		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=2", other, other);
+		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, SHORT_BURST);
 	text_add(out, "\n");
 }
 

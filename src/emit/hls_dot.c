@@ -77,6 +77,20 @@ static void add_four(struct text *out, struct names *names, const struct dot *do
 		 dot->sum, field[3], flag[2]);
 }
 
+/* Two products of a multiplier, each with its own bits: the lower ones are the first, and the second lacks one where that is negative. */
+static void add_apart(struct text *out, struct names *names, const struct dot *dot, const char *result)
+{
+	const char *first = add_array(out, names, dot, "own0", dot->product), *second = add_array(out, names, dot, "own1", dot->product), *low = add_array(out, names, dot, "low", 2);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
+	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
+	text_add(out, "\t\tconst ap_int<%d> product = w * x[l];\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->common);
+	text_add(out, "\t\t%s[l] = product;\n\t\t%s[l] = product >> %d;\n\t\t%s[l] = (product >> %d) & 1;\n\t}\n", first, second, dot->offset, low, dot->offset - 1);
+	first = add_tree(out, names, dot->lanes, dot->product, first);
+	second = add_tree(out, names, dot->lanes, dot->product, second);
+	low = add_tree(out, names, dot->lanes, 2, low);
+	text_add(out, "\t%s y;\n\ty[0] = %s[0];\n\ty[1] = ap_int<%d>(%s[0]) + %s[0];\n\treturn y;\n}\n\n", result, first, dot->sum, second, low);
+}
+
 static void add_one_or_two(struct text *out, struct names *names, const struct dot *dot, const char *result)
 {
 	const char *sum = add_tree(out, names, dot->lanes, dot->product, add_products(out, names, dot));
@@ -88,9 +102,9 @@ static void add_one_or_two(struct text *out, struct names *names, const struct d
 	text_add(out, "\ty[0] = %s[0] - ap_int<%d>(high) * %lld;\n\ty[1] = high;\n\treturn y;\n}\n\n", sum, dot->sum, 1LL << dot->offset);
 }
 
-static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot)
+/* One function for each pair of word types. */
+static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot, const char *x, const char *w, const char *y)
 {
-	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[dot->commons]->type), *y = hls_type(e, op->result[0]->type);
 	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * dot->commons, x, w);
 	if (map_get(&e->made, name))
 		return name;
@@ -103,7 +117,34 @@ static const char *dot_helper(struct emitter *e, struct op *op, const struct dot
 		names_add(&names, "", own[i]);
 	text_add(out, "static %s %s(const %s &%s%s, const %s &w0%s)\n{\n#pragma HLS inline\n", y, name, x, dot->commons > 1 ? "x0" : "x", dot->commons > 1 ? text_format(e->arena, ", const %s &x1", x) : "", w,
 		 dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
-	(dot->commons > 1 ? add_four : add_one_or_two)(out, &names, dot, y);
+	(dot->commons > 1 ? add_four : dot->apart ? add_apart : add_one_or_two)(out, &names, dot, y);
+	return name;
+}
+
+static const char *word_of(struct emitter *e, int64_t lanes, int bits)
+{
+	const struct type *scalar = type_integer(e->module, bits);
+	return hls_type(e, lanes > 1 ? type_shaped(e->module, TYPE_VECTOR, 1, &lanes, scalar) : scalar);
+}
+
+/* Columns in pairs, each as two words. */
+static const char *across_helper(struct emitter *e, struct op *op, const struct dot *dot)
+{
+	const char *x = hls_type(e, op->operand[0]->type), *w = hls_type(e, op->operand[1]->type), *y = hls_type(e, op->result[0]->type);
+	char *name = text_format(e->arena, "across%lld_%s_%s", (long long)dot->across, x, w);
+	if (map_get(&e->made, name))
+		return name;
+	const char *column = word_of(e, dot->lanes, dot->own), *pair = word_of(e, dot->words, type_scalar(op->result[0]->type)->width), *sum = dot_helper(e, op, dot, x, column, pair);
+	struct text *out = &e->helpers;
+	map_set(&e->made, name, op);
+	text_add(out, "static %s %s(const %s &x, const %s &w)\n{\n#pragma HLS inline\n\t%s y;\n\tfor (int c = 0; c < %lld; c += %d) {\n#pragma HLS unroll\n\t\t%s w0%s;\n", y, name, x, w, y, (long long)dot->across,
+		 dot->words, column, dot->words > 1 ? ", w1" : "");
+	text_add(out, "\t\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t\tw0[l] = w[l * %lld + c];\n", (long long)dot->lanes, (long long)dot->across);
+	if (dot->words > 1)
+		text_add(out, "\t\t\tw1[l] = w[l * %lld + c + 1];\n\t\t}\n\t\tconst %s sums = %s(x, w0, w1);\n\t\ty[c] = sums[0];\n\t\ty[c + 1] = sums[1];\n", (long long)dot->across, pair, sum);
+	else
+		text_add(out, "\t\t}\n\t\ty[c] = %s(x, w0);\n", sum);
+	text_add(out, "\t}\n\treturn y;\n}\n\n");
 	return name;
 }
 
@@ -117,7 +158,8 @@ void hls_dot(struct emitter *e, struct op *op)
 	struct text call = text_new(e->arena);
 	for (int i = 0; i < op->operands; i++)
 		text_add(&call, "%s%s", i ? ", " : "", hls_word(e, op->operand[i]));
-	const char *name = hls_value_name(e, op);
-	hls_line(e, "const %s %s = %s(%s);", hls_type(e, op->result[0]->type), name, dot_helper(e, op, &dot), call.data);
+	const char *name = hls_value_name(e, op), *y = hls_type(e, op->result[0]->type), *helper;
+	helper = dot.across ? across_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot.commons]->type), y);
+	hls_line(e, "const %s %s = %s(%s);", y, name, helper, call.data);
 	hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
 }

@@ -27,6 +27,16 @@ static bool plan_four(struct dot *dot, int levels)
 	return dot->words == 2 && dot->joined <= DOT_WIDE && dot->wide <= DOT_NARROW && dot->sum <= SUM_BITS;
 }
 
+/* A product of two words that is taken apart at once. */
+static bool plan_apart(struct dot *dot, int levels)
+{
+	dot->apart = true;
+	dot->offset = dot->product = dot->common + dot->own;
+	dot->joined = dot->offset + dot->own + 1;
+	dot->sum = dot->product + levels;
+	return dot->joined <= DOT_WIDE && dot->common <= DOT_NARROW && dot->sum <= SUM_BITS;
+}
+
 bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own)
 {
 	int levels = log2_ceil(lanes);
@@ -37,6 +47,8 @@ bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common
 	dot->joined = words > 1 ? dot->offset + own + 1 : own;
 	dot->product = dot->offset + own + common;
 	dot->sum = dot->product + levels;
+	if (commons == 1 && words == 2 && (dot->joined > DOT_WIDE || dot->product > SUM_BITS))
+		return plan_apart(dot, levels);
 	return commons == 1 && words >= 1 && words <= 2 && dot->joined <= DOT_WIDE && common <= DOT_NARROW && dot->product <= SUM_BITS && common + own + levels <= SUM_BITS;
 }
 
@@ -53,8 +65,22 @@ static bool same_types(const struct op *op, int first, int end)
 	return same;
 }
 
+/* One word x, and the rows of w. */
+static bool across_of(const struct op *op, int64_t across, struct dot *dot)
+{
+	const struct type *x = op->operand[0]->type, *w = op->operand[1]->type, *y = op->result[0]->type, *sum = type_scalar(y);
+	if (!is_word(x) || !is_word(w) || type_elements(w) != across * type_elements(x) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != across)
+		return false;
+	bool planned = dot_plan(dot, across % 2 ? 1 : 2, 1, type_elements(x), x->element->width, w->element->width);
+	dot->across = across;
+	return planned;
+}
+
 bool dot_of(const struct op *op, struct dot *dot)
 {
+	int64_t across = attr_integer_or(op, "across", 0);
+	if (across)
+		return across > 0 && op->operands == 2 && op->results == 1 && across_of(op, across, dot);
 	int64_t commons = attr_integer_or(op, "common", 1);
 	if (commons < 1 || commons > 2 || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
 		return false;

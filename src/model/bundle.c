@@ -22,3 +22,50 @@ int bundle_burst(const struct op *main, int argument, int burst)
 	const struct attr *own = function_argument_attr(main, argument, "stream.burst");
 	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < burst ? (int)own->integer : burst;
 }
+
+static bool has_word(const struct op *op, const struct value *port)
+{
+	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || (op->code == OP_MEMREF_STORE && op->operand[1] == port);
+}
+
+static int64_t words_in(const struct block *block, const struct value *port, bool layered, int extents, const struct extent_value *extent)
+{
+	int64_t words = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		words += !layered && has_word(op, port);
+		if (op->code == OP_FOR)
+			words += timing_trips(op, extents, extent) * words_in(op->region[0], port, layered && !attr_get(op, "stream.layer"), extents, extent);
+	}
+	return words;
+}
+
+int64_t bundle_words(const struct module *module, const struct block *main, const struct value *port, bool layered, int extents, const struct extent_value *extent)
+{
+	int64_t words = 0;
+	for (const struct op *call = main->first; call; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			if (call->operand[i] == port) {
+				const struct block *body = module_find(module, attr_text_or(call, "callee", ""))->region[0];
+				words += words_in(body, body->argument[i], layered, extents, extent);
+			}
+	return words;
+}
+
+double bundle_cycles(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+{
+	const struct op *main = module_main(module);
+	const struct block *body = main->region[0];
+	struct map place = map_new(arena);
+	double *bytes = ARENA_ARRAY(arena, double, body->arguments + 1), most = 0, rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;
+	for (int i = 0; i < body->arguments; i++) {
+		if (body->argument[i]->type->kind != TYPE_MEMREF || bundle_burst(main, i, platform->burst) < platform->burst)
+			continue;
+		const char *name = bundle_of(main, i);
+		if (!map_get(&place, name))
+			map_set(&place, name, &bytes[i]);
+		double *own = map_get(&place, name);
+		*own += (double)bundle_words(module, body, body->argument[i], false, extents, extent) * (double)type_bits(body->argument[i]->type->element) / 8;
+		most = *own > most ? *own : most;
+	}
+	return most / rate;
+}

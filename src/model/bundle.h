@@ -1,9 +1,13 @@
 /* Memory adapters: arguments of main with one name in stream.bundle share one, each with a load or store unit of its own; an argument without has its own. */
 #ifndef STC_BUNDLE_H
 #define STC_BUNDLE_H
-#include "ir/ir.h"
+#include "model/timing.h"
 
 const char *bundle_of(const struct op *main, int argument);
 int bundle_count(struct arena *arena, const struct op *main);
 int bundle_burst(const struct op *main, int argument, int burst);      /* words of a request, where the platform's adapters ask for `burst` */
+/* Words that a launch moves through a port of main's block, at given extents; layered: only those in loops over layers. */
+int64_t bundle_words(const struct module *module, const struct block *main, const struct value *port, bool layered, int extents, const struct extent_value *extent);
+/* Cycles in which the busiest adapter of those that move whole bursts brings all that it has to. */
+double bundle_cycles(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent);
 #endif

@@ -10,6 +10,7 @@
 #define INDEX_TERM_LUT 32     /* one adder of an address */
 #define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
 #define CONTROL_FF 82
+#define SHORT_BURSTS 32       /* words that an adapter holds for a port whose words travel one by one: 16 requests under way, of at most two words (UG1399: outstanding requests times the burst's length) */
 #define FURTHER_UNIT 2        /* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts, registers, arbitration), which its load and store units have in common */
 
 struct counting {
@@ -94,7 +95,8 @@ static void count_op(struct counting *c, const struct op *op)
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
-		c->lanes = dot.words * dot.commons * dot.lanes > c->lanes ? dot.words * dot.commons * dot.lanes : c->lanes;
+		int64_t products = (dot.across ? dot.across : dot.words * dot.commons) * dot.lanes;
+		c->lanes = products > c->lanes ? products : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
 	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
@@ -185,6 +187,15 @@ static bool is_used(const struct op *call, const struct value *port, int before)
 	return false;
 }
 
+/* Where words travel one by one, no memory of whole bursts is needed. */
+static struct resources single_words(const struct platform *platform, const struct op *main, const struct value *port)
+{
+	int64_t bits = type_bits(port->type->element);
+	struct resources whole = port_resources(platform, port->type->element), small = storage_cost(storage_choose(bits, SHORT_BURSTS, false), bits, SHORT_BURSTS);
+	bool single = bundle_burst(main, port->index, platform->burst) == 1 && small.bram18 < whole.bram18;
+	return single ? (struct resources){-small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0} : (struct resources){0};
+}
+
 /* What its ports take less because they share adapters: a process goes through one load or store unit of an adapter, whichever buffer it is for, and the side to the memory is there once. */
 static struct resources shared_units(const struct platform *platform, const struct op *main, const struct op *call)
 {
@@ -197,6 +208,7 @@ static struct resources shared_units(const struct platform *platform, const stru
 			again |= alike && is_used(call, other, i);
 			further |= alike;
 		}
+		sum = resources_add(sum, is_port(call->operand[i]->type) && !again ? single_words(platform, main, call->operand[i]) : (struct resources){0});
 		struct resources own = again || further ? port_resources(platform, call->operand[i]->type->element) : (struct resources){0};
 		sum = resources_add(sum, again ? own : (struct resources){.lut = own.lut / FURTHER_UNIT, .ff = own.ff / FURTHER_UNIT});
 	}

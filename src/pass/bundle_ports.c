@@ -7,7 +7,7 @@
  *   Those through which few words go, and that are narrow or append to what another one reads, share one adapter that reaches all their buffers' channels (a linker takes a range of
  *   channels for a port, UG1393); their words travel one by one.
  * What else shares an adapter shares a memory channel, and so do ports of one buffer. */
-#include "model/timing.h"
+#include "model/bundle.h"
 #include "pass/memory.h"
 
 #define NARROW_BITS 64
@@ -15,7 +15,8 @@
 #define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
 
 struct bundled {
-	int64_t bits, words;      /* of the port; in a launch, at the most */
+	int64_t bits, words;      /* of the port; in a launch, at the most, */
+	int64_t layered;          /* of these, in the loops over layers; all where there are none */
 	bool write, narrow;       /* narrow: its words travel one by one */
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
@@ -27,34 +28,6 @@ struct bundling {
 	int ports;
 	struct bundled *port;
 };
-
-static bool has_word(const struct op *op, const struct value *port)
-{
-	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || (op->code == OP_MEMREF_STORE && op->operand[1] == port);
-}
-
-static int64_t words_in(const struct block *block, const struct value *port)
-{
-	int64_t words = 0;
-	for (const struct op *op = block->first; op; op = op->next) {
-		words += has_word(op, port);
-		if (op->code == OP_FOR)
-			words += timing_trips(op, 0, NULL) * words_in(op->region[0], port);
-	}
-	return words;
-}
-
-static int64_t words_of(const struct bundling *b, const struct value *port)
-{
-	int64_t words = 0;
-	for (const struct op *call = b->design->block->first; call; call = call->next)
-		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
-			if (call->operand[i] == port) {
-				const struct block *body = module_find(b->design->module, attr_text_or(call, "callee", ""))->region[0];
-				words += words_in(body, body->argument[i]);
-			}
-	return words;
-}
 
 static int other_port(const struct bundling *b, int number)
 {
@@ -72,7 +45,8 @@ static void survey(struct bundling *b)
 	for (int i = 0; i < b->ports; i++) {
 		struct value *argument = design->block->argument[i];
 		struct bundled *port = &b->port[i];
-		*port = (struct bundled){.bits = type_bits(argument->type->element), .words = words_of(b, argument), .bundle = i};
+		*port = (struct bundled){.bits = type_bits(argument->type->element), .words = bundle_words(design->module, design->block, argument, false, 0, NULL), .bundle = i};
+		port->layered = bundle_words(design->module, design->block, argument, true, 0, NULL);
 		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
 		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
 	}
@@ -179,11 +153,12 @@ int adapters_beside_unit(struct design *design)
 	return adapters;
 }
 
+/* What an adapter has to do while layers are worked on: keys and values come then alone, weights behind the last layer as well. */
 static int64_t load_of(const struct bundling *b, int bundle)
 {
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
-		words += b->port[i].bundle == bundle ? b->port[i].words : 0;
+		words += b->port[i].bundle == bundle ? b->port[i].layered : 0;
 	return words;
 }
 
@@ -215,8 +190,8 @@ static int spare_adapters(const struct bundling *b, int unit)
 static void place_riders(struct bundling *b, int unit)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
-	for (int i = unit; i < b->ports; i++)
-		b->port[i].bundle = i;
+	for (int i = 0; i < b->ports; i++)
+		b->port[i].bundle = i >= unit || is_rider(&b->port[i]) ? i : b->port[i].bundle;
 	for (int spare = spare_adapters(b, unit);;) {
 		int next = -1;
 		for (int i = 0; i < unit; i++)

@@ -3,6 +3,7 @@
 #include "ir/rows.h"
 #include "pass/given.h"
 #include "pass/kept.h"
+#include "pass/products.h"
 #include "pass/served.h"
 
 struct lowering {
@@ -175,11 +176,17 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 	return value;
 }
 
+/* What a part of a body needs. */
 static struct value *lower_body(struct lowering *l, const struct body *body, int result)
 {
 	struct value **made = ARENA_ARRAY(l->p.module->arena, struct value *, body->count + 1);
+	bool *needed = ARENA_ARRAY(l->p.module->arena, bool, body->count + 1);
+	needed[result] = true;
+	for (int n = result; n >= 0; n--)
+		for (int a = 0; needed[n] && body->node[n].kind == NODE_OP && a < op_info[body->node[n].code].operands; a++)
+			needed[body->node[n].argument[a]] = true;
 	for (int n = 0; n <= result; n++)
-		made[n] = lower_node(l, &body->node[n], made);
+		made[n] = needed[n] ? lower_node(l, &body->node[n], made) : NULL;
 	return made[result];
 }
 
@@ -251,6 +258,60 @@ static struct value *row_terms(struct lowering *l, int term)
 	return tree_of(l, row_by_row(l, term, row_term), l->kernel->rows);
 }
 
+/* A factor of each row, in all lanes. */
+static struct value *row_factor(struct lowering *l, int factor)
+{
+	struct value *word = lower_body(l, &l->kernel->update, factor);
+	return widen(l, word, word_type(l, word->type, true));
+}
+
+static struct value *row_number(struct lowering *l, int factor)
+{
+	return lower_body(l, &l->kernel->update, factor);
+}
+
+/* All rows of a factor as one word: as it was taken, or put together. */
+static struct value *rows_word(struct lowering *l, int factor, row_function *make)
+{
+	const struct node *node = &l->kernel->update.node[factor];
+	if (node->kind == NODE_OPERAND)
+		return l->operand[node->integer];
+	struct value **row = row_by_row(l, factor, make);
+	int64_t lanes = l->kernel->rows * type_lanes(row[0]->type);
+	return make_op(&l->p, OP_JOIN_LANES, type_shaped(l->p.module, TYPE_VECTOR, 1, &lanes, type_scalar(row[0]->type)), (int)l->kernel->rows, row);
+}
+
+static struct value *sums_across(struct lowering *l, const struct products *products)
+{
+	struct value *factor[2] = {rows_word(l, products->common, row_number), rows_word(l, products->own, row_factor)};
+	struct value *sums = make_op(&l->p, OP_DOT, word_type(l, l->kernel->type, true), 2, factor);
+	attr_set(l->p.module, sums->def, "across", attr_integer(l->p.module, l->kernel->lanes));
+	return sums;
+}
+
+/* Two rows share multipliers. */
+static struct value *sums_in_pairs(struct lowering *l, const struct products *products)
+{
+	struct module *module = l->p.module;
+	const int64_t two = 2, pairs = l->kernel->rows / 2;
+	const struct type *pair = type_shaped(module, TYPE_VECTOR, 1, &two, l->kernel->type);
+	struct value **row = row_by_row(l, products->own, row_factor), **sums = ARENA_ARRAY(module->arena, struct value *, pairs);
+	struct value *common = row_factor(l, products->common);
+	for (int64_t i = 0; i < pairs; i++)
+		sums[i] = make_op(&l->p, OP_DOT, pair, 3, (struct value *[3]){common, row[2 * i], row[2 * i + 1]});
+	l->width = l->kernel->rows;
+	return pairs > 1 ? make_op(&l->p, OP_JOIN_LANES, word_type(l, l->kernel->type, true), (int)pairs, sums) : sums[0];
+}
+
+static struct value *sums_of_rows(struct lowering *l, int term, bool parallel)
+{
+	const struct kernel *kernel = l->kernel;
+	struct products products;
+	if (find_products(kernel, kernel->loops - 2, kernel->loops - 1, kernel->rows, kernel->lanes, !parallel, &products))
+		return parallel ? sums_across(l, &products) : sums_in_pairs(l, &products);
+	return parallel ? row_terms(l, term) : row_trees(l, term);
+}
+
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 static struct value *updated(struct lowering *l)
 {
@@ -259,7 +320,7 @@ static struct value *updated(struct lowering *l)
 	bool parallel = lane_is_parallel(kernel);
 	if (kernel_has_reduction(kernel) && (parallel ? kernel->rows > 1 : kernel->lanes > 1)) {
 		kernel_combine(kernel, &term);
-		struct value *tree = parallel ? row_terms(l, term) : kernel->rows > 1 ? row_trees(l, term) : row_tree(l, term);
+		struct value *tree = kernel->rows > 1 ? sums_of_rows(l, term, parallel) : row_tree(l, term);
 		struct value *operand[2] = {l->accumulator, tree};
 		return make_op(&l->p, kernel->combine, tree->type, 2, operand);
 	}

@@ -143,6 +143,8 @@ void widths_follow(const struct width_space *space, int *choice);
 int widths_of_pace(const struct width_space *space, int number, int extent, double cycles, int64_t share);
 /* A pace for each stage between two phases, beginning with one for all; returns the points left. */
 int64_t widths_stages(const struct width_space *space, int64_t points, double pace, int64_t share, double reference, int *choice);
+/* All kernels of a stage, or its slower ones, at another pace, kept where that is better than `now`; returns the points left. */
+int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now);
 /* Each looks at no more than `points` points, begins at choice[kernels] and leaves there the best that it found.  Deterministic. */
 void widths_joint(const struct width_space *space, int64_t points, int *choice);
 void widths_neighbour(const struct width_space *space, int64_t points, int *choice);

@@ -2,7 +2,9 @@
  *
  * Asked for 1, 2, 4 … lanes, the scheduler gives a kernel some; each different answer is an option, with as many memory ports as the words of its bulk operand fill, or fewer.
  * A kernel whose words from memory arrive slower than it takes them is as slow as they are. */
+#include "model/dot_cost.h"
 #include "model/timing.h"
+#include "pass/products.h"
 #include "pass/widths.h"
 #include <string.h>
 
@@ -61,11 +63,26 @@ static const bool *wide_nodes(struct maker *m, const struct body *body, const st
 	return wide;
 }
 
+/* Are products formed in pairs?  Adds what that takes. */
+static bool add_products(struct maker *m, const struct plan *plan, struct width_option *option)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	struct products products;
+	if (plan->rows < 2 || !find_products(kernel, plan->part[plan->parts - 2].source, plan->part[plan->parts - 1].source, plan->rows, plan->lanes, plan_is_tree(kernel, plan), &products))
+		return false;
+	struct operator_cost cost = dot_cost(m->space->platform, &products.dot), add = platform_operator(m->space->platform, OP_ADDI, kernel->type);
+	option->dsp += products.dots * cost.dsp;
+	option->lut += products.dots * cost.lut + (products.dot.across ? plan->lanes : plan->rows) * add.lut;
+	return true;
+}
+
 static void add_body(struct maker *m, const struct body *body, const struct plan *plan, int64_t lanes, int64_t interval, struct width_option *option)
 {
 	const bool *wide = wide_nodes(m, body, plan);
+	bool paired = body == &m->kernel->op->kernel->update && add_products(m, plan, option);
 	for (int n = 0; n < body->count; n++) {
-		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX)
+		bool in_pairs = paired && (body->node[n].code == OP_MULI || body->node[n].code == OP_ADDI);
+		if (body->node[n].kind != NODE_OP || body->node[n].type->kind == TYPE_INDEX || in_pairs)
 			continue;
 		struct operator_cost cost = widths_node_cost(m->space->platform, body, &body->node[n], m->space->stages);
 		int64_t instances = wide[n] ? (lanes + interval - 1) / interval : 1;
@@ -245,13 +262,27 @@ static bool fits_die(const struct platform *platform, const struct width_option 
 	return false;
 }
 
+/* Cycles between iterations: the search for orders (choose_orders.c) may put the parallel loop that stands around the reductions inside them, so that sums are formed in turns. */
+static int64_t interval_of(struct maker *m, const struct plan *plan)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	if (!kernel_has_reduction(kernel))
+		return 1;
+	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel), interval = plan_interval(kernel, plan, latency), first = 0;
+	while (first < plan_loops(plan) && !reduces(kernel, plan, first))
+		first++;
+	bool turns = interval > 1 && first && first < plan_loops(plan) && plan_is_tree(kernel, plan) && !kernel->ordered && !kernel->loop[plan->part[first - 1].source].run_time;
+	int64_t inside = turns ? plan->part[first - 1].trip : 1, best = (latency + inside - 1) / inside;
+	return best < interval ? best : interval;
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
 	struct arena *arena = m->space->arena;
 	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
 	bool tree = plan_is_tree(kernel, plan);
-	int64_t interval = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
+	int64_t interval = interval_of(m, plan);
 	double cycles = iterations(plan) * (double)interval, ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);

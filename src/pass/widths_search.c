@@ -210,6 +210,17 @@ static void begin(struct search *s, int start, const int *given)
 	s->points -= points;
 }
 
+/* One kernel of a stage alone is no quicker than the others, so stages are tried as a whole, and what that leaves too wide is made narrower. */
+static void quicken(struct search *s)
+{
+	double before = INFINITY;
+	while (s->now < before && s->points > 0) {
+		before = s->now;
+		s->points = widths_quicken(s->space, s->points, s->reference, s->choice, &s->now);
+		descend(s);
+	}
+}
+
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
@@ -235,6 +246,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	}
 	copy(&s, s.choice, choice);
 	s.now = best;
+	quicken(&s);
 	descend_pairs(&s, saved);
 	for (int failed = 0; count > 1 && s.points > 0;) {
 		bool better = (failed < STALE * count ? exchange : begin_elsewhere)(&s, free, count, saved);

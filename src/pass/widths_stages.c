@@ -8,6 +8,9 @@ static const double quicker[QUICKER] = {0.5, 0.64, 0.8, 1.25, 2};
 #define SLOWER 4
 static const double slower[SLOWER] = {1.25, 1.6, 2, 3};
 
+#define STEPS 6               /* paces that a stage is tried at, each half of the one before, */
+#define STEP_SLOWEST 2        /* from so many times its slowest kernel's on */
+
 struct stages {
 	const struct width_space *space;
 	int count, *of;           /* [kernels] */
@@ -100,5 +103,39 @@ int64_t widths_stages(const struct width_space *space, int64_t points, double pa
 	memcpy(choice, s.tried, sizeof *choice * (size_t)space->kernels);
 	while (points > 0 && improve(&s, &points, reference, &now, choice))
 		;
+	return points;
+}
+
+/* The kernels of a stage at a pace: all of them, or only those that are slower. */
+static void set_pace(const struct stages *s, int stage, double pace, bool slower_only, int *choice)
+{
+	for (int k = 0; k < s->space->kernels; k++)
+		if (s->of[k] == stage && !(slower_only && s->space->kernel[k].option[choice[k]].cycles[0] <= pace))
+			choice[k] = widths_of_pace(s->space, k, 0, pace, 1);
+	widths_follow(s->space, choice);
+}
+
+int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now)
+{
+	struct stages s = {.space = space};
+	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	find_stages(&s);
+	for (int stage = 0; stage < s.count; stage++) {
+		double pace = 1;
+		for (int k = 0; k < space->kernels; k++)
+			pace = s.of[k] == stage && space->kernel[k].option[choice[k]].cycles[0] > pace ? space->kernel[k].option[choice[k]].cycles[0] : pace;
+		for (int step = 0; step < 2 * STEPS && points > 0; step++) {
+			memcpy(s.tried, choice, sizeof *choice * (size_t)space->kernels);
+			set_pace(&s, stage, pace * STEP_SLOWEST / (double)(1 << step / 2), step % 2, s.tried);
+			struct width_cost cost = widths_cost(space, s.tried);
+			double found = widths_objective(space, &cost, reference);
+			points--;
+			if (found >= *now)
+				continue;
+			*now = found;
+			memcpy(choice, s.tried, sizeof *choice * (size_t)space->kernels);
+		}
+	}
 	return points;
 }

@@ -89,6 +89,21 @@ const struct instruction *do_dot(struct network *network, struct process *proces
 	return at + 1;
 }
 
+/* One word of rows: parts are their numbers, each in its column's sum. */
+const struct instruction *do_dot_across(struct network *network, struct process *process, const struct instruction *at)
+{
+	(void)network;
+	(void)process;
+	const int64_t *x = at->in[0], *w = at->in[1];
+	int64_t *y = at->out;
+	for (int64_t j = 0; j < at->parts; j++) {
+		y[j] = 0;
+		for (int64_t k = 0; k < at->count; k++)
+			y[j] += x[k] * w[k * at->parts + j];
+	}
+	return at + 1;
+}
+
 const struct instruction *do_apply(struct network *network, struct process *process, const struct instruction *at)
 {
 	(void)network;

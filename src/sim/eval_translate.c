@@ -147,8 +147,14 @@ static bool translate_dot(struct translator *t, struct op *op)
 	struct dot dot;
 	if (!dot_of(op, &dot))
 		return refuse(t, op, "no sums of products on these types");
-	struct instruction made = instruction_of(t, op, do_dot);
+	struct instruction made = instruction_of(t, op, dot.across ? do_dot_across : do_dot);
 	made.count = dot.lanes;
+	if (dot.across) {
+		made.parts = (int)dot.across;
+		made.in[0] = op->operand[0]->data;
+		made.in[1] = op->operand[1]->data;
+		return emit(t, made);
+	}
 	made.parts = dot.words;
 	for (int i = 0; i < dot.words; i++)
 		made.in[1 + i] = op->operand[dot.commons + i]->data;

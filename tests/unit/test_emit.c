@@ -280,22 +280,24 @@ static void begin_dots(struct text *text, const char *y, int per, int count, int
 	add_joined(text, "w", numbers.data, lanes, own);
 }
 
-/* stream.dot: every pair of numbers of so many bits against every number of the other type, in all lanes at once, where the sums are largest; and then numbers that differ from lane to lane. */
-static void check_dot(int lanes, int common, int own, int words)
+/* stream.dot: every pair of numbers of so many bits against every number of the other type, in all lanes at once, where the sums are largest; and then numbers that differ from lane to lane.
+ * few: of the second word's numbers so many, from the least to the largest. */
+static void check_dot(int lanes, int common, int own, int words, int few)
 {
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own), *y = words > 1 ? "vector<2xi32>" : "i32";
 	struct text text = text_new(arena);
-	int count = 1 << (common + own * words);
+	int count = few ? few << (common + own) : 1 << (common + own * words);
 	begin_dots(&text, y, words, count, lanes, common, own);
+	text_add(&text, "  %%step = arith.constant %d : index\n  %%least = arith.constant %d : index\n", few ? ((1 << own) - 1) / (few - 1) : 1, few ? -(1 << (own - 1)) : 0);
 	for (int mixed = 0; mixed < 2; mixed++) {
 		const char *kind = mixed ? "m" : "x", *second = "";
 		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n"
 			 "    %%a = arith.index_cast %%i : index to i%d\n    %%b = arith.index_cast %%q : index to i%d\n    %%ax = vector.broadcast %%a : i%d to %s\n    %%bx = vector.broadcast %%b : i%d to %s\n"
 			 "    %%am = arith.muli %%ax, %%rx : %s\n    %%bm = arith.muli %%bx, %%rw : %s\n", common, own, common, x, own, w, x, w);
 		if (words > 1) {
-			text_add(&text, "    %%r = arith.divsi %%i, %%s2 : index\n    %%c = arith.index_cast %%r : index to i%d\n    %%cx = vector.broadcast %%c : i%d to %s\n"
+			text_add(&text, "    %%n2 = arith.divsi %%i, %%s2 : index\n    %%t2 = arith.muli %%n2, %%step : index\n    %%r = arith.addi %%t2, %%least : index\n    %%c = arith.index_cast %%r : index to i%d\n    %%cx = vector.broadcast %%c : i%d to %s\n"
 				 "    %%cm = arith.addi %%cx, %%bm : %s\n", own, own, w, w);
 			second = text_format(arena, ", %%c%s", kind);
 		}
@@ -333,17 +335,45 @@ static void check_four(int lanes, int common, int own)
 	arena_free(arena);
 }
 
+/* One word against the columns of another: every number of it against every one of theirs, which differ from lane to lane. */
+static void check_across(int rows, int columns, int bits)
+{
+	struct guard guard;
+	struct arena *arena = arena_new(&guard);
+	const char *x = text_format(arena, "vector<%dxi%d>", rows, bits), *w = text_format(arena, "vector<%dxi%d>", rows * columns, bits), *y = text_format(arena, "vector<%dxi32>", columns);
+	struct text text = text_new(arena), numbers = text_new(arena);
+	int count = 1 << (2 * bits - 1);          /* begin_dots makes room for twice as many words */
+	begin_dots(&text, y, columns, count, rows, bits, bits);
+	for (int l = 0; l < rows * columns; l++)
+		text_add(&numbers, "%s%%K%d", l ? ", " : "", (int)(case_random() % 16));
+	text_add(&text, "  %%all = arith.constant %d : index\n", 2 * count);
+	for (int k = 0; k < 16; k++)
+		text_add(&text, "  %%v%d = arith.constant %d : i%d\n", k, 2 * k - 15, bits);
+	add_joined(&text, "v", numbers.data, rows * columns, bits);
+	text_add(&text, "  scf.for %%i = %%c0 to %%all step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n"
+		 "    %%a = arith.index_cast %%i : index to i%d\n    %%b = arith.index_cast %%q : index to i%d\n    %%ax = vector.broadcast %%a : i%d to %s\n    %%bx = vector.broadcast %%b : i%d to %s\n"
+		 "    %%am = arith.addi %%ax, %%rx : %s\n    %%bm = arith.muli %%bx, %%rv : %s\n    %%d = \"stream.dot\"(%%am, %%bm) {across = %d : i64} : (%s, %s) -> %s\n", bits, bits, bits, x, bits, w, x, w, columns, x, w, y);
+	text_add(&text, "    memref.store %%d, %%m[%%i] : memref<?x%s>\n  } {stream.pipeline = 1}\n  return\n}\n}\n", y);
+	check(text.data);
+	arena_free(arena);
+}
+
 static void test_dots(void **state)
 {
 	(void)state;
-	check_dot(128, 8, 4, 2);
-	check_dot(64, 4, 4, 2);
-	check_dot(5, 4, 4, 2);
-	check_dot(7, 8, 8, 1);
+	check_dot(128, 8, 4, 2, 0);
+	check_dot(64, 4, 4, 2, 0);
+	check_dot(5, 4, 4, 2, 0);
+	check_dot(7, 8, 8, 1, 0);
+	check_dot(64, 8, 8, 2, 4);      /* a product borrows by its own sign alone, so of the numbers beside it a few do */
+	check_across(8, 6, 8);
+	check_across(3, 5, 8);
 	check_four(128, 8, 4);
 	check_four(5, 4, 4);
-	if (text_same(getenv("STC_TEST_MODE"), "long"))
-		check_dot(128, 4, 8, 2);
+	if (text_same(getenv("STC_TEST_MODE"), "long")) {
+		check_dot(128, 4, 8, 2, 0);
+		check_dot(2, 8, 8, 2, 0);
+	}
 }
 
 static void test_refusals(void **state)
