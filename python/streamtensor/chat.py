@@ -131,10 +131,10 @@ def _print_launches(design: Path, shapes: list[Shape], answer: Answer | Answers)
 
 
 def print_speed(design: Path, answer: Answer | Answers, shapes: list[Shape]) -> None:
-    """shapes: of the design's phases."""
+    """Of the report what stands before its tables; shapes: of the design's phases."""
     report = design / "report.txt"
     if report.is_file():
-        print(report.read_text().rstrip())
+        print(report.read_text().partition("\n\nresources")[0].rstrip())
     if (design / "design.mlir").is_file():
         _print_launches(design, shapes, answer)
     if answer.seconds:

@@ -134,6 +134,7 @@ bool design_set(struct design *design, struct design_tensor *tensor, const void 
 	if (!has_bytes(design, tensor, bytes) || !fill(design, tensor, data))
 		return false;
 	tensor->set = true;
+	extents_note(tensor, data);
 	design->pending += now() - start;
 	return true;
 }
@@ -170,7 +171,7 @@ static bool all_set(struct design *design)
 
 static bool launch(struct design *design, int64_t tokens, int64_t given)
 {
-	if (!all_set(design))
+	if (!all_set(design) || !extents_allow(design, tokens))
 		return false;
 	double start = now();
 	design->program.tokens = (int)tokens;
@@ -180,6 +181,7 @@ static bool launch(struct design *design, int64_t tokens, int64_t given)
 	design->host_seconds = design->pending;
 	design->pending = 0;
 	design->now->ready = fine;
+	extents_go_on(design, tokens);
 	return fine;
 }
 

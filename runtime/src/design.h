@@ -15,6 +15,7 @@ struct design_tensor {
 	size_t bytes;
 	bool result;                           /* of the source function, not argument */
 	bool set;                              /* has a value: given, packed by the compiler, or a state */
+	int64_t number, step;                  /* inputs of one integer: what it is; by how much it grows from a token to the next */
 };
 
 struct design_segment {
@@ -34,11 +35,17 @@ struct design_feedback {                       /* launches of several tokens: an
 	char *host;                            /* the text as the host has it */
 };
 
+struct design_extent {                         /* what inputs may be */
+	struct design_tensor *at, *rows;       /* inputs: where in a state rows are written, how many there are; NULL: it is not said */
+	int64_t held, least, most;             /* rows of the state; of a launch */
+};
+
 struct design_phase {                          /* what a launch runs: a signature of its own, on memory of all */
 	const char *name;                      /* NULL: the only one */
 	VEC(struct design_tensor) tensors;     /* arguments, then results */
 	VEC(struct design_segment) segments;
 	struct design_feedback feedback;
+	VEC(struct design_extent) extents;
 	bool ready;                            /* launched at least once */
 };
 
@@ -55,7 +62,13 @@ struct design {
 	double pending;                        /* host seconds since the last launch */
 };
 
+struct json;
+
 bool manifest_read(struct design *design);             /* folder → everything but device and times */
+void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);  /* of the phase, whose tensors are read */
+void extents_note(struct design_tensor *tensor, const void *data);
+bool extents_allow(struct design *design, int64_t tokens);         /* inputs as they are, for a launch of so many tokens */
+void extents_go_on(struct design *design, int64_t tokens);         /* as such a launch leaves them */
 bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */
 const char *cache_folder(struct arena *arena, struct diag *diag, const char *given);  /* made; NULL after a diagnostic.  given NULL: the user's */
 

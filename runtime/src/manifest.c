@@ -358,8 +358,11 @@ static bool read_phase(struct design *design, const struct json *entry, int numb
 	program->port[number] = ARENA_ARRAY(design->arena, int, program->ports + 1);
 	for (int a = 0; a < program->ports; a++)
 		program->port[number][a] = -1;
-	return read_tensors(design, json_get(entry, "inputs"), false) && read_tensors(design, json_get(entry, "outputs"), true) && read_memory(design, entry, program->port[number]) &&
-	       read_feedback(design, entry);
+	const struct json *inputs = json_get(entry, "inputs"), *outputs = json_get(entry, "outputs");
+	if (!read_tensors(design, inputs, false) || !read_tensors(design, outputs, true))
+		return false;
+	extents_read(design, inputs, outputs);
+	return read_memory(design, entry, program->port[number]) && read_feedback(design, entry);
 }
 
 /* One phase is the manifest itself. */

@@ -214,6 +214,35 @@ bool simulate_is_extent(const struct module *module, const char *symbol)
 	return !unseen || names_dim(module, symbol);
 }
 
+/* The extent of the dim `axis` of an input or output, less `lead`; `most`: it has none. */
+static int64_t extent_of(const struct attr *entry, int64_t axis, int64_t lead, int64_t most)
+{
+	const struct type *type = entry ? attr_item(entry, "type")->type : NULL;
+	bool known = type && axis >= 0 && axis < type->rank && type->shape[axis] - lead < most;
+	return known ? type->shape[axis] - lead : most;
+}
+
+/* The most that the input may be: rows of what it counts, or places in what it names. */
+static int64_t extent_most(const struct module *module, const char *symbol)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs"), *outputs = attr_get(module_main(module), "stream.outputs");
+	int64_t most = INT64_MAX;
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const struct attr *input = inputs->items[i].value, *dims = attr_item(input, "dims");
+		most = text_same(attr_item_text(input, "rows"), symbol) ? extent_of(input, attr_item_integer(input, "axis", -1), 0, most) : most;
+		for (int d = 0; dims && d < dims->count; d++)
+			most = dims->items[d].value->kind == ATTR_STRING && text_same(dims->items[d].value->text, symbol) ? extent_of(input, d, 0, most) : most;
+	}
+	for (int i = 0; outputs && i < outputs->count; i++) {
+		const struct attr *output = outputs->items[i].value;
+		int64_t axis = attr_item_integer(output, "axis", -1);
+		most = text_same(attr_item_text(output, "rows"), symbol) ? extent_of(output, axis, 0, most) : most;
+		if (text_same(attr_item_text(output, "at"), symbol))
+			most = extent_of(attr_entry(inputs, attr_item_text(output, "name")), axis, attr_item_integer(output, "lead", 0), most);
+	}
+	return most;
+}
+
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -229,10 +258,15 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
 		return diag_note(&session->diag, "accepted is 1 or more");
 	}
-	if (simulate_is_extent(session->module, extent->symbol))
+	if (!simulate_is_extent(session->module, extent->symbol)) {
+		diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
+		return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
+	}
+	int64_t most = extent_most(session->module, extent->symbol);
+	if (extent->value <= most)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
-	return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
+	diag_error(&session->diag, NOWHERE, "--extent %s: the design has room for %lld", text, (long long)most);
+	return diag_note(&session->diag, "accepted are counts up to that");
 }
 
 /* --extent; NULL after a diagnostic. */

@@ -156,6 +156,7 @@ static bool load_input(struct run *run, const char *option)
 	if (!check_input(run, tensor, path, &npy))
 		return false;
 	struct input input = {tensor, npy.data, npy.bytes};
+	extents_note(tensor, npy.data);
 	VEC_PUSH(run->arena, &run->inputs, input);
 	return true;
 }
@@ -214,7 +215,7 @@ static bool load_inputs(struct run *run)
 		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->given[i])
 			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
 	if (!missing.size)
-		return true;
+		return extents_allow(&run->design, run->tokens ? run->tokens : 1);
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
 	list(run, false);
 	return false;

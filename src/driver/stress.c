@@ -89,11 +89,13 @@ static void set_extent(const struct op *function, struct stress *stress, const s
 		store_integer(scalar, stress->input[number].data, 0, most);
 }
 
-/* Run-time extents at their most: before bind_extents nothing is beyond them. */
-static void fill_extents(const struct op *function, struct stress *stress)
+/* Run-time extents at their most: before bind_extents nothing is beyond them.  Rows that are counted: some of them; none would be no launch. */
+static void fill_extents(const struct op *function, struct stress *stress, uint64_t *state)
 {
 	for (int i = 0; i < stress->inputs; i++) {
-		const struct attr *dims = function_argument_attr(function, i, "stream.dims");
+		const struct attr *dims = function_argument_attr(function, i, "stream.dims"), *rows = function_argument_attr(function, i, "stream.rows"), *axis = function_argument_attr(function, i, "stream.axis");
+		if (rows && axis)
+			set_extent(function, stress, rows, 1 + (int64_t)(next_random(state) % (uint64_t)stress->input[i].type->shape[axis->integer]));
 		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count && d < stress->input[i].type->rank; d++)
 			set_extent(function, stress, dims->items[d].value, stress->input[i].type->shape[d]);
 	}
@@ -110,7 +112,7 @@ static void make_inputs(struct session *session, struct stress *stress)
 		stress->input[i].data = arena_alloc(stress->arena, tensor_bytes(body->argument[i]->type));
 		fill(&stress->input[i], &state);
 	}
-	fill_extents(module_main(session->module), stress);
+	fill_extents(module_main(session->module), stress, &state);
 }
 
 /* Main's arguments below tensor level: those of the source function, then constants, whose numbers the module has. */

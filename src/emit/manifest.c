@@ -20,15 +20,19 @@ static void add_member(const char *key, const char *text, struct text *out)
 static void add_tensor(const struct attr *entry, struct text *out)
 {
 	const struct type *type = attr_item(entry, "type")->type;
-	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead");
+	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead"), *step = attr_item(entry, "step");
 	text_add(out, "{");
 	add_member("name", attr_item(entry, "name")->text, out);
 	text_add(out, ",");
 	add_member("role", attr_item(entry, "role")->text, out);
 	text_add(out, ",\"dtype\":\"%s\",\"shape\":", type_scalar(type)->text);
 	add_integers(type->shape, type->rank, out);
+	if (axis)
+		text_add(out, ",\"axis\":%lld", (long long)axis->integer);
+	if (step)
+		text_add(out, ",\"step\":%lld", (long long)step->integer);
 	if (axis && at) {
-		text_add(out, ",\"axis\":%lld,", (long long)axis->integer);
+		text_add(out, ",");
 		add_member("at", at->text, out);
 		if (lead)
 			text_add(out, ",\"lead\":%lld", (long long)lead->integer);

@@ -509,8 +509,8 @@ void lower_gather(struct design *design, const struct op *op)
 	int opened = process_nest_to(&p, 3, trip, bound, 1, counter);
 	struct value *row = make_take(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows);
 	int64_t limit = attr_integer_or(op, "limit", 1);
-	struct value *address[2] = {limit > 1 ? make_clamped(&p, row, limit) : NULL, counter[2]};
 	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
+	struct value *address[2] = {limit > 1 && pitch[0] ? make_clamped(&p, row, limit) : NULL, counter[2]};     /* rows that are alike need none */
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));
 	process_close(&p, opened + (design->layers > 0));

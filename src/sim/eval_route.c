@@ -39,32 +39,36 @@ bool route_choose(struct evaluation *e, struct op *op)
 	return true;
 }
 
-/* The words whose counters lie in the ranges of `low` and `high`. */
+/* The words whose counters lie in the ranges of `low` and `high`; trips are those of this run. */
 bool route_chunk(struct evaluation *e, struct op *op)
 {
 	const struct words *from = op->operand[0]->data;
 	const struct itensor *order = from->type->itensor;
 	const struct attr *low = attr_get(op, "low"), *high = attr_get(op, "high");
 	struct words *to = eval_words(e, op->result[0]->type);
-	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), words = from->elements / from->lanes;
+	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), *trip = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), words = from->elements / from->lanes;
 	char *next = to->data;
+	for (int i = 0; i < order->dims; i++)
+		trip[i] = eval_trips(e, order->trip[i], order->run_time ? order->run_time[i] : NULL);
 	for (int64_t w = 0; w < words; w++) {
 		bool inside = true;
 		for (int i = 0; i < order->dims; i++)
 			inside = inside && counter[i] >= low->integers[i] && counter[i] < high->integers[i];
 		if (inside)
 			next = (char *)memcpy(next, from->data + (size_t)w * word_bytes(from), word_bytes(from)) + word_bytes(from);
-		for (int i = order->dims - 1; i >= 0 && ++counter[i] == order->trip[i]; i--)
+		for (int i = order->dims - 1; i >= 0 && ++counter[i] == trip[i]; i--)
 			counter[i] = 0;
 	}
 	op->result[0]->data = to;
 	return true;
 }
 
-/* In every turn words[i] words of operand i. */
-static bool interleave(struct evaluation *e, struct op *op, const int64_t *words, int64_t turns)
+/* In every turn words[i] words of operand i, as long as there are some. */
+static bool interleave(struct evaluation *e, struct op *op, const int64_t *words)
 {
 	struct words *to = eval_words(e, op->result[0]->type);
+	const struct words *first = op->operand[0]->data;
+	int64_t turns = first->elements / first->lanes / words[0];
 	char *next = to->data;
 	for (int64_t t = 0; t < turns; t++)
 		for (int i = 0; i < op->operands; i++) {
@@ -78,8 +82,7 @@ static bool interleave(struct evaluation *e, struct op *op, const int64_t *words
 
 bool route_concat(struct evaluation *e, struct op *op)
 {
-	const int64_t *words = attr_get(op, "words")->integers;
-	return interleave(e, op, words, itensor_tiles(op->operand[0]->type->itensor) / words[0]);
+	return interleave(e, op, attr_get(op, "words")->integers);
 }
 
 bool route_join(struct evaluation *e, struct op *op)
@@ -87,5 +90,5 @@ bool route_join(struct evaluation *e, struct op *op)
 	int64_t *words = ARENA_ARRAY(e->arena, int64_t, op->operands);
 	for (int i = 0; i < op->operands; i++)
 		words[i] = 1;
-	return interleave(e, op, words, itensor_tiles(op->result[0]->type->itensor));
+	return interleave(e, op, words);
 }

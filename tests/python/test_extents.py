@@ -37,7 +37,7 @@ def longer(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS, -1, ROWS + 84])
+@pytest.mark.parametrize("past", [0, 1, 2, 7, ROWS - 1, ROWS])
 def test_rows_beyond_are_not_read(built, past):
     check_rows(built, past, ROWS)
 
@@ -47,19 +47,22 @@ def test_partial_sums_of_few_terms(longer, past):
     check_rows(longer, past, MANY)
 
 
-def check_rows(built, past, most):
-    random = numpy.random.default_rng(abs(past))
-    rows = min(max(past, 0), most)
-    inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
-              "k": random.standard_normal((2, most, 8), numpy.float32), "past": numpy.array([past])}
-    inputs["k"][:, rows:] = numpy.nan
+def run_with(folder, inputs, *results):
     arguments = []
     for name, value in inputs.items():
-        numpy.save(built / f"{name}.npy", value)
+        numpy.save(folder / f"{name}.npy", value)
         arguments += ["--in", f"{name}={name}.npy"]
-    done = stc("run", built / "design", *arguments, "--out", "result0=y.npy", cwd=built)
+    return stc("run", folder / "design", *arguments, *results, cwd=folder)
+
+
+def check_rows(built, past, most):
+    random = numpy.random.default_rng(past)
+    inputs = {"q": random.standard_normal((2, 8), numpy.float32), "n": random.standard_normal((2, 1, 8), numpy.float32),
+              "k": random.standard_normal((2, most, 8), numpy.float32), "past": numpy.array([past])}
+    inputs["k"][:, past:] = numpy.nan
+    done = run_with(built, inputs, "--out", "result0=y.npy")
     assert done.returncode == 0, done.stderr
-    seen = numpy.concatenate([inputs["n"], inputs["k"][:, :rows]], 1)
+    seen = numpy.concatenate([inputs["n"], inputs["k"][:, :past]], 1)
     expected = numpy.exp(numpy.einsum("hd,hkd->hk", inputs["q"], seen)).sum(1)
     numpy.testing.assert_allclose(numpy.load(built / "y.npy"), expected, rtol=1e-6)
 
@@ -74,7 +77,7 @@ def test_cycles_grow_with_the_extent(built):
     assert json.loads(stc("simulate", built / "design", "--json").stdout)["cycles"] == cycles[2]
 
 
-@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent")])
+@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent"), ("past=16", "room for 15")])
 def test_wrong_extents_are_refused(built, extent, message):
     done = stc("simulate", built / "design", "--extent", extent)
     assert done.returncode == 1 and message in done.stderr and not done.stdout
@@ -103,7 +106,7 @@ def chunk_in_memory(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0), (4, -1), (4, 99)])
+@pytest.mark.parametrize("past, fresh", [(0, 3), (1, 1), (7, 2), (ROWS - 3, 3), (ROWS - 2, 3), (ROWS - 1, 1), (ROWS, 0), (4, 0)])
 def test_only_the_rows_that_count_are_written(chunk, past, fresh):
     check_chunk(chunk, past, fresh)
 
@@ -118,18 +121,23 @@ def check_chunk(chunk, past, fresh):
     inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),
               "k": random.standard_normal((2, ROWS, 8), numpy.float32), "past": numpy.array([past]), "fresh": numpy.array([fresh])}
     inputs["k"][:, past:] = numpy.nan
-    arguments = []
-    for name, value in inputs.items():
-        numpy.save(chunk / f"{name}.npy", value)
-        arguments += ["--in", f"{name}={name}.npy"]
-    done = stc("run", chunk / "design", *arguments, "--out", "result0=y.npy", "--out", "k=after.npy", cwd=chunk)
+    done = run_with(chunk, inputs, "--out", "result0=y.npy", "--out", "k=after.npy")
     assert done.returncode == 0, done.stderr
     seen = numpy.concatenate([inputs["n"], inputs["k"][:, :past]], 1)
     expected = numpy.exp(numpy.einsum("hqd,hkd->hqk", inputs["q"], seen)).sum(2)
     numpy.testing.assert_allclose(numpy.load(chunk / "y.npy"), expected, rtol=1e-6)
-    after, rows = inputs["k"].copy(), min(max(fresh, 0), 3)
-    after[:, past:past + rows] = inputs["n"][:, :rows]
+    after = inputs["k"].copy()
+    for row in range(fresh):
+        after[:, min(past + row, ROWS - 1)] = inputs["n"][:, row]  # a last token takes the place of the one before it
     numpy.testing.assert_array_equal(numpy.load(chunk / "after.npy"), after)
+
+
+@pytest.mark.parametrize("past, fresh, message", [(-1, 1, f"'past' is -1\nnote: accepted are 0 to {ROWS}"), (ROWS + 1, 0, f"accepted are 0 to {ROWS}"), (4, -1, "accepted are 0 to 3"), (4, 4, "accepted are 0 to 3"),
+                                                  (ROWS - 1, 3, f"'past' is {ROWS - 1} in a launch of 3 tokens\nnote: accepted are 0 to {ROWS - 2}")])
+def test_rows_that_there_is_no_room_for_are_refused(chunk, past, fresh, message):
+    done = run_with(chunk, {"q": numpy.zeros((2, 3, 8), numpy.float32), "n": numpy.zeros((2, 3, 8), numpy.float32), "k": numpy.zeros((2, ROWS, 8), numpy.float32),
+                            "past": numpy.array([past]), "fresh": numpy.array([fresh])}, "--out", "k=refused.npy")
+    assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1 and not (chunk / "refused.npy").exists()
 
 
 @pytest.mark.parametrize("change, message", [

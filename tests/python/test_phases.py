@@ -137,6 +137,22 @@ def test_both_phases_generate_as_pytorch_does(both, open_both, length, new):
     assert {step.count for step in phased.launches} <= {TOKENS, length % TOKENS, 1}
 
 
+@pytest.mark.parametrize("phase, inputs, message", [
+    ("prefill", dict(tokens=TOKENS + 1), f"'tokens' is {TOKENS + 1}\n"),
+    ("prefill", dict(tokens=3, positions=CONTEXT - 2), f"in a launch of 3 tokens\nnote: accepted are 0 to {CONTEXT - 3}"), ("prefill", dict(tokens=1, positions=-1), "'positions' is -1"),
+    ("decode", dict(positions=CONTEXT), f"'positions' is {CONTEXT}\nnote: accepted are 0 to {CONTEXT - 1}"),
+])
+def test_launches_of_no_tokens_and_behind_the_context_are_refused(both, open_both, phase, inputs, message):
+    open_both.choose(phase)
+    open_both.write("ids", torch.zeros(1, TOKENS if phase == "prefill" else 1, dtype=torch.long))
+    open_both.write("positions", torch.tensor([[0]]))
+    for name, value in inputs.items():
+        open_both.write(name, torch.tensor([[value]]))
+    with pytest.raises(Error) as error:
+        open_both.launch()
+    assert message in str(error.value)
+
+
 def test_a_conversation_is_not_computed_again(both, open_both):
     phased, prompt = Phased(both, open_both), prompt_of(7)
     answer = phased.ids(prompt, 3)

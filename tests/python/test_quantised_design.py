@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from streamtensor import api, chat, quantise, workflow
 from streamtensor.core import COMPILER, find
 from streamtensor.decoder import Shape
+from streamtensor.errors import Error
 from streamtensor.generation import Decoder
 from streamtensor.progress import Progress
 from streamtensor.reference import Stepped
@@ -310,7 +311,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert worst(found, expected) <= 1e-3
 
 
-def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path):
+def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path, capsys):
     case = model_of(tmp_path / "model", "gpt2", 40, 4)
     shapes = workflow.step_shapes(case.model, "both", 40, 4, argmax=True, unit=True)
     assert len(shapes) == 1 and shapes[0].counted
@@ -320,9 +321,16 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_bui
         decoder, launches, before = Decoder(design, *shapes, *shapes), [], []
         assert list(decoder.tokens(prompt, 5, launched=launches.append)) == list(quantised.tokens(prompt, 5, launched=before.append))
         assert [(step.phase, step.count) for step in launches] == [("prefill", 4), ("prefill", 3)] + 4 * [("decode", 1)] == [(step.phase, step.count) for step in before]
+        for count, position, message in ((0, 0, "'tokens' is 0\nnote: accepted are 1 to 4"), (5, 0, "accepted are 1 to 4"), (1, 40, "accepted are 0 to 39"), (4, 37, "accepted are 0 to 36")):
+            design.write("tokens", torch.tensor([[count]]))
+            design.write("positions", torch.tensor([[position]]))
+            with pytest.raises(Error, match=message):
+                design.launch()
     answer = chat.Answer(decoder, None, prompt, [])
     answer.ids, answer.launches = [1], launches
     chat.print_speed(tmp_path / "design", answer, shapes)         # each launch is simulated with as many tokens as it had
+    told = capsys.readouterr().out
+    assert "one launch" in told and "accelerator" in told and "busiest processes" not in told        # the report's head, without its tables
 
 
 def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):

@@ -445,6 +445,34 @@ static void streams(void **state)
 	finish(&s);
 }
 
+#define ROWS_NOW "{most = 4 : i64, symbol = \"n\"}"
+#define HALVES "!stream.itensor<vector<1x3xf32>, [2, " ROWS_NOW "], [3, 1], affine_map<(d0, d1) -> (d1, d0)>>"
+#define HALF(at) "!stream.itensor<vector<1x3xf32>, [" ROWS_NOW "], [1], affine_map<(d0) -> (d0, " at ")>>"
+#define WHOLE "!stream.itensor<vector<1x6xf32>, [" ROWS_NOW "], [1], affine_map<(d0) -> (d0, 0)>>"
+
+/* The left halves of the first n rows, then the right ones, apart and side by side again: words are counted as they come in this run. */
+static void parts_of_run_time_rows(void **state)
+{
+	struct session s;
+	(void)state;
+	RUN(&s, 2, INPUTS(((const int64_t[]){3}), FLOATS(1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 21, 22, 23, 24, 25, 26, 31, 32, 33, 34, 35, 36)),
+	    "module attributes {stream.level = \"stream\"} {\n"
+	    "  func.func @main(%n: tensor<1xi64>, %x: tensor<4x6xf32>) attributes {\n"
+	    "      stream.inputs = [{name = \"n\", role = \"input\", type = tensor<1xi64>}, {name = \"x\", role = \"input\", type = tensor<4x6xf32>}],\n"
+	    "      stream.outputs = [{name = \"y\", role = \"output\", type = tensor<4x6xf32>}]} {\n"
+	    "    %xs = \"stream.load\"(%x) {tensor = tensor<4x6xf32>} : (tensor<4x6xf32>) -> " HALVES "\n"
+	    "    %a, %b = \"stream.fork\"(%xs) {tensor = tensor<4x6xf32>} : (" HALVES ") -> (" HALVES ", " HALVES ")\n"
+	    "    %left = \"stream.chunk\"(%a) {low = array<i64: 0, 0>, high = array<i64: 1, 4>, tensor = tensor<4x6xf32>} : (" HALVES ") -> " HALF("0") "\n"
+	    "    %right = \"stream.chunk\"(%b) {low = array<i64: 1, 0>, high = array<i64: 2, 4>, tensor = tensor<4x6xf32>} : (" HALVES ") -> " HALF("3") "\n"
+	    "    %y = \"stream.join\"(%left, %right) {tensor = tensor<4x6xf32>} : (" HALF("0") ", " HALF("3") ") -> " WHOLE "\n"
+	    "    \"stream.store\"(%y) {result = array<i64: 0>, tensor = tensor<4x6xf32>} : (" WHOLE ") -> ()\n"
+	    "    return\n"
+	    "  }\n"
+	    "}\n");
+	EXPECT(&s, 0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 21, 22, 23, 24, 25, 26, 0, 0, 0, 0, 0, 0);
+	finish(&s);
+}
+
 /* The weights are sent once, but the kernel wants them once a row. */
 static void shorten_operand(struct op *op, void *module)
 {
@@ -727,6 +755,7 @@ int main(void)
 		cmocka_unit_test(kernel_guard_and_gather),
 		cmocka_unit_test(rolled_layers),
 		cmocka_unit_test(streams),
+		cmocka_unit_test(parts_of_run_time_rows),
 		cmocka_unit_test(stream_too_short),
 		cmocka_unit_test(lane_tree),
 		cmocka_unit_test(two_processes),

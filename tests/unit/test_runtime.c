@@ -226,6 +226,24 @@ static void says_what_is_wrong(void **unused)
 	stc_design_close(design);
 }
 
+/* The state has four rows; the launch of a last token may come behind them. */
+static void takes_positions_that_there_are(void **unused)
+{
+	(void)unused;
+	float x[8] = {0};
+	stc_design *design = open_cpu();
+	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
+	assert_int_equal(stc_design_input(design, "x", x, sizeof x), 0);
+	for (int64_t position = -2; position < 8; position++) {
+		assert_int_equal(stc_design_input(design, "p", &position, sizeof position), 0);
+		if (position >= 0 && position <= 4)
+			assert_int_equal(stc_design_launch(design), 0);
+		else
+			expect_error(stc_design_launch(design), design, "accepted are 0 to 4");
+	}
+	stc_design_close(design);
+}
+
 static void expect_refused(const char *folder, const char *device, const char *cache, const char *part)
 {
 	stc_design *design = (stc_design *)&all;
@@ -339,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_and_keeps_its_state),   cmocka_unit_test(two_designs_are_apart),     cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(takes_positions_that_there_are),
 		cmocka_unit_test(refuses_what_is_no_design),  cmocka_unit_test(refuses_a_missing_compiler), cmocka_unit_test(refuses_changed_files),
 		cmocka_unit_test(refuses_edited_manifests),   cmocka_unit_test(survives_mutated_manifests),
 	};

@@ -1,0 +1,95 @@
+/* What inputs of one integer may be: how many rows a launch is about, and where in a state it writes them.  A launch whose work is that of its rows would not end without one;
+ * rows beyond a state would be lost. */
+#include "base/json.h"
+#include "design.h"
+#include <string.h>
+
+static struct design_tensor *counter(struct design *design, const char *name)
+{
+	struct design_tensor *tensor = name ? design_argument(design, name) : NULL;
+	return tensor && tensor->dtype[0] == 'i' && tensor->bytes == (size_t)tensor->element_bytes ? tensor : NULL;
+}
+
+static void add(struct design *design, struct design_extent extent)
+{
+	struct design_phase *phase = design->now;
+	for (size_t i = 0; i < phase->extents.count; i++) {
+		const struct design_extent *known = &phase->extents.data[i];
+		if (known->at == extent.at && known->rows == extent.rows && known->held == extent.held && known->most == extent.most)
+			return;
+	}
+	if (extent.at || extent.rows)
+		VEC_PUSH(design->arena, &phase->extents, extent);
+}
+
+/* Extent of the dim that `axis` names; 0: there is none. */
+static int64_t extent_of(const struct design_tensor *tensor, const struct json *entry)
+{
+	int64_t axis;
+	return json_integer(json_get(entry, "axis"), &axis) && axis >= 0 && axis < tensor->rank ? tensor->shape[axis] : 0;
+}
+
+/* One row more than the state holds is accepted: that of a context's last token, which no later one needs, takes the place of the row before it. */
+static void read_state(struct design *design, const struct json *entry, const struct design_tensor *written)
+{
+	const struct design_tensor *state = design_argument(design, written->name);
+	int64_t lead = 0, all = state && text_same(written->role, "state") ? extent_of(state, entry) : 0, most = extent_of(written, entry);
+	json_integer(json_get(entry, "lead"), &lead);
+	if (all && most && lead >= 0 && lead <= all)
+		add(design, (struct design_extent){counter(design, json_text(entry, "at")), counter(design, json_text(entry, "rows")), all - lead, 0, most});
+}
+
+void extents_read(struct design *design, const struct json *inputs, const struct json *outputs)
+{
+	struct design_tensor *tensor = design->now->tensors.data;
+	for (const struct json *entry = inputs->first; entry; entry = entry->next, tensor++) {
+		int64_t most = extent_of(tensor, entry);
+		json_integer(json_get(entry, "step"), &tensor->step);
+		if (most)
+			add(design, (struct design_extent){NULL, counter(design, json_text(entry, "rows")), 0, 1, most});
+	}
+	for (const struct json *entry = outputs->first; entry; entry = entry->next, tensor++)
+		read_state(design, entry, tensor);
+}
+
+void extents_note(struct design_tensor *tensor, const void *data)
+{
+	bool integer = tensor->dtype[0] == 'i' && tensor->bytes == (size_t)tensor->element_bytes;
+	tensor->number = integer && *(const signed char *)data < 0 ? -1 : 0;
+	if (integer)
+		memcpy(&tensor->number, data, tensor->bytes);
+}
+
+static bool refuse(struct design *design, const char *what, int64_t low, int64_t high)
+{
+	diag_error(design->diag, NOWHERE, "%s", what);
+	return diag_note(design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
+}
+
+static bool allows(struct design *design, const struct design_extent *extent, int64_t tokens)
+{
+	struct arena *arena = design->arena;
+	int64_t rows = extent->rows ? extent->rows->number : tokens, last = extent->held + 1 - (rows > 1 ? rows : 1);
+	if (extent->rows && (rows < extent->least || rows > extent->most))
+		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)rows), extent->least, extent->most);
+	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
+		return true;
+	if (last < 0)
+		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->held + 1);
+	const char *behind = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : "";
+	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, behind), 0, last);
+}
+
+bool extents_allow(struct design *design, int64_t tokens)
+{
+	for (size_t i = 0; i < design->now->extents.count; i++)
+		if (!allows(design, &design->now->extents.data[i], tokens))
+			return false;
+	return true;
+}
+
+void extents_go_on(struct design *design, int64_t tokens)
+{
+	for (size_t i = 0; i < design->now->tensors.count; i++)
+		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * (uint64_t)tokens);
+}
