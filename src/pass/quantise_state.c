@@ -69,10 +69,15 @@ static bool product_loops(const struct kernel *kernel, struct product *p)
 	return fresh->guard->low == 0 && past->guard->low == fresh->guard->high && past->guard->high == kernel->loop[p->key].extent && p->reduction >= 0;
 }
 
+static bool is_active(const struct node *node, int operand)
+{
+	return node->kind == NODE_OP && node->code == OP_ACTIVE && node->integer == operand;
+}
+
 static bool uses_active(const struct body *body, int operand)
 {
 	for (int n = 0; n < body->count; n++)
-		if (body->node[n].kind == NODE_OP && body->node[n].code == OP_ACTIVE && body->node[n].integer == operand)
+		if (is_active(&body->node[n], operand))
 			return true;
 	return false;
 }
@@ -82,16 +87,69 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard)
 	return guard.low == 0 && (guard.high <= keys->block || guard.high % keys->block == 0);
 }
 
+/* Is whether the operand is read asked for by choices alone? */
+static bool only_chooses(const struct body *body, int operand)
+{
+	for (int n = 0; n < body->count; n++)
+		for (int i = 0; i < body_arguments(&body->node[n]); i++)
+			if (is_active(&body->node[body->node[n].argument[i]], operand) && (body->node[n].code != OP_SELECT || i))
+				return false;
+	return !is_active(&body->node[body->result], operand);
+}
+
+/* The operand that is read for the keys in front of those for which operand j is, up to the last one; -1: none is.  Then j stands wherever this one does not. */
+static int read_before(const struct op *op, const struct product *p, const struct keys *keys, int j)
+{
+	const struct guard_range *late = access_guard(&op->kernel->operand[j], p->key);
+	for (int i = 0; i < op->operands; i++) {
+		const struct access *access = &op->kernel->operand[i];
+		const struct guard_range *guard = access_guard(access, p->key);
+		if (guard && access->guards == 1 && guard->low == 0 && guard->high == late->low && late->high == keys->extent && body_uses_operand(&op->kernel->post, i) && keys_guard_splits(keys, *guard))
+			return i;
+	}
+	return -1;
+}
+
+static bool must_turn(const struct op *op, const struct product *p, const struct keys *keys, int j)
+{
+	const struct guard_range *guard = access_guard(&op->kernel->operand[j], p->key);
+	return body_uses_operand(&op->kernel->post, j) && guard && !keys_guard_splits(keys, *guard) && uses_active(&op->kernel->post, j);
+}
+
 /* What the post body reads of some keys only is cut into blocks like the rows, or can be filled up with zeros. */
 static bool product_post(const struct op *op, const struct product *p, const struct keys *keys)
 {
-	const struct body *post = &op->kernel->post;
 	for (int j = 0; j < op->operands; j++) {
-		const struct guard_range *guard = access_guard(&op->kernel->operand[j], p->key);
-		if (op->kernel->operand[j].index_operand >= 0 || (body_uses_operand(post, j) && guard && !keys_guard_splits(keys, *guard) && uses_active(post, j)))
+		const struct access *access = &op->kernel->operand[j];
+		bool turns = must_turn(op, p, keys, j);
+		if (access->index_operand >= 0 || (turns && (access->guards > 1 || read_before(op, p, keys, j) < 0 || !only_chooses(&op->kernel->post, j))))
 			return false;
 	}
 	return true;
+}
+
+/* A choice of what is read for late keys becomes one of what is read for those in front of them, whose range blocks cut: where late ones are filled up, they no longer tell. */
+static void turn_choices(struct quantiser *q, const struct product *p, const struct keys *keys)
+{
+	struct op *op = p->op;
+	struct body *post = &op->kernel->post;
+	for (int j = 0; j < op->operands; j++) {
+		if (!must_turn(op, p, keys, j))
+			continue;
+		int before = read_before(op, p, keys, j);
+		post->node = arena_copy(q->module->arena, post->node, sizeof *post->node * (size_t)post->count);
+		for (int n = 0; n < post->count; n++) {
+			struct node *node = &post->node[n];
+			if (node->kind != NODE_OP || node->code != OP_SELECT || !is_active(&post->node[node->argument[0]], j))
+				continue;
+			int yes = node->argument[1];
+			node->argument[1] = node->argument[2];
+			node->argument[2] = yes;
+		}
+		for (int n = 0; n < post->count; n++)
+			if (is_active(&post->node[n], j))
+				post->node[n].integer = before;
+	}
 }
 
 static bool match_product(const struct quantiser *q, struct op *op, struct product *p)
@@ -332,6 +390,7 @@ static void quantise_attention(struct quantiser *q, struct attention *a)
 	struct cache *cache[] = {&a->k, &a->v};
 	const struct product *product[] = {&a->scores, &a->values};
 	for (int i = 0; i < 2; i++) {
+		turn_choices(q, product[i], &a->keys);
 		attention_rows(q, cache[i], product[i]->op);
 		make_state(q, a, cache[i]);
 		make_result(q, a, cache[i]);

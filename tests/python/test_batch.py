@@ -1,19 +1,21 @@
 """Several sequences in one launch: each is decoded as it would be alone."""
 import copy
 import json
+import os
 from dataclasses import replace
 
 import pytest
 import torch
 from conftest import Case, TorchDesign, small_case
 
-from streamtensor import cli, core, families, models, quantise, reference, workflow
+from streamtensor import cli, core, families, graph, models, quantise, reference, workflow
 from streamtensor.decoder import Shape
 from streamtensor.generation import Batch
 from streamtensor.progress import Progress
 from streamtensor.reference import Stepped
 
 CONTEXT, CHUNK, NEW = 40, 5, 6
+LONG = os.environ.get("STC_TEST_MODE") == "long"
 PROMPTS = [[3, 5, 7, 9, 11, 13, 2, 4, 6], [8, 1], [7, 7, 1, 40, 20, 30, 10]]
 
 
@@ -72,12 +74,35 @@ def test_a_design_of_both_phases_takes_a_batch(core_built, tmp_path):
         assert good(design, case, case.shape, chunk)
 
 
+def quantised_of(case: Case, shape: Shape) -> Stepped:
+    inner = copy.deepcopy(case.model.module).to_empty(device="cpu")
+    inner.tie_weights()
+    for name, value in graph.named_tensors(inner).items():
+        value.data = case.tensors[name].clone()
+    return Stepped(quantise.applied(inner, quantise.Scheme.parse("w4a8")), shape)
+
+
+@pytest.mark.parametrize("family, window", [("llama", None)] + LONG * [("gpt2", None), ("gemma3", 9), ("mistral", 4)])
+def test_chunks_of_a_batch_meet_a_cache_of_bytes(core_built, family, window, tmp_path):
+    case, chunk = batch_of(tmp_path / family, family, window)
+    lowered, found, expected, position = workflow.compile_files(case.model, chunk, "u55c", tmp_path / "design", Progress(), "w4a8"), [], [], 0
+    assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
+    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+        quantised = quantised_of(case, chunk)
+        for count in (CHUNK, 3, 1, CHUNK, CHUNK, 2):
+            ids = torch.randint(97, (len(PROMPTS), CHUNK), generator=torch.Generator().manual_seed(position))
+            for side, logits in ((design, found), (quantised, expected)):
+                for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("starts", torch.tensor([[0], [7], [2]])), ("tokens", torch.tensor([[count]]))):
+                    side.write(name, value)
+                side.launch()
+                logits.append(side.read("logits").reshape(len(PROMPTS), -1))
+            position += count
+    assert max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected)) <= 1e-3
+
+
 def test_a_batch_on_integers_is_the_arithmetic(core_built, tmp_path):
     case, _ = batch_of(tmp_path / "llama", "llama")
-    inner = copy.deepcopy(case.model.module).to_empty(device="cpu")
-    for name, value in [*inner.named_parameters(), *inner.named_buffers()]:
-        value.data = case.tensors[name].clone()
-    quantised = Stepped(quantise.applied(inner, quantise.Scheme.parse("w4a8")), case.shape)
+    quantised = quantised_of(case, case.shape)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), "w4a8")
     found, expected = [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
