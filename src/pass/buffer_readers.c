@@ -84,6 +84,24 @@ static bool completes(struct search *s, const struct value *stream)
 	return false;
 }
 
+/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn, and that comes by a converter which has all of a turn first: so it needs the last word in front
+ * of the converter, for which every kernel before has taken all. */
+static bool needs_last_block(const struct search *s, const struct op *op, int operand)
+{
+	const struct kernel *kernel = op->kernel;
+	int outer = kernel_outer_reduction(kernel);
+	const struct op *def = op->operand[operand]->def;
+	while (def && def->code == OP_CAST)
+		def = def->operand[0]->def;
+	for (int l = 0; l < outer; l++)
+		if (kernel->loop[l].extent > 1)
+			return false;
+	if (outer < 0 || !kernel->operand[operand].stride[outer] || !def || def->code != OP_CONVERT || attr_integer_or(def, "shared", 0) != 1 || !s->below[def->operand[0]->id])
+		return false;
+	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
+	return !box.why && kernel->loop[outer].extent % box.fill.trip[0] == 0;
+}
+
 /* Must everything that reads words of `late` wait until A has taken all of its own? */
 static bool comes_after(struct search *s, const struct reader *late)
 {
@@ -96,6 +114,8 @@ static bool comes_after(struct search *s, const struct reader *late)
 			continue;
 		bool all = at_end && !kernel_is_post_operand(op->kernel, j) && kernel_waits_for_all(op->kernel, j);
 		s->number++;
+		if (at_end && needs_last_block(s, op, j))
+			return true;
 		if (all ? s->below[op->operand[j]->id] : completes(s, op->operand[j]))
 			return true;
 	}
@@ -149,16 +169,26 @@ static bool is_one_block(const struct value *value, const struct readers_of *rea
 	return true;
 }
 
-/* Readers, those of casts in their place. */
-static void see_through_casts(struct search *s, const struct readers_of *from, struct readers_of *to)
+/* A converter that holds all, for readers in the same block. */
+static bool is_whole(const struct op *op)
 {
+	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && op->operand[0]->type->kind == TYPE_ITENSOR;
+}
+
+/* Readers, those of casts in their place; those of converters as well.  Returns how many of these there are. */
+static int see_through(struct search *s, const struct readers_of *from, bool converters, struct readers_of *to)
+{
+	int seen = 0;
 	for (size_t i = 0; i < from->list.count; i++) {
 		struct reader reader = from->list.data[i];
-		if (reader.op->code == OP_CAST && reader.op->result[0]->data)
-			see_through_casts(s, reader.op->result[0]->data, to);
+		bool turned = converters && is_whole(reader.op);
+		const struct readers_of *behind = reader.op->code == OP_CAST || turned ? reader.op->result[0]->data : NULL;
+		if (behind)
+			seen += (turned && behind->list.count) + see_through(s, behind, converters && !turned, to);
 		else
 			VEC_PUSH(s->module->arena, &to->list, reader);
 	}
+	return seen;
 }
 
 /* As they stand in the block: one that depends on another comes after it.  Casts that several readers share had mixed them. */
@@ -196,26 +226,134 @@ static bool is_held(const struct value *value, const struct readers_of *readers)
 	return parts;
 }
 
-static void plan_value(struct search *s, const struct value *value)
+static const struct type *wanted_by(const struct readers_of *readers, size_t i)
 {
-	struct readers_of *readers = value->data, all = {0};
-	if (readers)
-		readers->late = NULL;
-	if (!readers || !is_one_block(value, readers))
-		return;
-	see_through_casts(s, readers, &all);
+	return readers->list.data[i].op->operand[readers->list.data[i].operand]->type;
+}
+
+/* What the readers of a phase get: words as wide as the first of them wants.  What passes while the buffer is filled is no wider than what fills it. */
+static const struct type *type_of_phase(const struct value *value, const struct readers_of *all, int64_t phase)
+{
+	const struct type *type = value->type;
+	for (size_t i = all->list.count; i > 0; i--)
+		if (all->phase[i - 1] == phase)
+			type = wanted_by(all, i - 1);
+	return phase || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
+}
+
+/* As they come, one after the other, all in the writer's order. */
+static bool plan_in_order(struct search *s, const struct value *value, struct readers_of *readers)
+{
+	struct readers_of all = {0};
+	see_through(s, readers, false, &all);
 	bool held = is_held(value, &all);
 	size_t least = held ? 2 : 3;
 	if (all.list.count < least || !is_one_block(value, &all))
-		return;
+		return false;
 	all = in_order(s, &all);
-	const struct type *type = all.list.data[0].op->operand[all.list.data[0].operand]->type;
-	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(type->itensor) > SHORT_WORDS);
+	bool fit = (held ? stream_bytes(value->type) >= HELD_BYTES : itensor_tiles(wanted_by(&all, 0)->itensor) > SHORT_WORDS);
 	for (size_t i = 0; i < all.list.count; i++)
-		fit = fit && widths_fit(s->module, value->type, all.list.data[i].op->operand[all.list.data[i].operand]->type);
+		fit = fit && widths_fit(s->module, value->type, wanted_by(&all, i));
 	all.phase = ARENA_ARRAY(s->module->arena, int64_t, all.list.count);
-	if (fit && find_phases(s, &all, all.phase) >= (int)least - 1)
-		readers->late = arena_copy(s->module->arena, &all, sizeof all);
+	if (!fit || find_phases(s, &all, all.phase) < (int)least - 1)
+		return false;
+	all.type = ARENA_ARRAY(s->module->arena, const struct type *, all.list.count);
+	for (size_t i = 0; i < all.list.count; i++)
+		all.type[i] = type_of_phase(value, &all, all.phase[i]);
+	readers->late = arena_copy(s->module->arena, &all, sizeof all);
+	return true;
+}
+
+/* The kernel that holds the whole of what comes, in its own order or, behind it, in another; or NULL. */
+static struct op *holder_of(const struct value *value)
+{
+	struct op *def = value->def;
+	if (def && def->code == OP_CONVERT && attr_get(def, "given"))
+		def = def->operand[0]->def;
+	return def && kernel_holds_result(def) ? def : NULL;
+}
+
+/* What the phases want, one order each, in words no wider than those that come. */
+static bool find_types(struct search *s, const struct value *value, struct readers_of *all, bool given)
+{
+	all->type = ARENA_ARRAY(s->module->arena, const struct type *, all->list.count);
+	for (size_t i = 0; i < all->list.count; i++) {
+		const struct type *type = wanted_by(all, i), *narrow = stream_lanes(type) > stream_lanes(value->type) ? type_regroup(s->module, type, stream_lanes(value->type)) : type;
+		for (size_t e = 0; narrow && e < i; e++)
+			if (all->phase[e] == all->phase[i])
+				narrow = widths_fit(s->module, all->type[e], type) ? all->type[e] : NULL;
+		if (!narrow || (!all->phase[i] && !given && !widths_fit(s->module, value->type, narrow)))
+			return false;
+		all->type[i] = narrow;
+	}
+	return true;
+}
+
+/* Is one array enough for the readers' orders? */
+static bool is_one_box(struct arena *arena, const struct type *tensor, const struct type *from, size_t readers, const struct type *const *type)
+{
+	struct box_side first = {0};
+	for (size_t i = 0; i < readers; i++) {
+		struct box box = box_between(arena, tensor, from, type[i], 0);
+		bool same = !box.why && box.elements == itensor_tiles(from->itensor) * stream_lanes(from) && !sequence_flat(arena, sequence_of_type(arena, tensor, type[i])).run_time;
+		first = i ? first : box.fill;
+		same = same && box.fill.first == first.first && box.fill.loops == first.loops;
+		for (int l = 0; same && l < first.loops; l++)
+			same = box.fill.step[l] == first.step[l] && box.fill.trip[l] == first.trip[l];
+		if (!same)
+			return false;
+	}
+	return true;
+}
+
+/* Converters, and FIFOs, that would hold all of it. */
+static int holders(const struct readers_of *all, int converters)
+{
+	int count = converters;
+	for (size_t i = 0; i < all->list.count; i++) {
+		const struct value *from = all->list.data[i].op->operand[all->list.data[i].operand];
+		for (const struct op *def = from->def; def && def->code == OP_CAST; def = from->def)
+			from = def->operand[0];
+		count += all->phase[i] > 0 && !(from->def && is_whole(from->def));
+	}
+	return count;
+}
+
+/* Each reader in its own order, from the array. */
+static bool plan_in_orders(struct search *s, const struct value *value, struct readers_of *readers)
+{
+	struct readers_of all = {0};
+	struct arena *arena = s->module->arena;
+	const struct op *holder = holder_of(value);
+	bool given = holder && holder != value->def;
+	int converters = see_through(s, readers, true, &all);
+	bool turned = given;
+	for (size_t i = 0; i < all.list.count; i++)
+		turned = turned || !widths_fit(s->module, value->type, wanted_by(&all, i));
+	if (!turned || stream_bytes(value->type) < HELD_BYTES || !is_one_block(value, &all))
+		return false;
+	all = in_order(s, &all);
+	all.phase = ARENA_ARRAY(arena, int64_t, all.list.count);
+	if (!find_phases(s, &all, all.phase) || holders(&all, converters) < (holder ? 1 : 2))
+		return false;
+	if (!find_types(s, value, &all, given))
+		return false;
+	const struct type *tensor = stream_tensor(value);
+	if (holder ? !can_be_served(arena, holder, tensor, (int)all.list.count, all.type) : !is_one_box(arena, tensor, value->type, all.list.count, all.type))
+		return false;
+	for (size_t i = 0; given && i < all.list.count; i++)
+		all.phase[i]++;
+	readers->late = arena_copy(arena, &all, sizeof all);
+	return true;
+}
+
+static void plan_value(struct search *s, const struct value *value)
+{
+	struct readers_of *readers = value->data;
+	if (readers)
+		readers->late = NULL;
+	if (readers && is_one_block(value, readers) && !plan_in_orders(s, value, readers))
+		plan_in_order(s, value, readers);
 }
 
 static void plan_block(struct search *s, const struct block *block)
@@ -260,31 +398,41 @@ static struct value *cast_to(struct module *module, struct op *before, struct va
 	return cast->result[0];
 }
 
-/* What the readers of a phase get: words as wide as the first of them wants.  What passes while the buffer is filled is no wider than what fills it. */
-static const struct type *type_of_phase(const struct value *value, const struct readers_of *all, int64_t phase)
+/* sorted: the phase of each result; types: what it gives. */
+static struct op *new_buffer(struct module *module, struct value *value, struct op *before, int count, const int64_t *sorted, const struct type **types)
 {
-	const struct type *type = value->type;
-	for (size_t i = all->list.count; i > 0; i--)
-		if (all->phase[i - 1] == phase)
-			type = all->list.data[i - 1].op->operand[all->list.data[i - 1].operand]->type;
-	return phase || stream_lanes(type) < stream_lanes(value->type) ? type : value->type;
-}
-
-/* sorted: the phase of each result. */
-static struct op *new_buffer(struct module *module, struct value *value, struct op *before, const struct readers_of *all, const int64_t *sorted)
-{
-	struct box box = box_between(module->arena, stream_tensor(value), value->type, value->type, 0);
-	int count = (int)all->list.count;
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);
-	for (int i = 0; i < count; i++)
-		types[i] = type_of_phase(value, all, sorted[i]);
+	const struct type *tensor = stream_tensor(value);
+	if (sorted[0])                            /* what a kernel gives in another order than its own comes from its sums */
+		value = holder_of(value) ? holder_of(value)->result[0] : value;
+	struct box box = box_between(module->arena, tensor, value->type, value->type, 0);
 	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
 	attr_set(module, buffer, "buffer", attr_integer(module, box.elements));
 	attr_set(module, buffer, "shared", attr_integer(module, 0));
 	attr_set(module, buffer, "phases", attr_integers(module, count, sorted));
-	set_stream_tensor(module, buffer, stream_tensor(value));
+	set_stream_tensor(module, buffer, tensor);
 	op_insert_before(before, buffer);
 	return buffer;
+}
+
+static bool is_reader(const struct readers_of *all, const struct op *op)
+{
+	for (size_t i = 0; i < all->list.count; i++)
+		if (all->list.data[i].op == op)
+			return true;
+	return false;
+}
+
+/* Casts and converters that only readers behind them had. */
+static void remove_between(const struct readers_of *direct, const struct readers_of *all)
+{
+	for (size_t i = 0; i < direct->list.count; i++) {
+		struct op *op = direct->list.data[i].op;
+		if (is_reader(all, op) || (op->code != OP_CAST && op->code != OP_CONVERT))
+			continue;
+		if (op->result[0]->data)
+			remove_between(op->result[0]->data, all);
+		op_remove(op);
+	}
 }
 
 void buffer_readers(struct module *module, struct value *value, struct op *before)
@@ -293,19 +441,19 @@ void buffer_readers(struct module *module, struct value *value, struct op *befor
 	int count = (int)all->list.count, next = 0;
 	int64_t *sorted = ARENA_ARRAY(module->arena, int64_t, count);
 	int *result = ARENA_ARRAY(module->arena, int, count);
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, count);
 	for (int64_t p = 0; next < count; p++)
 		for (int i = 0; i < count; i++)
 			if (all->phase[i] == p) {
 				result[i] = next;
+				types[next] = all->type[i];
 				sorted[next++] = p;
 			}
-	struct op *buffer = new_buffer(module, value, before, all, sorted);
+	struct op *buffer = new_buffer(module, value, before, count, sorted, types);
 	for (int i = 0; i < count; i++) {
 		const struct reader *reader = &all->list.data[i];
 		struct value **operand = &reader->op->operand[reader->operand];
 		*operand = cast_to(module, before, buffer->result[result[i]], (*operand)->type);
 	}
-	for (size_t i = 0; i < direct->list.count; i++)
-		if (direct->list.data[i].op->code == OP_CAST)
-			op_remove(direct->list.data[i].op);
+	remove_between(direct, all);
 }

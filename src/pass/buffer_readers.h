@@ -10,6 +10,7 @@ struct reader {
 struct readers_of {           /* a stream, in program order; value->data while forks are placed */
 	VEC(struct reader) list;
 	int64_t *phase;           /* [readers] when a buffer serves each */
+	const struct type **type; /* [readers] then: what the buffer gives, a cast behind it aside */
 	struct readers_of *late;  /* NULL: a fork is better.  Else the readers of a buffer, those of casts in their place */
 };
 

@@ -90,6 +90,7 @@ static void add_ports(struct chooser *c, int k)
 	const struct value *result = kernel->op->result[0];
 	kernel->value = value_of(c, result);
 	struct orders_value *value = &c->graph.value[kernel->value];
+	value->stored = flow_of(result)->stored;
 	if (flow_of(result)->row)             /* a row of a state is stored in its natural order */
 		VEC_PUSH(c->graph.arena, &value->reader, ((struct orders_reader){-1, wanted_row(c, value, order_of_tensor(result->type))}));
 }
@@ -109,6 +110,17 @@ static void add_contractions(struct chooser *c, const struct block *block)
 			VEC_PUSH(c->graph.arena, &c->graph.value[v].reader, ((struct orders_reader){-1, wanted_row(c, &c->graph.value[v], order)}));
 		}
 	}
+}
+
+/* What comes out of the layers and is stored. */
+static void add_stored(struct chooser *c, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		for (int r = 0; op->code == OP_FOR && r < op->results; r++) {
+			const struct flow *carried = flow_of(handed_on(op->result[r])), *result = flow_of(op->result[r]);
+			if (carried && carried->order && result && result->stored)
+				c->graph.value[carried->order - 1].stored = true;
+		}
 }
 
 static void add_carried(struct orders_graph *graph)
@@ -141,6 +153,7 @@ static void build_graph(struct chooser *c, const struct block *block)
 	for (int k = 0; k < c->graph.kernels; k++)
 		add_ports(c, k);
 	add_contractions(c, block);
+	add_stored(c, block);
 	add_carried(&c->graph);
 	orders_prepare(&c->graph, c->streams->context->platform, c->first);
 }

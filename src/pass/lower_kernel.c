@@ -17,7 +17,7 @@ struct lowering {
 	struct value **operand;   /* words taken */
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
-	const struct op *buffer;  /* NULL, or a buffer whose readers are served from the sums */
+	struct served served;     /* no buffer, or one whose readers are served from the sums */
 	struct given given;       /* NULL converter, or one whose order the sums are given in */
 	struct kept kept;         /* the operand that is there as a whole before the first point, in the array */
 	struct value *array;
@@ -334,12 +334,11 @@ static int first_reduction(const struct lowering *l)
 	return loop < 0 ? l->nest : loop;
 }
 
-/* Sums that are given in a converter's order lie as its box does. */
-static struct value *given_address(struct lowering *l, int64_t *words)
+/* Sums that are given in other orders than their kernel's lie as the box between does. */
+static struct value *box_address(struct lowering *l, const struct box *box, const int64_t *stride, int64_t *words)
 {
-	const struct box *box = &l->given.box;
 	*words = box->elements / box->fill.lanes;
-	return make_address(&l->p, l->nest, l->counter, l->given.stride, box->fill.first / box->fill.lanes);
+	return make_address(&l->p, l->nest, l->counter, stride, box->fill.first / box->fill.lanes);
 }
 
 /* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
@@ -350,7 +349,9 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 	bool inside_reduction = false;
 	int outermost = first_reduction(l);
 	if (l->given.convert)
-		return given_address(l, words);
+		return box_address(l, &l->given.box, l->given.stride, words);
+	if (l->served.stride)
+		return box_address(l, &l->served.box[0], l->served.stride, words);
 	*words = l->kernel->partial;
 	for (int i = l->nest - 1; i > outermost; i--) {
 		inside_reduction = !l->kernel->loop[i].reduction;
@@ -619,25 +620,17 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	l->accumulator = sum_or(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_type(l)) : NULL, 0);
 	make_store(&l->p, widen(l, finished(l), sum_type(l)), array, address);
 	process_close(&l->p, opened);
-	if (l->buffer)
-		serve_results(&l->p, l->buffer, array, words);
+	if (l->served.buffer)
+		serve_results(&l->p, &l->served, array, words);
 	else
 		give_results(&l->p, &l->given, array);
 	return 0;
 }
 
-static const struct op *buffer_behind(struct arena *arena, const struct op *op)
-{
-	for (const struct op *next = op->next; next; next = next->next)
-		if (next->code == OP_BUFFER && next->operand[0] == op->result[0])
-			return served_by_writer(arena, next) ? next : NULL;
-	return NULL;
-}
-
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .buffer = buffer_behind(arena, op)};
+	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .served = served_of(arena, op)};
 	l.given = given_of(arena, op);
 	l.kept = kept_of(arena, op);
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
@@ -656,7 +649,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel), turns = sums_take_turns(op);
-	int opened = l.buffer || l.given.convert ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time) : turns ? lower_turns(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	process_finish(&l.p);
 }

@@ -257,6 +257,8 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
 		type = type_regroup(module, type, 1);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
+	if (as_made)
+		attr_set(module, operand[0]->def, "as_made", attr_unit(module));
 	int count = 1;
 	int row = at ? function_argument_named(old, at->text) : -1;
 	if (row >= 0) {

@@ -65,6 +65,13 @@ bool order_same(const struct order *left, const struct order *right)
 	return left->offset == right->offset && left->loops == right->loops && !memcmp(left->loop, right->loop, sizeof *left->loop * (size_t)left->loops);
 }
 
+bool order_of_words(const struct order *order, int64_t lanes, int64_t stride)
+{
+	const struct order_loop *last = order->loops ? &order->loop[order->loops - 1] : NULL;
+	bool again = last && !order->loop[0].stride;
+	return !again && (lanes == 1 || (last && last->stride == stride && last->trip % lanes == 0));
+}
+
 static void add_raw(struct order *order, int64_t trip, int64_t stride)
 {
 	if (trip > 1)

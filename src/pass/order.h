@@ -27,6 +27,8 @@ struct order order_of_port(const struct kernel *kernel, const struct plan *plan,
 struct order order_of_tensor(const struct type *tensor);                  /* row-major */
 struct order order_of_loops(int loops, const struct order_loop *loop);
 bool order_same(const struct order *left, const struct order *right);
+/* Is it an order of words of `lanes` elements, `stride` addresses apart, and not one word after the other several times over? */
+bool order_of_words(const struct order *order, int64_t lanes, int64_t stride);
 /* `whole`: elements of the tensor, held where one side leaves some out. */
 struct order_buffer order_buffer(const struct order *from, const struct order *to, int64_t whole);
 #endif

@@ -33,6 +33,8 @@ struct orders_value {
 	int copies;               /* converters of one order that it takes: streams that are chosen among */
 	bool crossing;            /* comes from outside the layer: always through a buffer */
 	bool streams;             /* not from memory: its readers may have to wait for each other */
+	bool stored;              /* in any order, each element once */
+	int64_t lanes, lane_stride;       /* of its maker's words */
 	VEC(struct orders_reader) reader;
 	struct orders_list written, wanted;
 	struct order_buffer *buffer;      /* [written, then wanted][wanted], filled when first asked for: blocks 0 is not yet known */
@@ -87,6 +89,7 @@ int orders_row(struct arena *arena, struct orders_list *list, const struct order
 void orders_prepare(struct orders_graph *graph, const struct platform *platform, const struct plan *first);
 int64_t orders_bytes(const struct orders_value *value, int written, int wanted);          /* of the converter between these rows; 0: none.  What is wanted may be written too: behind what is written */
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value);
+int orders_written(const struct orders_graph *graph, const int *choice, const struct orders_value *value);       /* the row in which its readers get it */
 int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough);       /* or some number that is not less than `enough` */
 struct orders_cost orders_cost(const struct orders_graph *graph, const int *choice);
 /* Fills choice[kernels], all 0 before; `points` objectives are computed at most.  Deterministic. */

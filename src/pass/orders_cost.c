@@ -59,35 +59,61 @@ static int64_t converters_from(const struct orders_graph *graph, const int *choi
 	return bytes;
 }
 
-static bool takes_all(const struct orders_value *value, int wanted)
+static int64_t elements_sent(const struct order *order)
 {
-	const struct order *order = &value->wanted.order.data[wanted];
 	int64_t elements = 1;
 	for (int l = 0; l < order->loops; l++)
 		elements *= order->loop[l].trip;
-	return elements >= value->elements;
+	return elements;
 }
 
-/* Orders that readers want and do not get from this row. */
-static int other_orders(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from)
+static bool takes_all(const struct orders_value *value, int wanted)
 {
-	int others = 0;
-	for (size_t i = 0; i < value->reader.count; i++)
-		others += converter_from(graph, choice, value, from, i) > 0;
-	return others;
+	return elements_sent(&value->wanted.order.data[wanted]) >= value->elements;
 }
 
-/* A writer that holds its result gives it in the order that leaves the fewest converters: its own, or what a reader wants where all readers want all of it. */
+static bool can_be_given_as(const struct orders_value *value, const struct order *order)
+{
+	return order_of_words(order, value->lanes, value->lane_stride) && (!value->stored || elements_sent(order) == value->elements);
+}
+
+/* How badly a row serves the readers: by the orders that they do not get, and then by the readers, each of which waits for all of the value.  `made`: one more wants the maker's own. */
+static int unserved(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, bool made)
+{
+	int orders = made, readers = made, most = (int)value->reader.count + 2;
+	for (size_t i = 0; i < value->reader.count; i++) {
+		orders += converter_from(graph, choice, value, from, i) > 0;
+		readers += orders_bytes(value, from, wanted_row(graph, choice, value->reader.data[i])) > 0;
+	}
+	return orders * most + readers;
+}
+
+/* A kernel's result that it hands on to the next layer as well. */
+static bool is_handed_on(const struct orders_graph *graph, const struct orders_value *value)
+{
+	const struct orders_kernel *maker = &graph->kernel[value->writer];
+	return maker->carried >= 0 && value == &graph->value[maker->value];
+}
+
+/* What is handed on to the next layer has another order than its maker's only where nobody takes it from the maker itself. */
+static bool may_turn(const struct orders_graph *graph, const struct orders_value *value)
+{
+	const struct orders_value *made = &graph->value[graph->kernel[value->writer].value];
+	return value == made || (!made->reader.count && !made->stored);
+}
+
+/* A writer that holds its result gives it in the order that serves its readers best: its own, or what a reader wants, if that is an order of its words, where all readers want all of it.
+ * resolve_given.c asks the same of types. */
 static int given_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int own)
 {
-	int best = own, least = other_orders(graph, choice, value, own);
+	int best = own, least = unserved(graph, choice, value, own, false);
 	bool worth = value->elements * value->bytes >= GIVEN_BYTES;
 	for (size_t i = 0; i < value->reader.count; i++)
 		worth = worth && takes_all(value, wanted_row(graph, choice, value->reader.data[i]));
 	for (size_t i = 0; i < value->reader.count && least && worth; i++) {
 		int row = (int)value->written.order.count + wanted_row(graph, choice, value->reader.data[i]);
-		int others = other_orders(graph, choice, value, row);
-		if (others < least) {
+		int others = unserved(graph, choice, value, row, is_handed_on(graph, value));
+		if (others < least && can_be_given_as(value, order_of_row(value, row))) {
 			least = others;
 			best = row;
 		}
@@ -95,22 +121,22 @@ static int given_row(const struct orders_graph *graph, const int *choice, const 
 	return best;
 }
 
-static int written_row(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
+int orders_written(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
 {
 	if (value->writer < 0)
 		return value->fixed;
 	const struct orders_option *option = chosen(graph, choice, value->writer);
-	return option->holds && !value->crossing ? given_row(graph, choice, value, option->result) : option->result;
+	return option->holds && !value->crossing && may_turn(graph, value) ? given_row(graph, choice, value, option->result) : option->result;
 }
 
 static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
 {
-	return converter_from(graph, choice, value, written_row(graph, choice, value), i);
+	return converter_from(graph, choice, value, orders_written(graph, choice, value), i);
 }
 
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
 {
-	return converters_from(graph, choice, value, written_row(graph, choice, value));
+	return converters_from(graph, choice, value, orders_written(graph, choice, value));
 }
 
 /* The part of a value that its converter to this reader holds back. */
@@ -158,12 +184,21 @@ static int64_t meet(const struct orders_graph *graph, const int *choice, int k, 
 	return more;
 }
 
-static void make_buffers(struct orders_graph *graph)
+static void find_words(const struct kernel *kernel, const struct plan *plan, struct orders_value *value)
+{
+	int64_t stride = plan->lanes > 1 ? kernel->result.stride[plan->part[plan->parts - 1].source] : 0;
+	value->lanes = stride ? plan->lanes : 1;
+	value->lane_stride = stride;
+}
+
+static void make_buffers(struct orders_graph *graph, const struct plan *first)
 {
 	for (int v = 0; v < graph->values; v++) {
 		struct orders_value *value = &graph->value[v];
-		if (value->writer >= 0)               /* what a layer hands to the next one has its maker's orders */
+		if (value->writer >= 0) {             /* what a layer hands to the next one has its maker's orders */
 			value->written = graph->value[graph->kernel[value->writer].value].written;
+			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
+		}
 		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, (value->written.order.count + value->wanted.order.count) * value->wanted.order.count + 1);
 	}
 }
@@ -229,7 +264,7 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 		graph->ports = graph->kernel[k].operands > graph->ports ? graph->kernel[k].operands : graph->ports;
 	for (int k = 0; k < graph->kernels; k++)
 		orders_options(graph, k, platform, &first[k], splits[k]);
-	make_buffers(graph);
+	make_buffers(graph, first);
 	find_forks(graph);
 }
 
@@ -264,7 +299,7 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_
 				held[k * graph->ports + j] = 0;
 	for (int v = 0; v < graph->values; v++) {
 		lag[v] = -1;
-		graph->written[v] = written_row(graph, choice, &graph->value[v]);
+		graph->written[v] = orders_written(graph, choice, &graph->value[v]);
 	}
 	for (int f = 0; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++) {
 		const struct orders_value *value = &graph->value[graph->fork[f].value];
@@ -279,7 +314,7 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_
 /* Only what holds the whole tensor can go through memory (fuse_streams.c). */
 static bool can_be_cut(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
 {
-	return buffer_between(value, written_row(graph, choice, value), wanted_row(graph, choice, value->reader.data[i])).blocks == 1;
+	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i])).blocks == 1;
 }
 
 /* The largest converters that can be cut. */

@@ -1,6 +1,7 @@
 /* A converter that keeps the result of an elementwise kernel, to send it several times, is not needed where all that the kernel takes can come several times as well: from a buffer
  * that has it until later anyway, or, a vector of weights, from memory.  So the norm in front of a feed-forward layer is computed again for every block of its outputs. */
 #include "pass/repeat_kernels.h"
+#include "pass/repeat_turned.h"
 #include "pass/buffer_readers.h"
 #include "pass/served.h"
 
@@ -172,6 +173,7 @@ static void cast_source(struct repeat *r, int operand)
 	const struct type *type = moved(r->module, op->operand[operand]->type, 1, r->times);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
+	attr_set(r->module, r->cast, "again", attr_unit(r->module));
 	op_insert_before(op, r->cast);
 	struct readers_of *readers = r->cast->result[0]->data = ARENA_NEW(r->module->arena, struct readers_of);
 	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){op, operand}));
@@ -258,25 +260,32 @@ static void remove_old_cast(const struct repeat *r, const struct saved *saved)
 			op_remove(saved->operand[j]->def);
 }
 
+static bool repeat_in_order(struct module *module, const struct block *all, struct op *op)
+{
+	struct repeat r;
+	if (!find(module, op, &r))
+		return false;
+	struct saved saved = save(&r);
+	apply(&r);
+	plan_buffers(module, all);
+	if (is_served_alone(&r) && repeats_are_served(all)) {
+		remove_old_cast(&r, &saved);
+		op_remove(op);
+		return true;
+	}
+	undo(&r, &saved);
+	plan_buffers(module, all);
+	return false;
+}
+
 static void repeat_in(struct module *module, const struct block *all, struct block *block)
 {
 	for (struct op *op = block->first, *next; op; op = next) {
-		struct repeat r;
 		next = op->next;
 		if (op->code == OP_FOR)
 			repeat_in(module, all, op->region[0]);
-		if (op->code != OP_CONVERT || !find(module, op, &r))
-			continue;
-		struct saved saved = save(&r);
-		apply(&r);
-		plan_buffers(module, all);
-		if (is_served_alone(&r)) {
-			remove_old_cast(&r, &saved);
-			op_remove(op);
-			continue;
-		}
-		undo(&r, &saved);
-		plan_buffers(module, all);
+		if (op->code == OP_CONVERT && !repeat_in_order(module, all, op))
+			repeat_turned(module, all, op, &next);
 	}
 }
 

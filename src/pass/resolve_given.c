@@ -1,7 +1,7 @@
-/* In which order a kernel gives what it holds until its last term: the one that leaves its readers the least converters.  The sums lie in an array anyway, so any order is free; what a layer
+/* In which order a kernel gives what it holds until its last term: the one that serves its readers best.  The sums lie in an array anyway, so any order is free; what a layer
  * hands to the next one is such a result as well, and then flows in that order through the ring. */
 #include "pass/given.h"
-#include "pass/repeat_kernels.h"
+#include "pass/order.h"
 #include "pass/resolve_given.h"
 #include "pass/served.h"
 #include "pass/streams.h"
@@ -18,11 +18,15 @@ static struct sequence sequence_of(const struct giver *c, const struct type *typ
 	return sequence_flat(c->module->arena, sequence_of_type(c->module->arena, c->tensor, type));
 }
 
-/* All words come at once, at the end, so what wants them in another order holds nearly all of them, even where its converter takes them by blocks: in front of it they wait. */
-static int64_t converter(const struct giver *c, const struct type *from, const struct type *to)
+static bool same_order(const struct giver *c, const struct type *left, const struct type *right)
 {
-	bool same = from == to || sequence_same(sequence_of(c, from), sequence_of(c, to));
-	return same ? 0 : type_elements(c->tensor) * ((type_bits(type_scalar(from)) + 7) / 8);
+	return left == right || sequence_same(sequence_of(c, left), sequence_of(c, right));
+}
+
+/* A store takes what it gets. */
+static bool takes_any(const struct giver *c, size_t i)
+{
+	return attr_get(c->wish.data[i], "as_made");
 }
 
 static const struct type *wanted(const struct giver *c, size_t i)
@@ -30,27 +34,76 @@ static const struct type *wanted(const struct giver *c, size_t i)
 	return c->wish.data[i]->result[0]->type;
 }
 
-/* Bytes of the converters between a stream of this type and all readers. */
-static int64_t converters(const struct giver *c, const struct type *from)
+/* How badly a stream of this type serves the readers: by the orders that they do not get, and then by the readers.  All words come at once, at the end, so each such order holds nearly all of
+ * them, even where its converter takes them by blocks: in front of it they wait. */
+static size_t unserved(const struct giver *c, const struct type *from)
 {
-	int64_t bytes = 0;
+	size_t orders = 0, readers = 0;
 	for (size_t i = 0; i < c->wish.count; i++) {
-		bool known = false;
+		bool served = takes_any(c, i) || same_order(c, from, wanted(c, i)), known = served;
 		for (size_t e = 0; e < i; e++)
-			known = known || wanted(c, e) == wanted(c, i);
-		bytes += known ? 0 : converter(c, from, wanted(c, i));
+			known = known || same_order(c, wanted(c, e), wanted(c, i));
+		orders += !known;
+		readers += !served;
 	}
-	return bytes;
+	return orders * (c->wish.count + 1) + readers;
 }
 
-/* What the reader wants, in words as wide as the writer's and once; NULL: that is no order of its words. */
+static struct order order_of_sequence(struct sequence flat)
+{
+	struct order_loop loop[ORDER_LOOPS];
+	for (int i = 0; i < flat.dims; i++)
+		loop[i] = (struct order_loop){flat.trip[i], flat.stride[i]};
+	struct order order = order_of_loops(flat.dims, loop);
+	order.offset = flat.offset;
+	return order;
+}
+
+/* As loops over the tensor's linear addresses, in words of so many neighbours. */
+static const struct type *linear_type(struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
+{
+	int dims = order->loops;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, 1);
+	for (int i = 0; i < dims; i++) {
+		trip[i] = order->loop[i].trip;
+		step[i] = 1;
+		rows[i] = order->loop[i].stride;
+	}
+	if (lanes > 1) {
+		trip[dims - 1] /= lanes;
+		step[dims - 1] = lanes;
+	}
+	rows[dims] = order->offset;
+	return type_canonical(module, lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar, dims, trip, NULL, step, 1, rows);
+}
+
+/* Where a store is among the readers, each element has to come once. */
+static bool comes_once(const struct giver *c, const struct type *type)
+{
+	bool once = itensor_tiles(type->itensor) * stream_lanes(type) == type_elements(c->tensor);
+	bool stored = false;
+	for (size_t i = 0; i < c->wish.count; i++)
+		stored = stored || takes_any(c, i);
+	return once || !stored;
+}
+
+/* What the reader wants, in words as wide as the writer's; NULL: that is no order of its words. */
 static const struct type *order_for(const struct giver *c, size_t i)
 {
-	const struct type *own = c->writer->result[0]->type, *type = wanted(c, i), *once = type_once(c->module, type);
-	type = once ? once : type;
-	if (stream_lanes(type) != stream_lanes(own))
-		type = stream_lanes(own) % stream_lanes(type) ? NULL : type_regroup(c->module, type, stream_lanes(own));
-	return type && type != own && can_be_given(c->module->arena, c->writer, c->tensor, type) ? type : NULL;
+	if (takes_any(c, i))
+		return NULL;
+	const struct type *own = c->writer->result[0]->type, *type = wanted(c, i);
+	struct sequence words = sequence_of_type(c->module->arena, c->tensor, own), flat = sequence_of(c, type);
+	if (flat.conditions || flat.run_time || flat.dims > ORDER_LOOPS)
+		return NULL;
+	struct order order = order_of_sequence(flat);
+	if (!order_of_words(&order, words.lanes, words.lane_stride))
+		return NULL;
+	if (stream_lanes(type) != words.lanes)
+		type = type_regroup(c->module, type, words.lanes);
+	if (!type && words.lane_stride <= 1)      /* words that cross a dim of the reader's */
+		type = linear_type(c->module, &order, words.lanes, type_scalar(c->tensor));
+	return type && type != own && comes_once(c, type) && can_be_given(c->module->arena, c->writer, c->tensor, type) ? type : NULL;
 }
 
 /* A reader of some of the words drops the others on the way, which costs nothing: then all come in the writer's order. */
@@ -69,12 +122,13 @@ static const struct type *best_order(const struct giver *c)
 	if (!kernel_holds_result(c->writer) || !all_take_all(c))
 		return NULL;
 	const struct type *best = NULL;
-	int64_t own = converters(c, c->writer->result[0]->type), least = own - GIVEN_BYTES;
-	for (size_t i = 0; i < c->wish.count && own >= GIVEN_BYTES; i++) {
+	size_t least = unserved(c, c->writer->result[0]->type);
+	bool worth = type_elements(c->tensor) * ((type_bits(type_scalar(c->tensor)) + 7) / 8) >= GIVEN_BYTES;
+	for (size_t i = 0; i < c->wish.count && least && worth; i++) {
 		const struct type *type = order_for(c, i);
-		int64_t bytes = type ? converters(c, type) : least + 1;
-		if (bytes <= least) {
-			least = bytes - 1;
+		size_t others = type ? unserved(c, type) : least;
+		if (others < least) {
+			least = others;
 			best = type;
 		}
 	}
@@ -90,6 +144,9 @@ static struct value *give(const struct giver *c, struct value *from, const struc
 	attr_set(c->module, convert, "given", attr_unit(c->module));
 	set_stream_tensor(c->module, convert, c->tensor);
 	op_insert_before(from->def->next, convert);
+	for (size_t i = 0; i < c->wish.count; i++)
+		if (takes_any(c, i))
+			c->wish.data[i]->result[0]->type = type;
 	return convert->result[0];
 }
 

@@ -81,8 +81,22 @@ static bool is_cast(struct module *module, const struct type *from, const struct
 	return have > want ? type_regroup(module, from, want) == to : have < want && type_regroup(module, to, have) == from;
 }
 
-static struct value *satisfy(struct module *module, struct value *from, struct op *wish)
+/* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this order. */
+static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i)
 {
+	struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	for (size_t e = 0; e < i; e++) {
+		struct value *earlier = readers->data[e]->result[0]->data;
+		if (readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+			return cast_to(module, wish, earlier, tensor, type);
+	}
+	return NULL;
+}
+
+static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
+{
+	struct op *wish = readers->data[i];
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
 	bool crossing = home(from) != wish->parent;
 	if (!crossing && from->type == type)
@@ -94,6 +108,7 @@ static struct value *satisfy(struct module *module, struct value *from, struct o
 	if (!crossing && sequence_same(have, want))
 		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, wish, from, tensor, type);
 	struct value *part = crossing ? NULL : chunk_to(module, wish, from, tensor, type);
+	part = part ? part : cast_of_earlier(module, readers, i);
 	return part ? part : convert_to(module, wish, from, tensor, type, crossing);
 }
 
@@ -145,7 +160,7 @@ static void satisfy_all(struct module *module, struct value *from)
 			if (readers->data[e]->result[0]->type == wish->result[0]->type && readers->data[e]->parent == wish->parent)
 				answer = readers->data[e]->result[0]->data;
 		answer = answer ? answer : part_of_earlier(module, readers, i, home(from) != wish->parent);
-		wish->result[0]->data = answer ? answer : satisfy(module, given, wish);
+		wish->result[0]->data = answer ? answer : satisfy(module, given, readers, i);
 	}
 	from->data = NULL;
 }
@@ -199,15 +214,27 @@ static void fork_value(struct module *module, struct value *value, struct op *be
 		uses->list.data[i].op->operand[uses->list.data[i].operand] = fork->result[i];
 }
 
+static bool is_used(const struct op *op)
+{
+	for (const struct op *next = op->next; next; next = next->next)
+		for (int j = 0; j < next->operands; j++)
+			if (next->operand[j] == op->result[0])
+				return true;
+	return false;
+}
+
 static void fork_block(struct module *module, struct block *block)
 {
 	for (int i = 0; i < block->arguments; i++)
 		fork_value(module, block->argument[i], block->first);
-	for (struct op *op = block->first; op; op = op->next) {
+	for (struct op *op = block->first, *next; op; op = next) {
 		if (op->code == OP_FOR)
 			fork_block(module, op->region[0]);
 		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results; r++)
 			fork_value(module, op->result[r], op->next);
+		next = op->next;
+		if (op->code == OP_CONVERT && !is_used(op))           /* its writer serves the readers itself */
+			op_remove(op);
 	}
 }
 

@@ -487,22 +487,28 @@ static void test_sums_are_the_buffer(void **state)
 	end(f);
 }
 
-/* Two layers: rows over the sums of their squares, a product, tanh, a product back, and the rows added.  The second product holds all its sums. */
-static const char layers_head[] =
-	"#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n"
-	"func.func @main(%h0: tensor<16x128xf32>, %v0: tensor<128x1024xf32>, %w0: tensor<1024x128xf32>, %v1: tensor<128x1024xf32>, %w1: tensor<1024x128xf32>) -> tensor<16x128xf32> {\n"
-	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<16x128xf32>\n  %u = tensor.empty() : tensor<16x1024xf32>\n  %s = tensor.empty() : tensor<16xf32>\n"
-	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
-	"  %fu = linalg.fill ins(%zero : f32) outs(%u : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n";
-#define LAYER(l, next) \
+/* Two layers: rows over what is left of them without the sums of their squares, a product, tanh, a product back, and the rows added.  The second product holds all its sums. */
+#define HEAD(wide) \
+	"#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n" \
+	"func.func @main(%h0: tensor<16x128xf32>, %v0: tensor<128x1024xf32>, %w0: tensor<1024x128xf32>, %v1: tensor<128x" wide "xf32>, %w1: tensor<" wide "x128xf32>) -> tensor<16x128xf32> {\n" \
+	"  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<16x128xf32>\n  %u1024 = tensor.empty() : tensor<16x1024xf32>\n  %u512 = tensor.empty() : tensor<16x512xf32>\n  %s = tensor.empty() : tensor<16xf32>\n" \
+	"  %fs = linalg.fill ins(%zero : f32) outs(%s : tensor<16xf32>) -> tensor<16xf32>\n  %fe = linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
+	"  %fu1024 = linalg.fill ins(%zero : f32) outs(%u1024 : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
+	"  %fu512 = linalg.fill ins(%zero : f32) outs(%u512 : tensor<16x512xf32>) -> tensor<16x512xf32>\n"
+#define LAYER(l, next, wide) \
 	"  %s" l " = linalg.generic {indexing_maps = [#ij, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%h" l " : tensor<16x128xf32>) outs(%fs : tensor<16xf32>) {\n" \
 	"  ^bb0(%a: f32, %o: f32):\n    %q = arith.mulf %a, %a : f32\n    %r = arith.addf %o, %q : f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n" \
-	"  %n" l " = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%h" l ", %s" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%e : tensor<16x128xf32>) {\n" \
+	"  %c" l " = linalg.generic {indexing_maps = [#ij, #i, #i], iterator_types = [\"parallel\", \"reduction\"]} ins(%h" l ", %s" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%fs : tensor<16xf32>) {\n" \
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %q = arith.subf %a, %b : f32\n    %t = arith.mulf %q, %q : f32\n    %r = arith.addf %o, %t : f32\n    linalg.yield %r : f32\n  } -> tensor<16xf32>\n" \
+	"  %n" l " = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = [\"parallel\", \"parallel\"]} ins(%h" l ", %c" l " : tensor<16x128xf32>, tensor<16xf32>) outs(%e : tensor<16x128xf32>) {\n" \
 	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.divf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<16x128xf32>\n" \
-	"  %p" l " = linalg.matmul ins(%n" l ", %v" l " : tensor<16x128xf32>, tensor<128x1024xf32>) outs(%fu : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
-	"  %t" l " = linalg.tanh ins(%p" l " : tensor<16x1024xf32>) outs(%u : tensor<16x1024xf32>) -> tensor<16x1024xf32>\n" \
-	"  %d" l " = linalg.matmul ins(%t" l ", %w" l " : tensor<16x1024xf32>, tensor<1024x128xf32>) outs(%fe : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
+	"  %p" l " = linalg.matmul ins(%n" l ", %v" l " : tensor<16x128xf32>, tensor<128x" wide "xf32>) outs(%fu" wide " : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n" \
+	"  %t" l " = linalg.tanh ins(%p" l " : tensor<16x" wide "xf32>) outs(%u" wide " : tensor<16x" wide "xf32>) -> tensor<16x" wide "xf32>\n" \
+	"  %d" l " = linalg.matmul ins(%t" l ", %w" l " : tensor<16x" wide "xf32>, tensor<" wide "x128xf32>) outs(%fe : tensor<16x128xf32>) -> tensor<16x128xf32>\n" \
 	"  %h" next " = linalg.add ins(%d" l ", %h" l " : tensor<16x128xf32>, tensor<16x128xf32>) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>\n"
+
+static const char layers[] = HEAD("1024") LAYER("0", "1", "1024") LAYER("1", "2", "1024") "  return %h2 : tensor<16x128xf32>\n}\n";
+static const char blocks[] = HEAD("512") LAYER("0", "1", "1024") LAYER("1", "2", "512") "  return %h2 : tensor<16x128xf32>\n}\n";
 
 /* What a layer hands on comes from its last sums in the order that the next layer's readers want: no buffer turns it. */
 static void test_sums_are_given_in_any_order(void **state)
@@ -510,7 +516,7 @@ static void test_sums_are_given_in_any_order(void **state)
 	(void)state;
 	struct fixture *f = begin(1);
 	struct pass_context context;
-	struct module *module = streams_of(f, text_format(f->arena, "%s%s%s  return %%h2 : tensor<16x128xf32>\n}\n", layers_head, LAYER("0", "1"), LAYER("1", "2")), &context);
+	struct module *module = streams_of(f, layers, &context);
 	const struct op *yield = NULL;
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		yield = op->code == OP_FOR ? op->region[0]->last : yield;
@@ -520,6 +526,42 @@ static void test_sums_are_given_in_any_order(void **state)
 	assert_int_equal(attr_integer_or(convert, "buffer", -1), 0);
 	assert_true(convert->operand[0]->type != convert->result[0]->type);
 	expect_processes_agree(f, module, &context, 5);
+	end(f);
+}
+
+struct turned {
+	struct arena *arena;
+	int buffers, served, whole;
+};
+
+static void count_turned(struct op *op, void *context)
+{
+	struct turned *turned = context;
+	turned->buffers += op->code == OP_BUFFER && !served_by_writer(turned->arena, op);
+	turned->served += op->code == OP_BUFFER && served_by_writer(turned->arena, op);
+	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && attr_integer_or(op, "buffer", 0) >= 16 * 128;
+}
+
+static struct turned agree_and_count(struct fixture *f, const char *text)
+{
+	struct pass_context context;
+	struct module *module = streams_of(f, text, &context);
+	struct turned turned = {.arena = f->arena};
+	ir_walk(module_main(module)->region[0], count_turned, &turned);
+	expect_processes_agree(f, module, &context, 5);
+	return turned;
+}
+
+/* Rows are in one array for all who read them, each in its own order: for sums, for a norm that works again for every block of a product, and to be added at the end.  What a layer takes lies in a
+ * buffer, what a block takes from the one before in the sums there. */
+static void test_readers_have_their_orders(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct turned turned = agree_and_count(f, layers);
+	assert_true(turned.buffers == 1 && !turned.served && !turned.whole);
+	turned = agree_and_count(f, blocks);
+	assert_true(turned.served == 1 && turned.buffers + turned.whole <= 1);
 	end(f);
 }
 
@@ -622,6 +664,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include "base/random.h"
 #include "model/itensor.h"
 #include "pass/orders.h"
+#include "pass/resolve_given.h"
+#include "pass/streams.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,6 +31,7 @@ struct fixture {
 	struct orders_graph graph;
 	struct plan first[KERNELS_MOST];
 	const struct value *value[KERNELS_MOST + 2];      /* of the graph's values */
+	int64_t least;            /* extent */
 };
 
 static struct fixture *begin(uint64_t seed)
@@ -38,6 +41,7 @@ static struct fixture *begin(uint64_t seed)
 	f->diag.arena = f->arena;
 	f->module = module_new(f->arena, &f->guard, &f->diag, LEVEL_TENSOR);
 	f->platform = platform_load(f->arena, &f->diag, "u55c");
+	f->least = 8;
 	f->random = seed * 0x9E3779B97F4A7C15u + 1;
 	f->block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
 	f->graph.arena = f->arena;
@@ -132,6 +136,7 @@ static void add_kernel(struct fixture *f, int loops, const struct loop *loop, in
 			VEC_PUSH(f->arena, &f->graph.value[port[j].value].reader, ((struct orders_reader){k, j}));
 	}
 	fill_body(f, op->kernel, ports, reduces);
+	row->carried = -1;
 	row->value = add_value(f, op->result[0], k);
 	f->first[k] = plan_kernel(f->module, op, reach, false, 4);
 }
@@ -170,7 +175,7 @@ static void add_sums(struct fixture *f, int x)
 /* By a weight, or by another value of the right shape. */
 static void add_product(struct fixture *f, int x)
 {
-	static const int64_t widths[] = {8, 16, 32};
+	const int64_t widths[] = {f->least, 2 * f->least, 4 * f->least};
 	int64_t rows = rows_of(f, x), inner = columns_of(f, x), columns = widths[below(f, 3)];
 	struct port port[2] = {{x, {inner, 0, 1}}, {-1, {0, inner, 1}}};
 	for (int v = 0; v < f->graph.values; v++)
@@ -186,7 +191,7 @@ static void add_product(struct fixture *f, int x)
 
 static void random_graph(struct fixture *f)
 {
-	static const int64_t extents[] = {8, 16, 32};
+	const int64_t extents[] = {f->least, 2 * f->least, 4 * f->least};
 	int kernels = 4 + below(f, KERNELS_MOST - 3);
 	for (int i = 0; i < 2; i++)
 		add_value(f, block_add_argument(f->module, f->block, matrix(f, extents[below(f, 3)], extents[below(f, 3)])), -1);
@@ -405,6 +410,72 @@ static void test_buffers(void **state)
 	assert_true(compared > 20);
 }
 
+/* The writer of a value, scheduled, in a block of its own, and what its readers wish for. */
+static struct value *scheduled(struct fixture *f, const int *choice, int v, struct wish_list *wish)
+{
+	const struct orders_value *value = &f->graph.value[v];
+	const struct orders_kernel *writer = &f->graph.kernel[value->writer];
+	struct module *m = f->module;
+	struct block *block = block_new(m, op_new(m, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
+	const struct plan *plan = &writer->option[choice[value->writer]].plan;
+	const struct type *type = plan_port_type(m, writer->op->kernel, plan, -1, f->value[v]->type);
+	struct op *op = op_new(m, OP_KERNEL, NOWHERE, 0, NULL, 1, &type);
+	op->kernel = plan_apply(m, f->platform, writer->op->kernel, writer->operands, plan);
+	set_stream_tensor(m, op, f->value[v]->type);
+	op_append(block, op);
+	for (size_t r = 0; r < value->reader.count; r++) {
+		const struct orders_kernel *reader = &f->graph.kernel[value->reader.data[r].kernel];
+		const struct type *wanted = plan_port_type(m, reader->op->kernel, &reader->option[choice[value->reader.data[r].kernel]].plan, value->reader.data[r].operand, f->value[v]->type);
+		struct op *one = op_new(m, OP_CONVERT, NOWHERE, 1, op->result, 1, &wanted);
+		set_stream_tensor(m, one, f->value[v]->type);
+		op_append(block, one);
+		VEC_PUSH(f->arena, wish, one);
+	}
+	return op->result[0];
+}
+
+static struct order order_of_stream(struct fixture *f, const struct value *stream)
+{
+	struct sequence flat = sequence_flat(f->arena, sequence_of_type(f->arena, stream_tensor(stream), stream->type));
+	struct order_loop loop[ORDER_LOOPS];
+	for (int i = 0; i < flat.dims; i++)
+		loop[i] = (struct order_loop){flat.trip[i], flat.stride[i]};
+	struct order order = order_of_loops(flat.dims, loop);
+	order.offset = flat.offset;
+	return order;
+}
+
+/* In which order a held result is given: what the search says is what is built. */
+static void test_given(void **state)
+{
+	(void)state;
+	int given = 0, own = 0;
+	for (int g = 0; g < (is_long() ? 600 : 60); g++) {
+		struct fixture *f = begin((uint64_t)g + 5000);
+		f->least = 16;
+		random_graph(f);
+		for (int turn = 0; turn < 40; turn++) {
+			int choice[KERNELS_MOST];
+			for (int k = 0; k < f->graph.kernels; k++)
+				choice[k] = (int)below(f, f->graph.kernel[k].options);
+			for (int v = 0; v < f->graph.values; v++) {
+				const struct orders_value *value = &f->graph.value[v];
+				struct wish_list wish = {0};
+				if (value->writer < 0 || !f->graph.kernel[value->writer].option[choice[value->writer]].holds)
+					continue;
+				struct value *from = scheduled(f, choice, v, &wish), *built = give_to_readers(f->module, from, &wish);
+				int row = orders_written(&f->graph, choice, value), written = (int)value->written.order.count;
+				struct order order = order_of_stream(f, built);
+				assert_true(order_same(&order, row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written]));
+				given += row >= written;
+				own += row < written;
+			}
+		}
+		end(f);
+	}
+	assert_true(given > 100 && own > 100);
+}
+
 /* What waits where paths meet is the same as when every path is followed to the end of the graph. */
 static void test_meetings(void **state)
 {
@@ -436,6 +507,6 @@ static void test_meetings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_meetings), cmocka_unit_test(test_against_exact)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_given), cmocka_unit_test(test_meetings), cmocka_unit_test(test_against_exact)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
