@@ -3,8 +3,10 @@ import argparse
 import contextlib
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from dataclasses import replace
@@ -27,6 +29,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
+        _end_as_interrupted()
         options = _parser().parse_args(arguments)
         _quiet(debug)
         with Progress() as progress:
@@ -45,6 +48,12 @@ def main(arguments: list[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
     return 1
+
+
+def _end_as_interrupted() -> None:
+    """A request to end is an interrupt: temporary folders go, and so do the processes that fill them."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _report(message: str, *notes: str) -> None:

@@ -5,10 +5,15 @@ lowered without its weights in memory. Arguments and results carry their names a
 
     %arg0: tensor<1x1xi64> {stream.name = "ids", stream.role = "input"}
 """
+import contextlib
+import io
+import logging
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -105,7 +110,7 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
-            program = torch.export.export(functional, arguments)
+            program = _export(functional, arguments)
             _check_pure(program)
             program = program.run_decompositions(fold.decompositions())
             fold.constants(program)
@@ -118,6 +123,27 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
     except Exception as error:
         raise Error(f"the module cannot be lowered to linalg: {_reason(said, error)}",
                     "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+
+
+def _export(functional: torch.nn.Module, arguments: tuple):
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+    disabled = logging.root.manager.disable
+    try:
+        logging.disable(logging.CRITICAL)  # what it says and shows of a failure is not the user's graph
+        with contextlib.redirect_stderr(io.StringIO()):
+            return torch.export.export(functional, arguments)
+    except GuardOnDataDependentSymNode as error:
+        raise Error(f"the module decides by numbers that it computes{_place(error)}",
+                    "accepted is control flow by shapes and constants; torch.where chooses by numbers") from error
+    finally:
+        logging.disable(disabled)
+
+
+def _place(error: Exception) -> str:
+    """The line of the module's code that raised it."""
+    ours, torchs = Path(__file__).parent, Path(torch.__file__).parent
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line and not {ours, torchs} & set(Path(frame.filename).parents)]
+    return f": {places[-1].line} ({places[-1].filename}:{places[-1].lineno})" if places else ""
 
 
 def _check_pure(program) -> None:

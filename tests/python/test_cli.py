@@ -1,6 +1,7 @@
 """The command line: what it writes, what it refuses, and how it says so."""
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -159,3 +160,17 @@ def test_module_is_the_command():
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     ran = subprocess.run([sys.executable, "-m", "streamtensor", "--version"], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.startswith("streamtensor ")
+
+
+def test_a_request_to_end_leaves_nothing(core_built, tmp_path):
+    """Of `generate` into a temporary folder, in the middle of the compiler."""
+    model = ROOT / "examples" / "tiny-gpt2"
+    running = subprocess.Popen([sys.executable, "-m", "streamtensor", "generate", str(model), "--prompt-ids", "1,2", "--platform", "u55c"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    said = []
+    for line in running.stderr:
+        said.append(line)
+        if "roll_layers" in line:
+            running.send_signal(signal.SIGTERM)
+    assert running.wait() == 130 and said[-1] == "streamtensor: error: interrupted\n", said
+    assert not list(tmp_path.iterdir())

@@ -115,13 +115,14 @@ def test_bad_inputs_are_refused(inputs, names, message):
         streamtensor.export(torch.nn.Linear(3, 2), inputs, names)
 
 
-def test_untraceable_module_is_refused():
+def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
     class Loop(torch.nn.Module):
         def forward(self, x):
             return x * 2 if x.sum() > 0 else x
 
-    with pytest.raises(streamtensor.Error, match="cannot be lowered"):
+    with pytest.raises(streamtensor.Error, match=r"decides by numbers that it computes: return x \* 2 if x.sum\(\) > 0 else x \(.*test_export.py:\d+\)"):
         streamtensor.export(Loop(), torch.zeros(3))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_operation_without_a_lowering_is_named(capfd):
