@@ -2,7 +2,6 @@
 #include "driver/limits.h"
 #include "driver/report.h"
 #include "ir/nest.h"
-#include "model/bundle.h"
 #include "model/token.h"
 #include "pass/fifo.h"
 #include "pass/place.h"
@@ -260,25 +259,17 @@ static int list_less(const struct choices *wanted, int slices, struct less *list
 	return count;
 }
 
-/* Cycles of a launch: those of the token model, in which ports that share an adapter do not wait for each other, and no fewer than the busiest adapter takes. */
-static double cycles_at(const struct session *session, int extents, const struct extent_value *extent)
-{
-	double cycles = (double)(extents ? token_cycles_at(session->platform, session->module, extents, extent) : token_cycles(session->platform, session->module));
-	double moved = bundle_cycles(session->attempt, session->platform, session->module, extents, extent);
-	return cycles > 0 && moved > cycles ? moved : cycles;
-}
-
 /* By the milliseconds of a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
 static void rate(const struct session *session, struct less *less)
 {
 	struct arena *arena = session->attempt;
 	struct design_cost cost = design_cost(arena, session->platform, session->module);
 	struct extent_value *extent;
-	double per_ms = session->platform->clock_mhz * 1e3, most = cycles_at(session, 0, NULL) / per_ms;
+	double per_ms = session->platform->clock_mhz * 1e3, most = (double)report_cycles(session, 0, NULL) / per_ms;
 	int extents = timing_extents(arena, session->module, &extent);
 	for (int i = 0; i < extents; i++)
 		extent[i].value /= SHORT;
-	double few = extents ? cycles_at(session, extents, extent) / per_ms : most;
+	double few = extents ? (double)report_cycles(session, extents, extent) / per_ms : most;
 	less->rating = most > 0 && few > 0 ? most * few : INFINITY;
 	for (int i = 0; i < cost.processes; i++) {
 		less->lut += cost.process[i].resources.lut;

@@ -1,5 +1,6 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
+#include "model/bundle.h"
 #include "model/feedback.h"
 #include "model/token.h"
 #include "pass/fifo.h"
@@ -90,11 +91,18 @@ static void set_latency(struct report *report, int64_t cycles)
 	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;
 }
 
+int64_t report_cycles(const struct session *session, int extents, const struct extent_value *extent)
+{
+	int64_t cycles = token_cycles_at(session->platform, session->module, extents, extent);
+	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform, session->module, extents, extent);
+	return cycles > 0 && moved > cycles ? moved : cycles;
+}
+
 /* Of one module they are asked for when it is built and when it is reported. */
 static int64_t predicted_cycles(struct session *session)
 {
 	if (session->predicted != session->module)
-		session->predicted_cycles = token_cycles(session->platform, session->module);
+		session->predicted_cycles = report_cycles(session, 0, NULL);
 	session->predicted = session->module;
 	return session->predicted_cycles;
 }
