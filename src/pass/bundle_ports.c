@@ -4,7 +4,7 @@
  *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.  An adapter that
  *   is left takes as many of them as keep it as busy as the others.
  *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
- *   Those through which few words go, and that are narrow or append to what another one reads, share one adapter that reaches all their buffers' channels (a linker takes a range of
+ *   Those through which few words go, and that are narrow or append to what another one reads, or are few beside the unit's, share one adapter that reaches all their buffers' channels (a linker takes a range of
  *   channels for a port, UG1393); their words travel one by one.
  * What else shares an adapter shares a memory channel, and so do ports of one buffer. */
 #include "model/bundle.h"
@@ -12,6 +12,7 @@
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096        /* of a launch */
+#define SELDOM 16             /* as many requests are under way, each for the 100 cycles that memory takes to answer: a word in seven cycles, where the unit's take one and a half */
 #define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
 
 struct bundled {
@@ -37,6 +38,12 @@ static int other_port(const struct bundling *b, int number)
 	return i < b->ports ? i : -1;
 }
 
+/* Full words that are few beside the unit's, and are read ahead: a request for each is quick enough, and no slice's adapter has more to do than the others because of them. */
+static bool is_seldom(const struct bundling *b, const struct bundled *port, int64_t most)
+{
+	return map_get(&b->design->shared, port->buffer) && port->bits == UNIT_WORD_BITS && port->words <= most / SELDOM;
+}
+
 static void survey(struct bundling *b)
 {
 	struct design *design = b->design;
@@ -50,11 +57,18 @@ static void survey(struct bundling *b)
 		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
 		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
 	}
+	int64_t most = 0;
+	bool narrow = false;
+	for (int i = 0; i < b->ports; i++)
+		most = b->port[i].words > most ? b->port[i].words : most;
 	for (int i = 0; i < b->ports; i++) {
 		struct bundled *port = &b->port[i];
 		port->other = other_port(b, i);
 		port->narrow = port->words <= FEW_WORDS && (port->bits <= NARROW_BITS || (port->other >= 0 && port->write));
+		narrow |= port->narrow;
 	}
+	for (int i = 0; narrow && i < b->ports; i++)
+		b->port[i].narrow = b->port[i].narrow || is_seldom(b, &b->port[i], most);
 }
 
 /* As wide as the unit's words. */

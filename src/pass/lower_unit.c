@@ -10,6 +10,7 @@
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
+#define MEMORY_WAITS 30       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define BLOCK_ONCE 1024       /* rows that may be one block so that no group is needed twice, */
 #define KEPT_WORDS 32         /* where keeping all would take more LUTs: so many words are half as dear as one more */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
@@ -80,10 +81,13 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
-struct value *unit_first_token(struct process *p, struct value *const *counter)
+struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1];
-	return token ? make_equal(p, token, 0) : NULL;
+	struct value *token = counter[UNIT_LOOPS - 1], *rows = !token && unit->short_rows ? make_below(p, counter[2], make_own_index(p, phase->rows)) : NULL;
+	struct value *word = make_take(p, token ? make_equal(p, token, 0) : rows, fifo);
+	if (rows)                             /* of the rows beyond, nothing is used */
+		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
+	return word;
 }
 
 static struct value *inner_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
@@ -100,14 +104,14 @@ typedef const struct attr *segment_of(const struct unit *unit, const struct phas
 
 static int64_t words_of(const struct phase *phase)
 {
-	return phase->blocks * phase->contract.groups * phase->block;
+	return phase->blocks * phase->contract.groups * phase->rows;
 }
 
 /* The words of a phase in the order of use; `each` numbers of the tensor for a row and group. */
 static struct image image_in_order(const struct unit *unit, const struct phase *phase, int64_t each, int64_t lanes)
 {
 	struct arena *arena = unit->design->module->arena;
-	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->block}, rows = unit->slices;
+	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->rows}, rows = unit->slices;
 	const int64_t stride[3] = {phase->block * rows * each, phase->contract.outputs * each, rows * each};
 	struct sequence order = {.dims = 3, .trip = arena_copy(arena, trip, sizeof trip), .stride = arena_copy(arena, stride, sizeof stride), .lanes = lanes, .lane_stride = 1};
 	return image_of(arena, order);
@@ -264,7 +268,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	if (!unit->streams)
 		unit_begin(unit, p, phase, scales->in, scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
-	struct value *word = make_take(p, unit_first_token(p, counter), scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
+	struct value *word = unit_take_word(unit, p, phase, counter, scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
 	for (int q = 0; q < unit->abreast; q++) {
 		own[q] = unit->streams ? unit_stream(p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
 		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];
@@ -493,7 +497,7 @@ static void add_collect(const struct unit *unit)
 
 /* ---- the unit */
 
-/* The block with which a phase takes the fewest cycles: its own, and those in which the rows of the last block are collected.  It has a row for every cycle that an
+/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.  It has a row for every cycle that an
  * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
  * Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct unit *unit, struct phase *phase)
@@ -501,18 +505,26 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	const struct contract *contract = &phase->contract;
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
 	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	const struct platform *platform = unit->design->context->platform;
+	double channel_bytes = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* a cycle */
+	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
+	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
 	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+	bool few = unit->streams && rows < least;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
-		int64_t blocks = (rows + block - 1) / block, cycles = blocks * block * contract->groups + block * unit->slices / lanes;
+		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
+		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
 		if (cycles >= best || blocks * block % rows_in_turn(unit, unit_lanes(unit->abreast)))
 			continue;
 		best = cycles;
 		phase->block = block;
 		phase->blocks = blocks;
 	}
+	phase->rows = few ? rows : phase->block;
 	if (phase->tile > 1 && phase->blocks > 1 && rows <= BLOCK_ONCE && (phase->contract.groups + 1) * phase->words > KEPT_WORDS) {
 		int64_t each = rows_in_turn(unit, unit_lanes(unit->abreast));
 		phase->block = ((rows > least ? rows : least) + each - 1) / each * each;
+		phase->rows = phase->block;
 		phase->blocks = 1;
 	}
 }
@@ -565,8 +577,13 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		phase->tiles = phase->contract.tokens / phase->tile;
 		phase->words = (phase->tile + unit->abreast - 1) / unit->abreast;
 		phase->words_there = words_there(design->module->arena, &phase->there, unit->abreast, phase->words);
-		choose_block(unit, phase);
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
+	}
+	unit->streams = unit->words_most == 1 && unit->abreast == 1;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		struct phase *phase = &unit->phases.data[i];
+		choose_block(unit, phase);
+		unit->short_rows |= phase->rows < phase->block;
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
 		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
 		unit->distance = i && unit->distance < distance ? unit->distance : distance;
@@ -577,7 +594,6 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		int64_t slots = slots_of(unit, &unit->phases.data[i]);
 		unit->slots = unit->slots > slots ? unit->slots : slots;
 	}
-	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 }
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)

@@ -61,15 +61,20 @@ static bool has_same(const struct attr *left, const struct attr *right, const ch
 	return l && r && text_same(l->text, r->text);
 }
 
-static bool is_scattered(const struct attr *port)
+/* Does another port read what this one writes word by word? */
+static bool is_scattered(const struct design *design, size_t number)
 {
-	return attr_item(port, "stream.burst") && text_same(attr_item(port, "stream.direction")->text, "write");
+	const struct attr *port = design->port_attrs.data[number];
+	bool other = false;
+	for (size_t i = 0; i < design->port_attrs.count; i++)
+		other |= i != number && has_same(design->port_attrs.data[i], port, "stream.buffer");
+	return other && attr_item(port, "stream.burst") && text_same(attr_item(port, "stream.direction")->text, "write");
 }
 
 /* Do both ports reach one memory channel?  What an adapter writes word by word goes where its buffer is. */
-static bool share_channel(const struct attr *left, const struct attr *right)
+static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
 {
-	return has_same(left, right, "stream.buffer") || (has_same(left, right, "stream.bundle") && !is_scattered(left) && !is_scattered(right));
+	return has_same(left, right, "stream.buffer") || (has_same(left, right, "stream.bundle") && !scattered);
 }
 
 /* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
@@ -78,10 +83,12 @@ static void assign_channels(struct design *design)
 	struct module *module = design->module;
 	int ports = (int)design->port_attrs.count, channels = 0, *channel = ARENA_ARRAY(module->arena, int, ports + 1), *group = ARENA_ARRAY(module->arena, int, ports + 1);
 	const struct attr **port = design->port_attrs.data;
+	bool *scattered = ARENA_ARRAY(module->arena, bool, ports + 1);
 	for (int i = 0; i < ports; i++) {
 		group[i] = i;
+		scattered[i] = is_scattered(design, (size_t)i);
 		for (int j = 0; j < i; j++)
-			if (share_channel(port[i], port[j]))
+			if (share_channel(port[i], port[j], scattered[i] || scattered[j]))
 				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
 					group[k] = group[k] == from ? to : group[k];
 	}
@@ -127,7 +134,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena)};
+	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena)};
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);

@@ -18,6 +18,7 @@ struct design {               /* the hardware-level main being made */
 	struct map tokens;        /* buffer of a state -> struct value * (fifo that says its reads are done) */
 	struct map states;        /* state name -> struct state * */
 	struct map controls;      /* symbol -> struct control * */
+	struct map shared;        /* buffers that the loader of small operands reads, from the beginning to the end and ahead of their use */
 };
 
 struct control {              /* a launch scalar that bounds loops, or what of it counts in each layer */

@@ -41,6 +41,8 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	shared->process = process_new(design, text_format(design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
 	const struct type *word = shared->lanes > 1 ? type_shaped(design->module, TYPE_VECTOR, 1, &shared->lanes, shared->scalar) : shared->scalar;
 	shared->port = process_argument(&shared->process, design_port(design, name, word, name, shared->writes), "m");
+	if (!shared->writes)
+		map_set(&design->shared, name, shared->port);
 	serve_block(shared, body);
 	process_finish(&shared->process);
 	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);

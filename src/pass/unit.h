@@ -23,12 +23,14 @@ struct phase {
 	struct launch_rows there; /* of the tokens */
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
+	int64_t rows;             /* of a block, that there are words of; the others are only there so that sums are far enough apart */
 };
 
 struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
+	bool short_rows;          /* some phase has blocks of more rows than it has */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
@@ -57,8 +59,8 @@ void unit_ahead(const struct unit *unit, struct process *p, const struct phase *
 /* Where the tokens of a word are kept, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter);
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
-/* NULL where there are no tokens: the first one, for which words are taken that all use. */
-struct value *unit_first_token(struct process *p, struct value *const *counter);
+/* A word of weights, or of their scales: taken for the first token, and those behind it use the same; of one token for the rows that there are. */
+struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
 void lower_slice(const struct unit *unit, int number, struct value *next);
 #endif

@@ -90,9 +90,13 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		start = larger(start, begin);
 		ready = larger(ready, begin + option->need[j] * (end - begin));
 		tail = larger(tail, end + (1 - option->taken[j]) * cycles);
-		if (last.part <= 0 || option->need[j] > last.part)
+		if (last.part <= 0)
 			continue;
 		tail = larger(tail, last.begin + last.part * cycles);
+		if (option->need[j] > last.part) {
+			ready = larger(ready, last.begin + last.part * cycles);
+			continue;
+		}
 		burst = last.begin >= burst.begin ? last : burst;
 	}
 	space->burst[k] = (struct width_burst){burst.part, burst.begin + option->depth};

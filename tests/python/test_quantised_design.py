@@ -131,7 +131,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     text = next((design / "hls").glob("*.cpp")).read_text()
     assert ("_slice2_datapath(" in text) == ("spatial" not in options)
-    products = 0 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
+    products = 2 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
     assert ("_slice3_datapath(" in text) == (products == 1) and all((f"dot{count}_i8x128_i4x128(" in text) == (products == count) for count in (1, 2, 4))
     assert "_slice4_datapath(" not in text or options[:2] != ("--slices", "4")
 
