@@ -2,6 +2,7 @@
 #include "driver/limits.h"
 #include "driver/report.h"
 #include "ir/nest.h"
+#include "ir/rows.h"
 #include "model/token.h"
 #include "pass/fifo.h"
 #include "pass/place.h"
@@ -16,9 +17,16 @@
 #define FEWER 6               /* at most one slice in so many is given up for the clock, */
 #define NARROW 30             /* after kernels got so many hundredths of LUTs and DSPs at most */
 #define NEAR 1.01             /* ratings that differ by no more are alike */
+#define ALIKE 1.05            /* what the token model tells apart of designs of other shapes */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 #define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
 #define QUICK_EVENTS 2400000  /* and simulates no more iterations */
+
+#define TRIED_ABREAST 4
+static const struct {
+	int abreast;
+	int rounded;              /* slices are a multiple of it: words of results then have no turns; 0: as there are ports */
+} tried_abreast[TRIED_ABREAST] = {{4, 0}, {4, 8}, {2, 0}, {2, 8}};
 
 enum outcome { OUTCOME_BUILT, OUTCOME_CROWDED, OUTCOME_PORTS, OUTCOME_SPACE, OUTCOME_MEMORY, OUTCOME_REFUSED };
 
@@ -246,31 +254,52 @@ static void choose_less(struct build *b, const struct choices *wanted, const str
 }
 
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
-static int list_less(const struct choices *wanted, int slices, struct less *list)
+static int list_less(const struct session *session, const struct choices *wanted, int slices, struct less *list)
 {
 	int fewer = slices - UNIT_LANES, count = 0;
 	const struct less ways[] = {{.narrow = true}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = true}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
-		if (ports && kernels && (!ways[i].slices || (!wanted->value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
+		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
 	}
 	list[count++] = (struct less){.slow = true};
 	return count;
 }
 
-/* By the milliseconds of a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
+static double milliseconds_at(const struct session *session, int extents, const struct extent_value *extent)
+{
+	return (double)report_cycles(session, extents, extent) / (session->platform->clock_mhz * 1e3);
+}
+
+/* By the milliseconds that the token model gives a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other.
+ * Where a launch counts its tokens, by those of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
+static double rating_of(const struct session *session)
+{
+	struct extent_value *extent;
+	int extents = timing_extents(session->attempt, session->module, &extent), rows = -1;
+	int64_t most = 1;
+	double all = milliseconds_at(session, extents, extent);
+	for (int i = 0; i < extents; i++)
+		if (rows_counted_by(module_main(session->module), extent[i].symbol)) {
+			rows = i;
+			most = extent[i].value;
+		} else {
+			extent[i].value /= SHORT;
+		}
+	double few = extents ? milliseconds_at(session, extents, extent) : all;
+	if (all <= 0 || few <= 0)
+		return INFINITY;
+	if (rows < 0)
+		return all * few;
+	extent[rows].value = 1;
+	return milliseconds_at(session, extents, extent) + few / (double)most;
+}
+
 static void rate(const struct session *session, struct less *less)
 {
-	struct arena *arena = session->attempt;
-	struct design_cost cost = design_cost(arena, session->platform, session->module);
-	struct extent_value *extent;
-	double per_ms = session->platform->clock_mhz * 1e3, most = (double)report_cycles(session, 0, NULL) / per_ms;
-	int extents = timing_extents(arena, session->module, &extent);
-	for (int i = 0; i < extents; i++)
-		extent[i].value /= SHORT;
-	double few = extents ? (double)report_cycles(session, extents, extent) / per_ms : most;
-	less->rating = most > 0 && few > 0 ? most * few : INFINITY;
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	less->rating = rating_of(session);
 	for (int i = 0; i < cost.processes; i++) {
 		less->lut += cost.process[i].resources.lut;
 		less->dsp += cost.process[i].resources.dsp;
@@ -329,7 +358,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
-	int count = list_less(wanted, slices_of(&b->cost), list);
+	int count = list_less(session, wanted, slices_of(&b->cost), list);
 	bool rated = count > 1 && session->options.effort != 1;
 	if (rated)
 		rate(session, &crowded);
@@ -348,6 +377,57 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	return false;
 }
 
+/* --- tokens abreast */
+
+struct counted {              /* a way to take a few tokens that are counted at run time */
+	int abreast;
+	struct choices choices;
+	double rating;
+};
+
+static void choose_counted(struct build *b, const struct counted *way)
+{
+	b->session->choices = way->choices;
+	mark_abreast(b->tensor, module_main(b->tensor)->region[0], way->abreast);
+}
+
+/* Built as far as its cycles can be told.  slices: of the design. */
+static bool rate_counted(struct build *b, struct counted *way, int *slices)
+{
+	struct session *session = b->session;
+	struct build part = {.session = session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+	choose_counted(b, way);
+	if (attempt(&part) != OUTCOME_BUILT)
+		return false;
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	*slices = slices_of(&cost);
+	way->rating = rating_of(session);
+	return true;
+}
+
+/* Those with the most tokens abreast first, of these the one with the fewest slices. */
+static int list_counted(struct build *b, struct counted *list)
+{
+	const struct choices wanted = b->session->choices;
+	int count = 0, slices = 0;
+	for (int i = 0; i < TRIED_ABREAST && !b->session->stop; i++) {
+		struct counted way = {.abreast = tried_abreast[i].abreast, .choices = wanted};
+		int rounded = tried_abreast[i].rounded;
+		if (way.abreast > unit_tokens(module_main(b->tensor)->region[0], NULL) || (rounded && (slices % rounded == 0 || wanted.value[CHOICE_SLICES])))
+			continue;
+		way.choices.value[CHOICE_SLICES] = rounded ? slices / rounded * rounded : wanted.value[CHOICE_SLICES];
+		slices = 0;
+		if (!rate_counted(b, &way, &slices))
+			continue;
+		if (rounded && count)
+			list[count] = list[count - 1];
+		list[rounded && count ? count - 1 : count] = way;
+		count++;
+	}
+	b->session->choices = wanted;
+	return count;
+}
+
 /* At the clock that the rule gives; of one of two phases nobody knows yet how full its dies will be. */
 static bool build_timed(struct build *b)
 {
@@ -358,6 +438,26 @@ static bool build_timed(struct build *b)
 	bool built = build_fitting(b) && (!free || !b->crowded || build_with_less(b, &wanted));
 	b->spares = false;
 	return built;
+}
+
+/* Of a few tokens that are counted at run time: how many does a slice take a cycle, and how many slices leave the kernels beside them enough?  One token alone waits for memory, of which every slice brings some.
+ * Of those that the token model says are alike, as near as it can tell, the first of the list. */
+static bool build_counted(struct build *b)
+{
+	struct session *session = b->session;
+	const struct pass_context context = {.platform = session->platform, .choices = session->choices};
+	const struct op *main = module_main(b->tensor);
+	struct counted list[TRIED_ABREAST];
+	bool counted = whole(b) && session->options.effort != 1 && !session->choices.value[CHOICE_ABREAST] && has_unit(&context) && unit_has_tokens(main->region[0]) && counts_few(main);
+	int count = counted ? list_counted(b, list) : 0, first = 0;
+	double least = INFINITY;
+	for (int i = 0; i < count; i++)
+		least = list[i].rating < least ? list[i].rating : least;
+	while (first < count && list[first].rating > least * ALIKE)
+		first++;
+	if (first < count)
+		choose_counted(b, &list[first]);
+	return build_timed(b);
 }
 
 /* --- searches compared */
@@ -455,7 +555,7 @@ bool point_build(struct session *session, int first, int last)
 	struct build b = {.session = session, .tensor = session->module, .first = first, .last = last};
 	begin_within_limits(&b);
 	compare_searches(&b);
-	return build_timed(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
+	return build_counted(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
 }
 
 /* --- options */

@@ -368,6 +368,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->full_words = words_ride(module_main(w->streams->module));
 	add_block(w, space, block, -1);
 	choose_extents(w, space, block);
+	space->few_rows = space->rows && unit_takes_few(block);
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)
 		space->budget.ports += w->candidate[i].operand >= 0;
@@ -470,13 +471,15 @@ static int unit_bits(const struct block *block)
 static void leave_to_unit(struct widths *w, const struct block *block)
 {
 	const struct pass_context *context = w->streams->context;
+	const char *rows = NULL;
 	int bits = unit_bits(block), readers = 0;
 	if (!bits)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
 	w->abreast = unit_abreast(block);
-	w->slices = slices_within(context, w->streams->module, bits, w->abreast, context->platform->ports - BESIDE_UNIT - readers - 1);
+	unit_tokens(block, &rows);
+	w->slices = slices_within(context, w->streams->module, bits, w->abreast, rows != NULL, context->platform->ports - BESIDE_UNIT - readers - 1);
 	int64_t left = platform_total(context->platform).dsp * (w->abreast > 1 ? TOKENS_SHARE : unit_has_tokens(block) ? FEW_SHARE : UNIT_SHARE) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;

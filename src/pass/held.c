@@ -15,12 +15,12 @@ static int64_t bytes_of(const struct type *scalar, int64_t elements)
 	return elements * ((type_bits(scalar) + 7) / 8);
 }
 
-/* One sum, or one or two sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
+/* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
 static int64_t sums_of(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	int outermost = kernel_outer_reduction(kernel);
-	int64_t sums = outermost >= 0 ? kernel->partial * (1 + sums_take_turns(op)) : 0;
+	int64_t sums = outermost >= 0 ? kernel->partial * sum_sets(op) : 0;
 	for (int l = outermost + 1; l < kernel->loops; l++)
 		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
 	return sums;

@@ -11,8 +11,6 @@
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
 #define BLOCK_MOST 64
 #define MEMORY_WAITS 30       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
-#define BLOCK_ONCE 1024       /* rows that may be one block so that no group is needed twice, */
-#define KEPT_WORDS 32         /* where keeping all would take more LUTs: so many words are half as dear as one more */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
@@ -382,6 +380,15 @@ static struct value *turn_word(const struct unit *unit, struct process *p, const
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
 
+/* Tokens of a word: one, where that is all there are.  NULL: always as many. */
+static const struct run_time_trip *abreast_there(struct process *p, const struct phase *phase, int64_t most)
+{
+	struct run_time_trip *trip = phase->there.each ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
+	if (trip)
+		*trip = (struct run_time_trip){.symbol = phase->there.each->symbol, .tile = 1, .most = most};
+	return trip;
+}
+
 /* Each slice gives a row for all tokens of a tile; rows beyond the outputs, and tokens beyond the tile, are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
@@ -392,7 +399,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	const int64_t pitch[2] = {unit->slices * each, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
 	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
-	turn.token = turn.tokens > 1 ? process_loop(p, turn.tokens) : NULL;
+	turn.token = turn.tokens > 1 ? process_loop_to(p, turn.tokens, abreast_there(p, phase, turn.tokens)) : NULL;
 	process_pipeline(p, 1);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
@@ -458,7 +465,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (unit->words_most > 1 && loops++)
 		turn.word = phase->words_there ? process_loop_to(p, phase->words, phase->words_there) : process_loop_of(p, make_own_index(p, phase->words));
 	if (unit->abreast > 1 && loops++)
-		turn.token = process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
+		turn.token = phase->words_there ? process_loop_to(p, unit->abreast, abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
 	process_pipeline(p, 1);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
 	const int64_t pitch[3] = {unit->slices * rows, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
@@ -521,7 +528,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->blocks = blocks;
 	}
 	phase->rows = few ? rows : phase->block;
-	if (phase->tile > 1 && phase->blocks > 1 && rows <= BLOCK_ONCE && (phase->contract.groups + 1) * phase->words > KEPT_WORDS) {
+	if (phase->tile > 1 && phase->blocks > 1 && unit_block_once((double)rows, phase->contract.groups, (double)phase->words)) {
 		int64_t each = rows_in_turn(unit, unit_lanes(unit->abreast));
 		phase->block = ((rows > least ? rows : least) + each - 1) / each * each;
 		phase->rows = phase->block;
@@ -569,7 +576,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	struct dot dot = unit_dot(design->context, bits, unit->abreast);
 	unit->products = dot.words;
 	unit->common = dot.commons;
-	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, design->context->platform->ports - adapters_beside_unit(design) - 1);
+	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);

@@ -57,7 +57,7 @@ int64_t slice_dsp(const struct pass_context *context, struct module *module, int
 /* Of one slice and its loader, about. */
 int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast);
 /* As many slices as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
-int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports);
+int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports);
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
@@ -69,6 +69,11 @@ bool unit_takes_few(const struct block *block);        /* there are contractions
 int64_t unit_tokens(const struct block *block, const char **rows);
 /* Tokens that a slice takes a cycle: 1 where no contraction has several, or so few that nobody asked for more. */
 int unit_abreast(const struct block *body);
+/* Of tensor level: may a launch be about one token of a few, alone or with others?  Then how many a slice takes a cycle is for the driver to try: contractions have it as an attribute. */
+bool counts_few(const struct op *main);
+void mark_abreast(struct module *module, struct block *block, int64_t abreast);
+/* Does a phase do the rows of a slice in one block, so that no group is needed twice?  words: cycles that a tile of its tokens takes. */
+bool unit_block_once(double rows, int64_t groups, double words);
 int64_t unit_lanes(int abreast);      /* results in a word of a contraction of several tokens then; slices are a multiple of it */
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */

@@ -17,6 +17,8 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
 #define SLICES_DSP 56         /* of the DSPs the same */
 #define FEW_ABREAST 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
+#define BLOCK_ONCE 1024       /* rows of a slice that may be one block, */
+#define KEPT_WORDS 32         /* where keeping all groups for the next one would take more LUTs: so many words are half as dear as one more */
 #define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
 
 struct pair {
@@ -205,12 +207,17 @@ int unit_abreast(const struct block *body)
 	return abreast;
 }
 
+bool unit_block_once(double rows, int64_t groups, double words)
+{
+	return rows <= BLOCK_ONCE && (double)(groups + 1) * words > KEPT_WORDS;
+}
+
 int64_t unit_lanes(int abreast)
 {
 	return abreast > UNIT_LANES ? 4 * UNIT_LANES : abreast > 1 ? 2 * UNIT_LANES : UNIT_LANES;
 }
 
-static void mark_abreast(struct module *module, struct block *block, int64_t abreast)
+void mark_abreast(struct module *module, struct block *block, int64_t abreast)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
@@ -317,7 +324,7 @@ static int64_t abreast_of(const struct pass_context *context, struct module *mod
 	return abreast;
 }
 
-int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, int ports)
+int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports)
 {
 	const struct platform *platform = context->platform;
 	int64_t each = slice_dsp(context, module, bits, abreast), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
@@ -325,7 +332,7 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t step = abreast > 1 ? unit_lanes(abreast) : UNIT_STEP;
+	int64_t step = abreast > UNIT_LANES || (abreast > 1 && !counted) ? unit_lanes(abreast) : UNIT_STEP;
 	most = (most < ports ? most : ports) / step * step;
 	return (int)(most < step ? step : most);
 }
@@ -342,13 +349,14 @@ static int least_bits(const struct op *main)
 	return least;
 }
 
-/* May a launch be about one of its few tokens alone?  Then it is shaped as decode's. */
-static bool counts_few(const struct op *main, int64_t tokens)
+bool counts_few(const struct op *main)
 {
 	bool counts = false;
-	for (int i = 0; i < main->region[0]->arguments; i++)
-		counts |= function_argument_attr(main, i, "stream.rows") != NULL;
-	return counts && tokens <= UNIT_FEW;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *rows = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
+		counts = counts || (rows && axis && main->region[0]->argument[i]->type->shape[axis->integer] <= UNIT_FEW);
+	}
+	return counts;
 }
 
 bool share_units(struct pass_context *context, struct module *module)
@@ -364,7 +372,7 @@ bool share_units(struct pass_context *context, struct module *module)
 	turn_round(main->region[0]);
 	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
-	if (tokens > 1 && (!counts_few(main, tokens) || context->choices.value[CHOICE_ABREAST]))
+	if (tokens > 1)
 		mark_abreast(module, main->region[0], abreast_of(context, module, bits, tokens));
 	return true;
 }

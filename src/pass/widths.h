@@ -21,6 +21,13 @@ struct candidate {
 enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE, EXTENT_ONE };
 #define WIDTH_PRICED 2
 
+/* When of its work a kernel takes and gives. */
+struct width_flow {
+	double first;             /* the part of its cycles before its first result */
+	double *need;             /* [operands] the part of the operand that it takes before its first result */
+	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */
+};
+
 /* One width of a kernel and what it costs; times are of one layer. */
 struct width_option {
 	struct width width;
@@ -28,10 +35,8 @@ struct width_option {
 	double cycles[WIDTH_PRICED];      /* at its own pace: iterations, or words from memory */
 	double ahead[WIDTH_PRICED];       /* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
 	double depth;             /* cycles through its pipeline */
-	double shared;            /* cycles in which the loader that small operands share serves it */
-	double first;             /* the part of its cycles before its first result */
-	double *need;             /* [operands] the part of the operand that it takes before its first result */
-	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */
+	double shared[WIDTH_PRICED];      /* cycles in which the loader that small operands share serves it */
+	struct width_flow flow[WIDTH_PRICED];
 	int64_t dsp, lut;
 };
 
@@ -100,6 +105,7 @@ struct width_space {
 	enum width_extent extent[WIDTH_PRICED];
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
+	bool few_rows;            /* of those the unit takes all together, group by group */
 	bool stages;              /* the unit takes several tokens a cycle: what stands between two of its phases is busy nearly as long */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	bool wide_states;         /* ports side by side bring their words (state_order.c) */

@@ -65,8 +65,9 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 	const struct width_space *space = walk->space;
 	const struct width_kernel *kernel = &space->kernel[k];
 	const struct width_option *option = &kernel->option[walk->choice[k]];
+	const struct width_flow *flow = &option->flow[walk->extent];
 	double cycles = option->cycles[walk->extent];
-	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared;
+	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared[walk->extent];
 	struct width_burst burst = {0};
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
@@ -88,12 +89,12 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 			continue;
 		}
 		start = larger(start, begin);
-		ready = larger(ready, begin + option->need[j] * (end - begin));
-		tail = larger(tail, end + (1 - option->taken[j]) * cycles);
+		ready = larger(ready, begin + flow->need[j] * (end - begin));
+		tail = larger(tail, end + (1 - flow->taken[j]) * cycles);
 		if (last.part <= 0)
 			continue;
 		tail = larger(tail, last.begin + last.part * cycles);
-		if (option->need[j] > last.part) {
+		if (flow->need[j] > last.part) {
 			ready = larger(ready, last.begin + last.part * cycles);
 			continue;
 		}
@@ -104,7 +105,7 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + option->ahead[walk->extent];
 		tail = larger(tail, space->arrived[k]);
 	}
-	space->begin[k] = larger(larger(start + option->first * cycles, ready), late) + option->depth;
+	space->begin[k] = larger(larger(start + flow->first * cycles, ready), late) + option->depth;
 	space->end[k] = larger(larger(start + cycles, tail) + option->depth, space->begin[k]);
 }
 

@@ -158,15 +158,13 @@ static bool reduces(const struct kernel *kernel, const struct plan *plan, int pa
 	return !kernel->scan && kernel->loop[plan->part[part].source].reduction && plan->part[part].trip > 1;
 }
 
-static void add_times(struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+static struct width_flow flow_of_plan(struct maker *m, const struct kernel *kernel, const struct plan *plan)
 {
 	struct arena *arena = m->space->arena;
 	bool *counts = ARENA_ARRAY(arena, bool, plan->parts + 1);
 	for (int i = 0; i < plan_loops(plan); i++)
 		counts[i] = reduces(kernel, plan, i);
-	option->first = part_after(plan, counts);
-	option->need = ARENA_ARRAY(arena, double, m->kernel->operands + 1);
-	option->taken = ARENA_ARRAY(arena, double, m->kernel->operands + 1);
+	struct width_flow flow = {part_after(plan, counts), ARENA_ARRAY(arena, double, m->kernel->operands + 1), ARENA_ARRAY(arena, double, m->kernel->operands + 1)};
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double outside = 1;
 		bool reduced = false;
@@ -175,8 +173,45 @@ static void add_times(struct maker *m, const struct kernel *kernel, const struct
 			counts[i] = kernel->operand[j].stride[plan->part[i].source] != 0;
 			outside *= counts[i] && !reduced ? (double)plan->part[i].trip : 1;
 		}
-		option->taken[j] = part_after(plan, counts);
-		option->need[j] = reduced ? 1 / outside : 0;
+		flow.taken[j] = part_after(plan, counts);
+		flow.need[j] = reduced ? 1 / outside : 0;
+	}
+	return flow;
+}
+
+static bool walks_rows(const struct maker *m, const struct kernel *kernel, const struct plan *plan, int part)
+{
+	const struct run_time_trip *run_time = kernel->loop[plan->part[part].source].run_time;
+	return run_time && text_same(run_time->symbol, m->space->rows);
+}
+
+/* The plan with as many rows as a launch has.  A unit of few gives each number of all rows before the next, and what is between its phases follows that: rows come innermost. */
+static struct plan plan_of_rows(struct maker *m, const struct kernel *kernel, const struct plan *plan, enum width_extent extent)
+{
+	struct plan turned = *plan;
+	int loops = plan_loops(plan), others = 0;
+	turned.part = arena_copy(m->space->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	for (int i = 0; i < loops; i++)
+		if (!m->space->few_rows || !walks_rows(m, kernel, plan, i))
+			turned.part[others++] = plan->part[i];
+	for (int i = 0; i < loops; i++)
+		if (m->space->few_rows && walks_rows(m, kernel, plan, i))
+			turned.part[others++] = plan->part[i];
+	for (int i = 0; i < loops; i++)
+		if (walks_rows(m, kernel, &turned, i))
+			turned.part[i].trip = turns_at(m->space, kernel->loop[turned.part[i].source].run_time, turned.part[i].trip, extent);
+	return turned;
+}
+
+static void add_times(struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+{
+	if (!m->space->rows)
+		option->flow[0] = flow_of_plan(m, kernel, plan);
+	for (int e = 0; e < WIDTH_PRICED; e++) {
+		struct plan of_rows;
+		if (m->space->rows)
+			of_rows = plan_of_rows(m, kernel, plan, m->space->extent[e]);
+		option->flow[e] = m->space->rows ? flow_of_plan(m, kernel, &of_rows) : option->flow[0];
 	}
 }
 
@@ -194,13 +229,29 @@ static double elements_once(const struct op *op, int operand)
 	return elements;
 }
 
+/* The part of what is taken that is sent where a launch has fewer rows; for every row of a group of numbers nothing is sent again (emit_streams.c). */
+static double part_sent(const struct maker *m, const struct plan *plan, int operand, enum width_extent extent)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	bool moved = false;
+	double part = 1;
+	for (int i = 0; m->space->rows && i < plan_loops(plan); i++) {
+		int loop = plan->part[i].source;
+		bool still = !kernel->operand[operand].stride[loop], rows = walks_rows(m, kernel, plan, i);
+		int64_t turns = !rows ? plan->part[i].trip : still && moved ? 1 : turns_at(m->space, kernel->loop[loop].run_time, plan->part[i].trip, extent);
+		part *= (double)turns / (double)plan->part[i].trip;
+		moved = moved || !still;
+	}
+	return part;
+}
+
 /* The loader of operands without ports of their own gives full words, where their order has such. */
-static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand)
+static double shared_cycles(struct maker *m, const enum reach *reach, const struct plan *plan, int operand, enum width_extent extent)
 {
 	const struct op *op = m->kernel->op;
 	if (reach[operand] != REACH_PACKED || operand == m->candidate->operand)
 		return 0;
-	double elements = elements_taken(op, plan, operand), once = elements_once(op, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type), m->space->full_words);
+	double elements = elements_taken(op, plan, operand) * part_sent(m, plan, operand, extent), once = elements_once(op, operand), lanes = (double)shared_load_lanes(type_scalar(op->operand[operand]->type), m->space->full_words);
 	elements = is_kept(elements, once) ? once : elements;
 	return elements > lanes ? elements / lanes : 1;
 }
@@ -288,12 +339,12 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
 		double *takes = reach[j] == REACH_ORDERED && m->space->reads_ahead ? &ahead : &cycles;
 		*takes = memory > *takes ? memory : *takes;
-		option.shared += shared_cycles(m, reach, plan, j);
+		for (int e = 0; e < WIDTH_PRICED; e++)
+			option.shared[e] += shared_cycles(m, reach, plan, j, m->space->extent[e]);
 	}
-	cycles = option.shared > cycles && !m->space->reads_ahead ? option.shared : cycles;      /* ahead, it takes the loader's time only */
 	for (int e = 0; e < WIDTH_PRICED; e++) {
-		double part = part_at(m->space, kernel, plan, m->space->extent[e]);
-		option.cycles[e] = cycles * part;
+		double part = part_at(m->space, kernel, plan, m->space->extent[e]), own = cycles * part;
+		option.cycles[e] = option.shared[e] > own && !m->space->reads_ahead ? option.shared[e] : own;      /* ahead, it takes the loader's time only */
 		option.ahead[e] = ahead * part;
 	}
 	add_body(m, &kernel->update, plan, plan->lanes * plan->rows, interval, &option);
@@ -360,8 +411,8 @@ static void add_gather(struct maker *m)
 	for (int e = 0; e < WIDTH_PRICED; e++)
 		option->cycles[e] = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
 	option->depth = m->space->platform->memory_latency;
-	option->need = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
-	option->taken = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1);
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		option->flow[e] = (struct width_flow){0, ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1), ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1)};
 	m->kernel->options = 1;
 	m->kernel->option = option;
 }

@@ -8,6 +8,7 @@
 
 #define STARTS 4
 static const int start_share[STARTS] = {8, 8, 4, 4};  /* each takes one part in so many of the points; exchanges take the rest */
+static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of few rows have a pace each, which is looked for last */
 #define PACES 64              /* that are looked at, */
 #define FASTER 0.8            /* each so much shorter than the one before */
 #define SHARE_MOST 64         /* of the board's operators that a kernel takes at a pace, one part in 1, 2, 4 … so many */
@@ -175,7 +176,7 @@ static void same_pace(struct search *s)
 	double best = INFINITY, best_pace = 0;
 	int64_t best_share = 1;
 	int *found = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
-	for (int extent = 0; extent < s->space->extents; extent++)
+	for (int extent = s->space->stages ? s->space->extents - 1 : 0; extent < s->space->extents; extent++)
 		for (int64_t share = 1; share <= SHARE_MOST; share *= 2) {
 			double pace = slowest(s->space, extent);
 			for (int i = 0; i < PACES && s->points > 0; i++, pace *= FASTER) {
@@ -234,7 +235,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 			free[count++] = k;
 	double best = price(&s, choice, INFINITY);
 	for (int start = 0; start < STARTS && count; start++) {
-		int64_t rest = s.points - points / start_share[start];
+		int64_t rest = s.points - points / (space->few_rows && space->stages ? staged_share : start_share)[start];
 		s.points -= rest;
 		begin(&s, start, choice);
 		descend(&s);

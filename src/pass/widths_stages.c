@@ -49,8 +49,8 @@ static void find_stages(struct stages *s)
 
 static double price(struct stages *s, int64_t *points, double reference)
 {
-	for (int k = 0; k < s->space->kernels; k++)
-		s->tried[k] = widths_of_pace(s->space, k, 0, s->pace[s->of[k]], s->share);
+	for (int k = 0; k < s->space->kernels; k++)           /* at the extent of several tokens, where a launch may be of one: then none is left behind the others */
+		s->tried[k] = widths_of_pace(s->space, k, s->space->extents - 1, s->pace[s->of[k]], s->share);
 	widths_follow(s->space, s->tried);
 	struct width_cost cost = widths_cost(s->space, s->tried);
 	(*points)--;

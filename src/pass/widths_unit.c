@@ -55,6 +55,18 @@ static bool takes_groups(const struct op *op, const struct contract *contract)
 	return last >= 0 && contract->groups > 1 && scale->kernel->result.stride[last] == contract->groups;
 }
 
+/* Tokens of one tile: the first block works on groups as they come, the others when all are there; where all rows are one block its results come with the last group. */
+static void few_through_unit(const struct contract *contract, double rows, double block, int64_t tokens, int abreast, struct width_phase *phase)
+{
+	double words = words_of(tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	phase->last = block * words;
+	if (!unit_block_once(rows, contract->groups, words_of(contract->tokens, abreast)))
+		return;
+	phase->last = words;
+	phase->first = sums - rows * words;
+	phase->cycles = phase->first + (collected > rows * words ? collected : rows * words);
+}
+
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)
 {
 	const struct value *made = made_as(value);
@@ -67,12 +79,14 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
 	int64_t tokens = single ? 1 : contract.tokens;
 	phase->tile = phase->part = (double)rows_tile(tokens) / (double)tokens;
-	if (tokens > rows_tile(tokens) && takes_groups(made->def, &contract))
+	if ((tokens > rows_tile(tokens) || contract.rows) && takes_groups(made->def, &contract))
 		phase->part /= (double)contract.groups;
 	phase->before = cycles_beside(made->def, true, tokens, slices, abreast);
 	phase->after = cycles_beside(made->def, false, tokens, slices, abreast);
 	phase->first = block * (double)contract.groups * words_of(tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
+	if (contract.rows && contract.tokens == rows_tile(contract.tokens))
+		few_through_unit(&contract, rows, block, tokens, abreast, phase);
 	if (contract.tokens == 1) {
 		phase->last = block;
 		phase->together = block / rows;
@@ -106,6 +120,18 @@ static bool is_whole(struct outer writer, struct outer reader)
 	return !(writer.largest && reader.largest) && writer.stride != reader.stride;
 }
 
+/* What puts a part in another order holds all that it is a part of (model/box.h). */
+static bool is_some(const struct width_part *part)
+{
+	return part->low > 0 || part->high < 1;
+}
+
+/* Of an elementwise kernel nobody has said in which order it works: the search for orders follows those around it. */
+static bool is_free(const struct op *op)
+{
+	return op->code == OP_KERNEL && !op->kernel->ordered && !kernel_has_reduction(op->kernel) && !kernel_is_gather(op);
+}
+
 void widths_orders(struct streams *streams, const struct width_space *space)
 {
 	struct plan *plan = ARENA_ARRAY(space->arena, struct plan, space->kernels + 1);
@@ -122,6 +148,10 @@ void widths_orders(struct streams *streams, const struct width_space *space)
 				continue;
 			struct outer writer = outer_of(&plan[source], &space->kernel[source].op->kernel->result), reader = outer_of(&plan[k], &op->kernel->operand[j]);
 			struct width_phase *phase = &kernel->phase[j], *single = &kernel->single[j];
+			if (space->few_rows && (phase->number || is_free(op) || is_free(space->kernel[source].op))) {
+				kernel->whole[j] = !phase->number && is_some(&kernel->part[j]);
+				continue;
+			}
 			if (!phase->number) {
 				kernel->whole[j] = is_whole(writer, reader);
 				continue;

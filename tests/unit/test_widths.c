@@ -52,15 +52,16 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 		option->cycles[0] = work / (double)(1 << o);
 		option->cycles[1] = option->cycles[0] / 8;
 		option->depth = 20;
-		option->first = below(state, 2) ? 1 : 0.1;
+		option->flow[0].first = below(state, 2) ? 1 : 0.1;
 		option->dsp = dsp << o;
 		option->lut = 50 * dsp << o;
-		option->need = ARENA_ARRAY(arena, double, 2);
-		option->taken = ARENA_ARRAY(arena, double, 2);
+		option->flow[0].need = ARENA_ARRAY(arena, double, 2);
+		option->flow[0].taken = ARENA_ARRAY(arena, double, 2);
 		for (int j = 0; j < 2; j++) {
-			option->need[j] = below(state, 5) / 4.0;
-			option->taken[j] = below(state, 5) / 4.0;
+			option->flow[0].need[j] = below(state, 5) / 4.0;
+			option->flow[0].taken[j] = below(state, 5) / 4.0;
 		}
+		option->flow[1] = option->flow[0];
 	}
 }
 
@@ -197,7 +198,7 @@ static void test_stages(void **state)
 			kernel->option[o].dsp = dsp[k] << o;
 			kernel->option[o].lut = 0;
 			kernel->option[o].depth = 0;
-			kernel->option[o].first = 1;
+			kernel->option[o].flow[0].first = 1;
 		}
 	}
 	space->loops = 0;
@@ -228,8 +229,8 @@ static void test_model(void **state)
 		space->kernel[k].option[0].cycles[0] = 100;
 		space->kernel[k].option[0].cycles[1] = 50;
 		space->kernel[k].option[0].depth = 0;
-		space->kernel[k].option[0].first = 1;
-		space->kernel[k].option[0].taken[0] = 0;
+		space->kernel[k].option[0].flow[0].first = 1;
+		space->kernel[k].option[0].flow[0].taken[0] = 0;
 	}
 	space->loops = 0;
 	space->extents = 1;
@@ -242,9 +243,9 @@ static void test_model(void **state)
 	space->extents = 1;
 	space->weight[0] = 1;
 	for (int k = 0; k < 4; k++) {
-		space->kernel[k].option[0].first = 0;     /* streams: they run side by side, and end together */
-		space->kernel[k].option[0].need[0] = 0;
-		space->kernel[k].option[0].taken[0] = 1;
+		space->kernel[k].option[0].flow[0].first = 0;     /* streams: they run side by side, and end together */
+		space->kernel[k].option[0].flow[0].need[0] = 0;
+		space->kernel[k].option[0].flow[0].taken[0] = 1;
 	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
 	space->kernel[2].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30};       /* a unit begins at 100: its results come from 120 to 130 */
@@ -279,7 +280,7 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
 	space->kernel[0].source[0] = 3;
 	space->kernel[0].carried[0] = true;
-	space->kernel[3].option[0].first = 1;
+	space->kernel[3].option[0].flow[0].first = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
 }
 
