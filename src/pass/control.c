@@ -91,6 +91,12 @@ static struct value *symbol_value(struct process *p, const char *symbol)
 	return value;
 }
 
+static struct value *at_most(struct process *p, struct value *number, int64_t most)
+{
+	struct value *operand[2] = {number, make_index(p, most)};
+	return make_op(p, OP_MINSI, type_index(p->module), 2, operand);
+}
+
 struct value *process_count(struct process *p, const struct run_time_trip *trip, int64_t times)
 {
 	struct block *place = place_of(p, trip->symbol);
@@ -111,8 +117,7 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 		struct value *parts[2] = {count, make_index(p, trip->tile)};
 		count = make_op(p, OP_DIVSI, index, 2, parts);
 	}
-	struct value *high[2] = {count, make_index(p, trip->most)};
-	count = make_op(p, OP_MINSI, index, 2, high);
+	count = at_most(p, count, trip->most);
 	count = make_address(p, 1, &count, &times, 0);
 	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
 	end_head(p, &head);
@@ -132,8 +137,7 @@ static struct value *turns_out(struct process *p, const struct lookback *lookbac
 	struct head head;
 	begin_head(p, place, &head);
 	const struct type *index = type_index(p->module);
-	struct value *most[2] = {all, make_index(p, lookback->most)};
-	struct value *rows[2] = {make_op(p, OP_MINSI, index, 2, most), own};
+	struct value *rows[2] = {at_most(p, all, lookback->most), own};
 	struct value *parts[2] = {make_op(p, OP_SUBI, index, 2, rows), make_index(p, trip->tile)};
 	struct value *out = trip->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0];
 	out = make_address(p, 1, &out, &times, 0);
@@ -225,8 +229,7 @@ static struct value *near_value(struct process *p, const struct lookback *lookba
 {
 	const struct type *index = type_index(p->module);
 	const int64_t whole[2] = {1, -lookback->tile};
-	struct value *most[2] = {symbol_value(p, lookback->symbol), make_index(p, lookback->most)};
-	struct value *all = make_op(p, OP_MINSI, index, 2, most), *rows[2] = {all, rows_of_layer(p, lookback)};
+	struct value *all = at_most(p, symbol_value(p, lookback->symbol), lookback->most), *rows[2] = {all, rows_of_layer(p, lookback)};
 	struct value *behind = make_op(p, OP_SUBI, index, 2, rows);
 	const int64_t one = 1;
 	struct value *low[2] = {make_address(p, 1, &behind, &one, -lookback->room), make_index(p, 0)};
