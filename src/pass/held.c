@@ -1,4 +1,6 @@
 #include "pass/held.h"
+#include "model/box.h"
+#include "model/resource.h"
 #include "pass/explain.h"
 #include "pass/schedule.h"
 #include "pass/served.h"
@@ -69,6 +71,47 @@ struct held held_count(struct arena *arena, struct block *block)
 	struct held held = {.arena = arena};
 	ir_walk(block, add_op, &held);
 	return held;
+}
+
+/* Has a die room for its buffer, before the die is crowded? */
+static bool fits_a_die(struct arena *arena, const struct platform *platform, const struct op *convert)
+{
+	struct box box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, "shared", 0));
+	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : box.halves * box.elements / word;
+	struct resources needed = storage_cost(storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
+	bool fits = box.why || attr_get(convert, "window");
+	for (int d = 0; d < platform->dies && !fits; d++) {
+		struct resources room = platform_uncrowded(platform, d);
+		fits = needed.bram18 <= room.bram18 && needed.uram <= room.uram;
+	}
+	return fits;
+}
+
+static struct box whole_box(struct arena *arena, const struct op *convert)
+{
+	return box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, 0);
+}
+
+struct op *held_homeless(const struct platform *platform, const struct held *held)
+{
+	for (size_t i = 0; i < held->converter.count; i++) {
+		struct op *op = held->converter.data[i];
+		bool whole = can_be_cut(op) || (!attr_get(op, "cut") && converter_bytes(op) && !whole_box(held->arena, op).why);
+		if (whole && !fits_a_die(held->arena, platform, op))
+			return op;
+	}
+	return NULL;
+}
+
+void held_cut(struct module *module, struct held *held, struct op *convert)
+{
+	held->converters -= converter_bytes(convert);
+	if (attr_integer_or(convert, "shared", 0)) {
+		attr_set(module, convert, "buffer", attr_integer(module, whole_box(module->arena, convert).elements));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+	}
+	attr_set(module, convert, "cut", attr_unit(module));
 }
 
 int64_t held_least(struct arena *arena, struct block *block)

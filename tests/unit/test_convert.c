@@ -565,6 +565,45 @@ static void test_readers_have_their_orders(void **state)
 	end(f);
 }
 
+/* Two matrices, each added to its transpose. */
+static const char transposes[] =
+	"#id = affine_map<(b, i, j) -> (b, i, j)>\n#tr = affine_map<(b, i, j) -> (b, j, i)>\n"
+	"func.func @main(%x: tensor<2x256x256xf32>) -> tensor<2x256x256xf32> {\n  %e = tensor.empty() : tensor<2x256x256xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%x : tensor<2x256x256xf32>) outs(%e : tensor<2x256x256xf32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %r = math.tanh %a : f32\n    linalg.yield %r : f32\n  } -> tensor<2x256x256xf32>\n"
+	"  %z = linalg.generic {indexing_maps = [#id, #tr, #id], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%y, %y : tensor<2x256x256xf32>, tensor<2x256x256xf32>) outs(%e : tensor<2x256x256xf32>) {\n"
+	"  ^bb0(%a: f32, %b: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    linalg.yield %r : f32\n  } -> tensor<2x256x256xf32>\n  return %z : tensor<2x256x256xf32>\n}\n";
+
+static void count_shared(struct op *op, void *context)
+{
+	int *count = context;
+	count[0] += op->code == OP_CONVERT && attr_integer_or(op, "shared", 0) && !attr_get(op, "cut");
+	count[1] += op->code == OP_CONVERT && attr_get(op, "cut") && !attr_integer_or(op, "shared", 0);
+}
+
+/* A buffer of a matrix that no die has room for goes through memory, however much the budget allows, and both matrices as a whole. */
+static void test_no_die_has_room(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct pass_context context;
+	struct module *module = streams_of(f, transposes, &context);
+	int before[2] = {0, 0}, after[2] = {0, 0};
+	ir_walk(module_main(module)->region[0], count_shared, before);
+	struct platform small = *context.platform;
+	for (int d = 0; d < small.dies; d++) {
+		small.die[d].bram18 = 16;
+		small.die[d].uram = 4;
+	}
+	context.platform = &small;
+	context.choices.value[CHOICE_ON_CHIP] = INT64_C(1) << 30;
+	assert_true(passes[pass_find("fuse_streams")].run(&context, module));
+	ir_walk(module_main(module)->region[0], count_shared, after);
+	assert_true(before[0] == 1 && !before[1] && !after[0] && after[1] == 1);
+	expect_processes_agree(f, module, &context, 1);
+	end(f);
+}
+
 /* tanh of a vector, which a product reads again for every block of its results. */
 static const char read_again[] =
 	"func.func @main(%x: tensor<1x63xf32>, %w: tensor<63x4096xf32>) -> tensor<1x4096xf32> {\n"
@@ -664,6 +703,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
