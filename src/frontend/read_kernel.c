@@ -7,7 +7,7 @@
 #define EXTENT_MOST (INT64_C(1) << 40)
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "scheduled", "lanes", "rows", "partial", "interval",
+	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -159,6 +159,7 @@ static bool read_schedule(struct reader *reader, const struct op *op, struct ker
 	kernel->scheduled = attr_get(op, "scheduled") != NULL;
 	kernel->scan = attr_get(op, "scan") != NULL;
 	kernel->ordered = attr_get(op, "ordered") != NULL;
+	kernel->tiled = attr_get(op, "tiled") != NULL;
 	kernel->lanes = attr_integer_or(op, "lanes", 1);
 	kernel->rows = attr_integer_or(op, "rows", 1);
 	kernel->partial = attr_integer_or(op, "partial", 1);

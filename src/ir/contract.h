@@ -11,6 +11,8 @@
 #define STC_CONTRACT_H
 #include "ir/rows.h"
 
+#define TILES_IN_TURN 4       /* most tiles of a launch that attention goes through one after the other, and that phases take turns with: what waits for more is beyond the search for FIFO depths */
+
 struct contract {
 	int64_t tokens, groups, size, outputs;    /* extents of t, g, k and n */
 	int layers;               /* weights to choose from; 0: one, for all */

@@ -65,6 +65,7 @@ struct kernel {
 	double init;              /* of reductions; integers too */
 	bool scan;                /* a result at every point of the reduction, from the accumulator before it */
 	bool ordered;             /* tensor level: its loops are listed in the order in which they should run; accumulators are kept where they say */
+	bool tiled;               /* tensor level: its first loop runs outermost, whatever is chosen for the others */
 	/* schedule (stream level) */
 	bool scheduled;
 	int64_t lanes;            /* 1, or the extent of the last loop */

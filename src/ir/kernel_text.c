@@ -109,6 +109,8 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 		add(list, "scan", attr_unit(module));
 	if (kernel->ordered)
 		add(list, "ordered", attr_unit(module));
+	if (kernel->tiled)
+		add(list, "tiled", attr_unit(module));
 	if (!kernel->scheduled)
 		return;
 	add(list, "scheduled", attr_unit(module));

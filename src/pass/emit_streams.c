@@ -1,5 +1,6 @@
 /* Kernels, gathers and loads of make_streams. */
 #include "ir/rows.h"
+#include "pass/repeat_kernels.h"
 #include "pass/streams.h"
 
 #define KEPT_MOST 16384       /* elements of a tensor that is kept on chip rather than read again */
@@ -175,14 +176,6 @@ static struct value *choose(struct streams *s, const struct flow *flow, const st
 	return value;
 }
 
-static bool stands_still(const struct itensor *order, int dim)
-{
-	for (int r = 0; r < order->map.results; r++)
-		if (affine_at(order->map, r, dim))
-			return false;
-	return true;
-}
-
 /* Elements that the words of the stream have: all; of loops that do not stand still. */
 static int64_t elements_sent(const struct itensor *order, int64_t lanes, bool again)
 {
@@ -256,6 +249,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
+	s->tiles = kernel->tiled ? kernel->loop[0].extent : 0;
 	for (int j = 0; j < old->operands; j++) {
 		const struct type *type = plan_port_type(module, kernel, plan, j, old->operand[j]->type);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
@@ -265,6 +259,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	}
 	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
+	s->tiles = 0;
 	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
 	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, plan);
 	append_maker(s, old, op);

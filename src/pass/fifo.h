@@ -50,6 +50,7 @@ struct fifo_network {
 	bool *stuck;              /* NULL, or [channels] of the last proof, where a launch does not end whatever is raised: the writer waits for room */
 	int64_t budget;           /* work of the token model that is left */
 	int64_t granted;          /* of it, to searches that it would not have sufficed for */
+	int64_t predictions;      /* that a search may make at least */
 };
 
 /* Does a process write into its argument (1), read from it (0), or neither (-1)?  block: its body, or one inside. */

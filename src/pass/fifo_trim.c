@@ -17,7 +17,6 @@
 #define TOLERANCE 200         /* cycles may grow by one part in so many … */
 #define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
 #define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
-#define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token */
 #define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
@@ -362,7 +361,7 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	if (!run(&t, limit))
 		return false;
 	int64_t work = before - n->budget;
-	n->granted = !quick && !n->context->fifo_events && before < PREDICTIONS * work ? PREDICTIONS * work - before : 0;
+	n->granted = !quick && !n->context->fifo_events && before < n->predictions * work ? n->predictions * work - before : 0;
 	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
 	for (int e = 0; e < EXTENTS; e++)

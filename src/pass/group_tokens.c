@@ -23,6 +23,8 @@ static bool comes_in_groups(const struct value *value, int deep)
 	bool found = false;
 	if (op && op->code == OP_CONTRACT)
 		return attr_integer_or(op, "tokens", 1) > 1;
+	if (op && op->code == OP_KERNEL && op->kernel->tiled)
+		return true;          /* heads of a tile come one after the other */
 	if (!deep || !op || op->code != OP_KERNEL || kernel_has_reduction(op->kernel))
 		return false;
 	for (int j = 0; j < op->operands; j++) {
@@ -32,20 +34,6 @@ static bool comes_in_groups(const struct value *value, int deep)
 		found = found || made;
 	}
 	return found;
-}
-
-static void move_loop(struct kernel *kernel, int operands, int from, int to)
-{
-	struct loop loop = kernel->loop[from];
-	for (int l = from; l < to; l++)
-		kernel->loop[l] = kernel->loop[l + 1];
-	kernel->loop[to] = loop;
-	for (int j = -1; j < operands; j++) {
-		int64_t *stride = j < 0 ? kernel->result.stride : kernel->operand[j].stride, own = stride[from];
-		for (int l = from; l < to; l++)
-			stride[l] = stride[l + 1];
-		stride[to] = own;
-	}
 }
 
 /* The loop over the tokens of a tile: all of them that are `groups` numbers apart; -1: there is none. */
@@ -74,7 +62,7 @@ static void group(struct module *module, const struct op *contraction)
 	while (last >= 0 && last + 1 < kernel->loops && !kernel->loop[last + 1].reduction)
 		last++;
 	if (token >= 0)
-		move_loop(kernel, op->operands, token, last);
+		kernel_move_loop(module, op, token, last);
 }
 
 static void group_block(struct module *module, struct block *block)

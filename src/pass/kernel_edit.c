@@ -264,6 +264,47 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	return true;
 }
 
+static void place_body(struct module *module, struct body *body, int loops, const int *place)
+{
+	struct body result = {0};
+	int *index = ARENA_ARRAY(module->arena, int, loops);
+	if (!body_has(body, OP_INDEX))
+		return;
+	for (int l = 0; l < loops; l++)
+		index[l] = body_uses_counter(body, l) ? body_index(module, &result, place[l]) : -1;
+	result.result = body_rewrite(module, &result, body, (struct body_map){.index = index, .accumulator = -1});
+	*body = result;
+}
+
+static void place_access(struct module *module, struct access *access, int loops, const int *place)
+{
+	struct access old = *access;
+	access->stride = ARENA_ARRAY(module->arena, int64_t, loops);
+	for (int l = 0; l < loops; l++)
+		access->stride[place[l]] = old.stride[l];
+	access->guards = 0;
+	access->guard = NULL;
+	for (int i = 0; i < old.guards; i++)
+		access_add_guard(module, access, (struct guard_range){place[old.guard[i].loop], old.guard[i].low, old.guard[i].high});
+}
+
+void kernel_move_loop(struct module *module, struct op *op, int from, int to)
+{
+	struct kernel *kernel = op->kernel;
+	int *place = ARENA_ARRAY(module->arena, int, kernel->loops);
+	struct loop *loop = ARENA_ARRAY(module->arena, struct loop, kernel->loops);
+	for (int l = 0; l < kernel->loops; l++) {
+		place[l] = l == from ? to : l - (l > from && l <= to) + (l < from && l >= to);
+		loop[place[l]] = kernel->loop[l];
+	}
+	kernel->loop = loop;
+	for (int j = 0; j < op->operands; j++)
+		place_access(module, &kernel->operand[j], kernel->loops, place);
+	place_access(module, &kernel->result, kernel->loops, place);
+	place_body(module, &kernel->update, kernel->loops, place);
+	place_body(module, &kernel->post, kernel->loops, place);
+}
+
 static const struct access *access_at(const struct op *op, int operand)
 {
 	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];

@@ -34,6 +34,9 @@ struct access access_empty(struct module *module, int loops);
  * cannot be written as ranges of the two loops. */
 bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t inner);
 
+/* Loop `from` becomes loop `to`; those between move up. */
+void kernel_move_loop(struct module *module, struct op *op, int from, int to);
+
 /* Cuts the loops that walk more, or less, than `extent` points `stride` apart of an operand (-1: of the result), so that one of them walks just these; not where its loops are guarded. */
 void kernel_cut_loops(struct module *module, struct op *op, int operand, int64_t stride, int64_t extent);
 

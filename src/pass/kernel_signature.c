@@ -33,7 +33,7 @@ static void add_body(const struct body *body, struct text *out)
 void kernel_signature(const struct op *op, const struct module *module, struct text *out)
 {
 	const struct kernel *kernel = op->kernel;
-	text_add(out, "%s %a %s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "", kernel->scan ? "s " : "");
+	text_add(out, "%s %a %s%s%s", kernel->type->text, kernel->init, kernel->ordered ? "o " : "", kernel->tiled ? "t " : "", kernel->scan ? "s " : "");
 	for (int l = 0; l < kernel->loops; l++) {
 		const struct run_time_trip *trip = kernel->loop[l].run_time;
 		text_add(out, "%s%" PRId64 " ", kernel->loop[l].reduction ? "r" : "p", kernel->loop[l].extent);

@@ -14,49 +14,6 @@
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
-/* ---- walking the phases */
-
-static bool in_loop_of(const struct unit *unit, int i, int other)
-{
-	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent;
-}
-
-/* Opens the loop over the tiles of a phase where there are several; returns how many it opened. */
-static int open_tiles(struct process *p, const struct phase *phase)
-{
-	if (phase->tiles > 1)
-		process_loop_to(p, phase->tiles, phase->there.tiles);
-	return phase->tiles > 1;
-}
-
-/* Does the phase behind phase i work on the same numbers, a tile of both before the next? */
-static bool goes_on(const struct unit *unit, int i)
-{
-	return in_loop_of(unit, i, i + 1) && unit->phases.data[i].tiles > 1 && unit->phases.data[i + 1].contract.same;
-}
-
-void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
-{
-	int tiles = 0;
-	for (int i = 0; i < (int)unit->phases.count; i++) {
-		const struct phase *phase = &unit->phases.data[i];
-		p->design->layers = phase->layers;
-		if (!in_loop_of(unit, i, i - 1))
-			process_layers(p);
-		if (!i || !goes_on(unit, i - 1))
-			tiles = open_tiles(p, phase);
-		add(unit, p, phase, context);
-		if (goes_on(unit, i))
-			continue;
-		process_close(p, tiles);
-		if (in_loop_of(unit, i, i + 1))
-			continue;
-		process_close(p, phase->layers > 0);
-		p->layer = NULL;
-	}
-	p->design->layers = 0;
-}
-
 struct process unit_process(const struct unit *unit, const char *name)
 {
 	struct process p = process_new(unit->design, name);
@@ -139,15 +96,29 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 	return image_segment(unit->design, false, contract->scale[layer]->index, &image, 0, SCALE_LANES, offset);
 }
 
-/* Words of a port in a row, again for every tile. */
-static void add_words(struct process *p, struct value *port, struct value *out, const struct phase *phase, int64_t words, int64_t pitch, int64_t base)
+struct words {
+	struct value *port, *out;
+	int first;                /* phase whose words begin at `base`; each layer's are `pitch` behind those of the one before */
+	int64_t base, pitch;
+};
+
+static int64_t words_between(const struct unit *unit, int first, int end)
 {
-	int tiles = open_tiles(p, phase);
-	struct value *counter[2] = {process_loop(p, words), p->design->layers ? p->layer : NULL};
-	const int64_t step[2] = {1, pitch};
+	int64_t words = 0;
+	for (int i = first; i < end; i++)
+		words += words_of(&unit->phases.data[i]);
+	return words;
+}
+
+/* Words of phases that follow each other in memory. */
+static void add_words(const struct unit *unit, struct process *p, int first, int end, void *context)
+{
+	const struct words *w = context;
+	struct value *counter[2] = {process_loop(p, words_between(unit, first, end)), p->design->layers ? p->layer : NULL};
+	const int64_t step[2] = {1, w->pitch};
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_load(p, port, make_address(p, 2, counter, step, base)), out);
-	process_close(p, 1 + tiles);
+	make_push(p, NULL, make_load(p, w->port, make_address(p, 2, counter, step, w->base + words_between(unit, w->first, first))), w->out);
+	process_close(p, 1);
 }
 
 /* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop, and so do those
@@ -155,17 +126,17 @@ static void add_words(struct process *p, struct value *port, struct value *out, 
 static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
 {
 	const struct phase *phase = unit->phases.data;
-	int64_t layer = 0, layers = phase[first].layers, at = base;
-	for (int i = first; i < end; i++)
-		layer += words_of(&phase[i]);
+	int64_t layers = phase[first].layers, layer = words_between(unit, first, end);
+	struct words words = {port, out, first, base, layer};
 	p->design->layers = layers;
 	process_layers(p);
 	for (int i = first, next; i < end; i = next) {
-		int64_t words = words_of(&phase[i]);
-		for (next = i + 1; next < end && ((phase[i].tiles == 1 && phase[next].tiles == 1) || goes_on(unit, next - 1)); next++)
-			words += words_of(&phase[next]);
-		add_words(p, port, out, &phase[i], words, layer, at);
-		at += words;
+		for (next = i; next < end && phase[next].tiles == 1; next++)
+			;
+		if (next > i)
+			add_words(unit, p, i, next, &words);
+		else
+			next = unit_walk_series(unit, p, i, add_words, &words);
 	}
 	process_close(p, layers > 0);
 	p->design->layers = 0;
@@ -186,8 +157,7 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 	int64_t base = 0, elements = 0;
 	design_prefetch(design, fifo);
 	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
-		for (end = first + 1; in_loop_of(unit, first, end); end++)
-			;
+		end = unit_loop_end(unit, first);
 		base = add_run(unit, &p, port, out, first, end, base);
 		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
 			for (int i = first; i < end; i++) {
@@ -206,12 +176,20 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 struct feed {
 	int chains;
 	struct value **chain, *scale;     /* channels of the process */
+	struct value **group, **group_scale;      /* [phases] */
 };
+
+/* The process's channel of a phase, whose tiles may be worked on in several places. */
+static struct value *channel_once(struct process *p, struct value **known, struct value *stream, const char *name)
+{
+	*known = *known ? *known : process_argument(p, stream_fifo(p->design, stream), name);
+	return *known;
+}
 
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct feed *feed = context;
-	(void)unit;
+	ptrdiff_t number = phase - unit->phases.data;
 	const int64_t trip[2] = {phase->contract.groups, phase->tile};
 	const struct run_time_trip *bound[2] = {NULL, phase->there.each};
 	struct value *counter[2];
@@ -221,8 +199,8 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 	else
 		process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[1]), "s")), feed->scale);
-	struct value *group = make_take(p, NULL, process_argument(p, stream_fifo(p->design, phase->op->operand[0]), "x"));
+	make_push(p, NULL, make_take(p, NULL, channel_once(p, &feed->group_scale[number], phase->op->operand[1], "s")), feed->scale);
+	struct value *group = make_take(p, NULL, channel_once(p, &feed->group[number], phase->op->operand[0], "x"));
 	for (int i = 0; i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
 	process_close(p, loops);
@@ -238,6 +216,8 @@ static void add_feed(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "feed");
 	struct feed feed = {.scale = process_argument(&p, unit->scales, "scale"), .chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
+	feed.group = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
+	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; i < processes_of(unit); i += CHAIN)
 		feed.chain[feed.chains++] = process_argument(&p, unit->input[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
@@ -296,7 +276,7 @@ static void add_scale(const struct unit *unit, struct value *words)
 
 struct collect {
 	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
-	struct value **out;       /* channels of the phases, where they are collected by one datapath */
+	struct value **out;       /* channels of the phases; at once, where they are collected by one datapath */
 	int64_t wide, narrow;     /* lanes of most words then, and of those of the others */
 };
 
@@ -410,7 +390,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 		struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_index(p, phase->tile);
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, tokens_each, 0), tokens));
 	}
-	make_push(p, inside, word, process_argument(p, stream_fifo(p->design, result), "y"));
+	make_push(p, inside, word, channel_once(p, &c->out[phase - unit->phases.data], phase->op->result[0], "y"));
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL));
 }
 
@@ -601,6 +581,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		int64_t slots = slots_of(unit, &unit->phases.data[i]);
 		unit->slots = unit->slots > slots ? unit->slots : slots;
 	}
+	unit_find_series(unit);
 }
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)

@@ -67,6 +67,17 @@ static bool holds_result(const struct kernel *kernel, const struct plan *plan, i
 	return holds && (plan->lanes == 1 || !kernel->loop[plan->part[plan->parts - 1].source].reduction);
 }
 
+/* What is in memory comes again for each tile of tokens (state_order.c): what is wanted of it is wanted of one tile. */
+static struct order order_of_tile(const struct kernel *kernel, struct order order)
+{
+	if (!kernel->tiled || !order.loops || order.loop[0].stride || order.loop[0].trip != kernel->loop[0].extent)
+		return order;
+	for (int i = 1; i < order.loops; i++)
+		order.loop[i - 1] = order.loop[i];
+	order.loops--;
+	return order;
+}
+
 static struct orders_option option_of(struct digits *d, const struct plan *plan)
 {
 	struct orders_graph *graph = d->graph;
@@ -79,6 +90,8 @@ static struct orders_option option_of(struct digits *d, const struct plan *plan)
 		if (d->kernel->source[j] < 0)
 			continue;
 		struct order order = order_of_port(kernel, plan, j);
+		if (!graph->value[d->kernel->source[j]].streams)
+			order = order_of_tile(kernel, order);
 		option.operand[j] = orders_row(graph->arena, &graph->value[d->kernel->source[j]].wanted, &order);
 		option.lag[j] = lag_of(kernel, plan, j);
 	}
@@ -174,6 +187,15 @@ static void add_digit(struct digits *d, int source, int64_t trip, int64_t step)
 		d->digit[d->count++] = (struct plan_part){source, trip, step};
 }
 
+/* Those of the loop over tiles stay outermost. */
+static int outer_digits(const struct digits *d)
+{
+	int count = 0;
+	while (d->kernel->op->kernel->tiled && count < d->count && !d->digit[count].source)
+		count++;
+	return count;
+}
+
 static int trips_of_splits(const struct orders_splits *splits, int loops)
 {
 	int digits = 0;
@@ -211,7 +233,7 @@ void orders_options(struct orders_graph *graph, int number, const struct platfor
 		d.words[j] = plan_words(kernel, first, j);
 	add_option(&d, first);
 	if (!first->padded && first->rows == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= ORDERS_DIGITS)
-		permute(&d, 0);
+		permute(&d, outer_digits(&d));
 	d.kernel->options = (int)d.options.count;
 	d.kernel->option = d.options.data;
 }

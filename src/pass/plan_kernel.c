@@ -153,12 +153,12 @@ static void add_part(struct planner *p, int source, int64_t trip, int64_t step)
 	p->plan.part[p->plan.parts++] = (struct plan_part){.source = source, .trip = trip, .step = step};
 }
 
-/* Parallel loops, largest stride of the result first; stable. */
+/* Parallel loops, largest stride of the result first; stable.  That of tiles stands before all. */
 static int result_order(const struct planner *p, int *order)
 {
 	int count = 0;
 	for (int l = 0; l < p->kernel->loops; l++) {
-		if (p->kernel->loop[l].reduction)
+		if (p->kernel->loop[l].reduction || (p->kernel->tiled && !l))
 			continue;
 		int at = count++;
 		for (; at > 0 && p->kernel->result.stride[order[at - 1]] < p->kernel->result.stride[l]; at--)
@@ -271,6 +271,8 @@ static struct plan plan_with(struct module *module, const struct op *op, const e
 	p.plan.part = ARENA_ARRAY(module->arena, struct plan_part, 2 * op->kernel->loops + 4);
 	p.plan.lanes = p.plan.rows = 1;
 	int lane = choose_lane(&p);
+	if (op->kernel->tiled)
+		add_part(&p, 0, op->kernel->loop[0].extent, 1);
 	if (p.plan.padded && op->kernel->loop[lane].reduction)
 		order_rows(&p, lane);
 	else if (kernel_has_reduction(op->kernel))

@@ -8,7 +8,7 @@
 #define LEAST_BYTES 1024      /* of a converter: less is not worth work */
 #define LEAST_POINTS 64       /* that each reader makes of a number, so that the vectors that come again are next to nothing of what it reads */
 
-static bool stands_still(const struct itensor *order, int loop)
+bool stands_still(const struct itensor *order, int loop)
 {
 	for (int r = 0; r < order->map.results; r++)
 		if (affine_at(order->map, r, loop))
@@ -17,7 +17,7 @@ static bool stands_still(const struct itensor *order, int loop)
 }
 
 /* The same loops behind `first` more, or without so many. */
-static const struct type *moved(struct module *module, const struct type *stream, int first, int64_t times)
+const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times)
 {
 	const struct itensor *order = stream->itensor;
 	int dims = order->dims + first, results = order->map.results;
@@ -40,7 +40,7 @@ static const struct type *moved(struct module *module, const struct type *stream
 const struct type *type_once(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && stands_still(order, 0) ? moved(module, stream, -1, 0) : NULL;
+	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && stands_still(order, 0) ? moved_loops(module, stream, -1, 0) : NULL;
 }
 
 struct repeat {
@@ -170,7 +170,7 @@ static void replace_reader(const struct value *value, const struct op *from, str
 static void cast_source(struct repeat *r, int operand)
 {
 	struct op *op = r->op, *old = op->operand[operand]->def;
-	const struct type *type = moved(r->module, op->operand[operand]->type, 1, r->times);
+	const struct type *type = moved_loops(r->module, op->operand[operand]->type, 1, r->times);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
 	attr_set(r->module, r->cast, "again", attr_unit(r->module));
@@ -211,7 +211,7 @@ static void apply(struct repeat *r)
 		if (!is_used(op, j))
 			continue;
 		if (load_of(op, j))
-			op->operand[j]->type = moved(r->module, op->operand[j]->type, 1, r->times);
+			op->operand[j]->type = moved_loops(r->module, op->operand[j]->type, 1, r->times);
 		else
 			cast_source(r, j);
 	}

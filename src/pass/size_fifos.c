@@ -20,7 +20,9 @@
 #define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
 #define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
 #define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
-#define ROOM_SHARE 4          /* FIFOs that leave less than one part in so many of the on-chip memory free may not grow beyond the safe ones */
+#define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token; */
+#define PREDICTIONS_SHORT 64  /* where memory is short */
+#define ROOM_SHARE 4          /* it is where less than one part in so many of what is on chip is left; then FIFOs may not grow beyond the safe ones */
 
 const char *const fifo_strategy_name[FIFO_STRATEGIES] = {"trim", "least", "lp", "normal", "conservative", "safe"};
 
@@ -121,13 +123,11 @@ static void add_bytes(struct op *op, void *sum)
 	*(int64_t *)sum += op->code == OP_BLOCKS || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
 }
 
-/* Is there no room for these depths, while there is for smaller ones that are safe? */
-static bool too_large(struct fifo_network *n, const int64_t *depth)
+static bool is_short(struct fifo_network *n, const int64_t *depth)
 {
-	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), others = 0, whole = on_chip_budget(n->context);
-	take_safe(n, safe);
+	int64_t others = 0, whole = on_chip_budget(n->context);
 	ir_walk(module_body(n->module), add_bytes, &others);
-	return fifo_bytes(n, depth) > fifo_bytes(n, safe) && fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
+	return fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
 }
 
 /* The best of several searches, each with `budget`; no new one begins when `enough` of it is spent. */
@@ -147,18 +147,24 @@ static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget,
 	return any;
 }
 
-/* Where memory is short, depths are sought that take as long as the safe ones, those that makers chose among them. */
+/* Where memory is short the search is longer, and where there are smaller depths that are safe, it is for those that take as long as these. */
 static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 {
 	bool usual = !n->context->fifo_events && !fifo_simulates(n);
 	int64_t budget = !usual ? n->budget : n->context->quant && has_unit(n->context) ? BUDGET_UNIT : BUDGET_PREDICTED;
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	n->keep_given = true;
 	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
 	n->keep_given = false;
-	if (!found || !too_large(n, depth))
+	if (!found || !is_short(n, depth))
 		return found;
-	take_safe(n, limit);
-	return search(n, limit, budget, 0, depth);
+	take_safe(n, safe);
+	bool large = fifo_bytes(n, depth) > fifo_bytes(n, safe);
+	n->predictions = PREDICTIONS_SHORT;
+	found = search(n, large ? safe : limit, budget, 0, other);
+	if (found && (large || fifo_bytes(n, other) < fifo_bytes(n, depth)))
+		memcpy(depth, other, sizeof *depth * (size_t)n->count);
+	return found || !large;
 }
 
 static void open_simulator(struct fifo_network *n)
@@ -191,6 +197,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	struct arena *arena = arena_within(module->arena);
 	struct fifo_network *n = fifo_collect(arena, context, module);
 	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
+	n->predictions = PREDICTIONS;
 	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
 	fifo_open_extents(n);
 	fifo_prove(n);

@@ -1,6 +1,7 @@
 /* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
  * as the widest that a reader wants: memory ports side by side bring them; and twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well. */
+#include "pass/repeat_kernels.h"
 #include "pass/streams.h"
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
@@ -20,7 +21,15 @@ static int64_t parts_like(struct module *module, const struct type *tensor, cons
 	return have.trip[0] / extent;
 }
 
-const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
+/* All of it again for each tile of tokens, where a reader walks those outermost. */
+static const struct type *again(const struct streams *s, const struct type *type, const struct type *wanted)
+{
+	const struct itensor *want = wanted->itensor;
+	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && stands_still(want, 0);
+	return tiles ? moved_loops(s->module, type, 1, s->tiles) : type;
+}
+
+static const struct type *order_once(struct streams *s, const struct flow *flow, const struct type *wanted)
 {
 	struct module *module = s->module;
 	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims, flow->bits > PORT_BITS ? flow->bits : PORT_BITS);
@@ -38,6 +47,11 @@ const struct type *state_order(struct streams *s, const struct flow *flow, const
 		row[order->dims] = affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
 	}
 	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
+}
+
+const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
+{
+	return again(s, order_once(s, flow, wanted), wanted);
 }
 
 /* Of the word that a reader wants, as far as ports side by side bring it. */

@@ -46,6 +46,7 @@ struct streams {
 	const struct op *results; /* the old return */
 	const struct width *width;        /* of the kernels, by result id */
 	const struct plan *plan;
+	int64_t tiles;            /* of tokens, that the kernel at hand walks outermost; else 0 */
 	bool frugal;              /* orders that hold least where every edge goes through memory that can, rather than least in all */
 };
 

@@ -24,6 +24,7 @@ struct phase {
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of a block, that there are words of; the others are only there so that sums are far enough apart */
+	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 };
 
 struct unit {
@@ -42,9 +43,14 @@ struct unit {
 	struct value *scales;     /* FIFO from the feed to where scales are handed out */
 };
 
-/* Calls `add` for every phase, inside the loop over the layers where it has one, and the one over its tiles, which those have in common that take the same numbers. */
+/* Calls `add` for every phase, or every tile of it, in the order of work: inside the loop over the layers where it has one, and those over tiles. */
 typedef void unit_add(const struct unit *unit, struct process *p, const struct phase *phase, void *context);
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
+/* Phases first … end - 1 take the same numbers, or the only one. */
+typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
+int unit_walk_series(const struct unit *unit, struct process *p, int first, unit_group *add, void *context);     /* the phase behind the series */
+int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
+void unit_find_series(struct unit *unit);
 struct process unit_process(const struct unit *unit, const char *name);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */
 #define UNIT_LOOPS 4

@@ -313,7 +313,8 @@ static bool fits_die(const struct platform *platform, const struct width_option 
 	return false;
 }
 
-/* Cycles between iterations: the search for orders (choose_orders.c) may put the parallel loop that stands around the reductions inside them, so that sums are formed in turns. */
+/* Cycles between iterations: the search for orders (choose_orders.c) may put the parallel loop that stands around the reductions inside them, so that sums are formed in turns.
+ * Of many tokens that order would hold a tile of numbers, so it is not counted on. */
 static int64_t interval_of(struct maker *m, const struct plan *plan)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -322,7 +323,7 @@ static int64_t interval_of(struct maker *m, const struct plan *plan)
 	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel), interval = plan_interval(kernel, plan, latency), first = 0;
 	while (first < plan_loops(plan) && !reduces(kernel, plan, first))
 		first++;
-	bool turns = interval > 1 && first && first < plan_loops(plan) && plan_is_tree(kernel, plan) && !kernel->ordered && !kernel->loop[plan->part[first - 1].source].run_time;
+	bool turns = !m->space->stages && interval > 1 && first && first < plan_loops(plan) && plan_is_tree(kernel, plan) && !kernel->ordered && !kernel->loop[plan->part[first - 1].source].run_time;
 	int64_t inside = turns ? plan->part[first - 1].trip : 1, best = (latency + inside - 1) / inside;
 	return best < interval ? best : interval;
 }

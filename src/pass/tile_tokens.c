@@ -1,0 +1,156 @@
+/* Attention walks heads, and in each all tokens of the launch.  Where a unit takes tokens in several tiles, the kernels between two of its phases walk a tile of tokens for all heads before the
+ * next tile: so the unit works on a tile behind attention while attention works on the next one (unit_order.c), and what lies between holds a head of a tile, not all tokens.
+ * Keys and values of the launch are kept for all tiles; those of earlier launches are read again for each.
+ * Needs: contractions in a unit, rows bound; where their number is known at run time nothing is done.  Guarantees: kernels whose first loop is that of the tiles say so (`tiled`).  Exact. */
+#include "ir/contract.h"
+#include "pass/kernel_edit.h"
+#include "pass/streams.h"
+
+struct walk {                 /* a kernel, and the elements of its result between two tokens */
+	struct op *op;
+	int64_t pitch;
+};
+
+struct tiler {
+	struct module *module;
+	struct block *block;
+	int64_t tokens;
+	VEC(struct walk) walks;
+	VEC(const struct op *) sources;           /* contractions that they begin with */
+};
+
+static const struct walk *walk_of(const struct tiler *t, const struct op *op)
+{
+	for (size_t i = 0; i < t->walks.count; i++)
+		if (t->walks.data[i].op == op)
+			return &t->walks.data[i];
+	return NULL;
+}
+
+static const struct access *access_of(const struct op *op, int operand)
+{
+	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
+}
+
+/* The loop that walks the tokens of an operand, or of the result (-1), and of the result; -1: none does. */
+static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t pitch)
+{
+	kernel_cut_loops(t->module, op, operand, pitch, t->tokens);
+	for (int l = 0; l < op->kernel->loops; l++) {
+		const struct loop *loop = &op->kernel->loop[l];
+		if (access_of(op, operand)->stride[l] == pitch && loop->extent == t->tokens && !loop->reduction && !loop->run_time && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+			return l;
+	}
+	return -1;
+}
+
+static void add_walk(struct tiler *t, struct op *op, int loop)
+{
+	VEC_PUSH(t->module->arena, &t->walks, ((struct walk){op, op->kernel->result.stride[loop]}));
+}
+
+/* From what a phase takes back to the phases that it is made of.  false: somewhere tokens are not walked by a loop of their own. */
+static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
+{
+	struct op *op = value->def;
+	const struct walk *known = op ? walk_of(t, op) : NULL;
+	if (!op || op->parent != t->block || known)
+		return !known || known->pitch == pitch;
+	if (op->code == OP_CONTRACT)
+		VEC_PUSH(t->module->arena, &t->sources, op);
+	if (op->code != OP_KERNEL || kernel_is_gather(op))
+		return op->code == OP_CONTRACT;
+	int loop = token_loop(t, op, -1, pitch);
+	if (loop < 0)
+		return false;
+	add_walk(t, op, loop);
+	for (int j = 0; j < op->operands; j++) {
+		int64_t stride = op->kernel->operand[j].stride[token_loop(t, op, -1, pitch)];
+		if (stride && !walk_back(t, op->operand[j], stride))
+			return false;
+	}
+	return true;
+}
+
+/* Forward from other phases of the same numbers, as keys and values are, up to the kernels that are known. */
+static void walk_on(struct tiler *t, const struct value *value, int64_t pitch)
+{
+	for (struct op *op = t->block->first; op; op = op->next)
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
+			int loop = op->operand[j] == value && !walk_of(t, op) && !kernel_is_gather(op) ? token_loop(t, op, j, pitch) : -1;
+			if (loop < 0)
+				continue;
+			add_walk(t, op, loop);
+			walk_on(t, op->result[0], op->kernel->result.stride[loop]);
+		}
+}
+
+/* Is something else walked around the tokens? */
+static bool is_inside(const struct tiler *t)
+{
+	bool inside = false;
+	for (size_t i = 0; i < t->walks.count; i++)
+		for (int l = 0; l < t->walks.data[i].op->kernel->loops; l++)
+			inside = inside || t->walks.data[i].op->kernel->result.stride[l] >= t->walks.data[i].pitch * t->tokens;
+	return inside;
+}
+
+static void walk_beside(struct tiler *t)
+{
+	for (size_t i = 0, sources = t->sources.count; i < sources; i++) {
+		const struct op *first = t->sources.data[i];
+		for (struct op *op = t->block->first; op; op = op->next) {
+			struct contract contract;
+			if (op->code == OP_CONTRACT && contract_of(op, &contract) && op->operand[0] == first->operand[0])
+				walk_on(t, op->result[0], contract.outputs);
+		}
+	}
+}
+
+static void tile(struct tiler *t)
+{
+	for (size_t i = 0; i < t->walks.count; i++) {
+		struct op *op = t->walks.data[i].op;
+		int loop = token_loop(t, op, -1, t->walks.data[i].pitch);
+		if (!kernel_split_loop(t->module, op, loop, rows_tile(t->tokens)))
+			continue;
+		kernel_move_loop(t->module, op, loop, 0);
+		op->kernel->tiled = true;
+	}
+}
+
+/* Between a phase and those that it takes from. */
+static void tile_before(struct module *module, const struct op *op)
+{
+	struct contract contract;
+	struct tiler t = {.module = module, .block = op->parent};
+	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
+	t.tokens = contract.tokens;
+	int64_t tiles = t.tokens / rows_tile(t.tokens);
+	if (contract.rows || tiles == 1 || tiles > TILES_IN_TURN)
+		return;
+	for (int j = 0; j < 2; j++)
+		if (!walk_back(&t, op->operand[j], type_elements(op->operand[j]->type) / t.tokens))
+			return;
+	if (!is_inside(&t))
+		return;
+	walk_beside(&t);
+	tile(&t);
+}
+
+static void tile_block(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			tile_block(module, op->region[0]);
+		if (op->code == OP_CONTRACT)
+			tile_before(module, op);
+	}
+}
+
+bool tile_tokens(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	tile_block(module, module_main(module)->region[0]);
+	return true;
+}
