@@ -413,7 +413,7 @@ static int list_counted(struct build *b, struct counted *list)
 	for (int i = 0; i < TRIED_ABREAST && !b->session->stop; i++) {
 		struct counted way = {.abreast = tried_abreast[i].abreast, .choices = wanted};
 		int rounded = tried_abreast[i].rounded;
-		if (way.abreast > unit_tokens(module_main(b->tensor)->region[0], NULL) || (rounded && (slices % rounded == 0 || wanted.value[CHOICE_SLICES])))
+		if (way.abreast >= unit_tokens(module_main(b->tensor)->region[0], NULL) || (rounded && (slices % rounded == 0 || wanted.value[CHOICE_SLICES])))
 			continue;
 		way.choices.value[CHOICE_SLICES] = rounded ? slices / rounded * rounded : wanted.value[CHOICE_SLICES];
 		slices = 0;

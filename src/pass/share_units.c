@@ -309,6 +309,16 @@ static bool slices_fit(const struct pass_context *context, struct module *module
 	return slices * slice_lut(context, module, bits, abreast) <= all.lut * SLICES_LUT / 100 && slices * slice_dsp(context, module, bits, abreast) <= all.dsp * SLICES_DSP / 100;
 }
 
+bool counts_few(const struct op *main)
+{
+	bool counts = false;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *rows = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
+		counts = counts || (rows && axis && main->region[0]->argument[i]->type->shape[axis->integer] <= UNIT_FEW);
+	}
+	return counts;
+}
+
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
 static int64_t abreast_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
@@ -321,6 +331,8 @@ static int64_t abreast_of(const struct pass_context *context, struct module *mod
 		abreast = abreast > UNIT_LANES ? UNIT_LANES : 1;
 	while (abreast > 2 && !slices_fit(context, module, bits, (int)abreast, unit_lanes((int)abreast)))
 		abreast -= 2;
+	if (counts_few(module_main(module)) && abreast >= tokens)          /* a loop over the words of a tile has to be there, whatever is counted */
+		abreast = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
 	return abreast;
 }
 
@@ -347,16 +359,6 @@ static int least_bits(const struct op *main)
 		least = few && (!least || scalar->width < least) ? scalar->width : least;
 	}
 	return least;
-}
-
-bool counts_few(const struct op *main)
-{
-	bool counts = false;
-	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *rows = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
-		counts = counts || (rows && axis && main->region[0]->argument[i]->type->shape[axis->integer] <= UNIT_FEW);
-	}
-	return counts;
 }
 
 bool share_units(struct pass_context *context, struct module *module)
