@@ -4,7 +4,7 @@
  * upwards: one pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one can be lowered.
  * The words that a FIFO held in a run that suffices suffice as well: with these depths the same run is possible.  So every run lowers all depths at once; and the *latest*
  * schedule of a launch, in which producers wait until their words are needed, is where the search begins.  Predictions of large designs leave little budget for one FIFO after the
- * other; there the depths with which the launch just ends, some times over, are tried first.
+ * other; there the depths with which the launch just ends, some times over, are tried as well.
  *
  * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
  * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
@@ -291,7 +291,7 @@ static void begin_late(struct trimming *t, bool known, int64_t *depth)
 }
 
 /* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
-static bool begin_low(struct trimming *t, int64_t *depth)
+static void begin_low(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
 	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
@@ -310,7 +310,6 @@ static bool begin_low(struct trimming *t, int64_t *depth)
 	}
 	if (good)
 		take(t, depth);
-	return good;
 }
 
 /* Of what kernels hand on to each other. */
@@ -369,9 +368,9 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	bool enough = (!quick && same(&t, depth, limit)) || suffices(&t, depth);
 	if (!enough)
 		copy(&t, depth, limit);
-	bool tries = !quick && n->budget - t.reserve > LOW_WORTH * work;
-	if (!tries || !begin_low(&t, depth))
-		begin_late(&t, enough && !quick && !tries, depth);
+	begin_late(&t, enough && !quick, depth);
+	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
+		begin_low(&t, depth);
 	if (quick || order)
 		shrink_in_order(&t, order, depth);
 	else
