@@ -11,7 +11,7 @@
 #define STC_CONTRACT_H
 #include "ir/rows.h"
 
-#define TILES_IN_TURN 4       /* most tiles of a launch that attention goes through one after the other, and that phases take turns with: what waits for more is beyond the search for FIFO depths */
+#define TILES_IN_TURN 8       /* most tiles of a launch that attention goes through one after the other, and that phases take turns with: of more nothing is known yet */
 
 struct contract {
 	int64_t tokens, groups, size, outputs;    /* extents of t, g, k and n */

@@ -24,6 +24,7 @@
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
 #define NOTHING_KNOWN (-1)
+#define AHEAD_BYTES (INT64_C(1) << 18)
 #define EXTENTS 2
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
@@ -277,6 +278,27 @@ static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 
 /* --- trimming */
 
+/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them.  false: the last prediction is of other depths. */
+static bool begin_near(struct trimming *t, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	bool far = false;
+	copy(t, t->trial, depth);
+	for (int i = 0; i < n->count; i++) {
+		int64_t near = AHEAD_BYTES / n->fifo[i].word_bytes;
+		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] <= near)
+			continue;
+		t->trial[i] = near;
+		far = true;
+	}
+	if (!far)
+		return true;
+	bool enough = suffices(t, t->trial);
+	if (enough)
+		take(t, depth);
+	return enough;
+}
+
 /* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
 static void begin_late(struct trimming *t, bool known, int64_t *depth)
 {
@@ -368,7 +390,8 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	bool enough = (!quick && same(&t, depth, limit)) || suffices(&t, depth);
 	if (!enough)
 		copy(&t, depth, limit);
-	begin_late(&t, enough && !quick, depth);
+	bool known = begin_near(&t, depth) && enough && !quick;
+	begin_late(&t, known, depth);
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
 		begin_low(&t, depth);
 	if (quick || order)
