@@ -11,7 +11,6 @@ from pathlib import Path
 from common import stc
 
 SPATIAL = ["--contractions", "spatial"]
-EVENTS = "1M"  # reports are not simulated: that is done here, at the position
 SHORT = ["--prefetch", "1024"]  # hardly any memory for whole layers of weights: loaders are 32 words ahead
 SLICES = (4, 8, 16)
 
@@ -36,7 +35,7 @@ def layers_of(folder: Path) -> int:
 
 def built(model: Path, folder: Path, options: list[str], by_layer: bool, asked: argparse.Namespace) -> dict:
     """A rung: its launches, cycles, milliseconds with the launches, and what the design takes."""
-    stc("compile", str(model), "--platform", asked.platform, "--quant", asked.quant, "--events", EVENTS, "-o", str(folder), *options)
+    stc("compile", str(model), "--platform", asked.platform, "--quant", asked.quant, "-o", str(folder), *options)
     extent = ["--extent", f"positions={asked.position}"] if asked.position >= 0 else []
     simulated, report = json.loads(stc("simulate", str(folder), "--json", *extent)), json.loads((folder / "report.json").read_text())
     launches = layers_of(folder) if by_layer else 1
