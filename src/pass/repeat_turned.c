@@ -20,9 +20,9 @@ struct turn {
 	struct kernel *kernel;    /* in the new order */
 	const struct type **type; /* [operands], then the result's */
 	int source;               /* operand */
-	struct value *array, *cast;       /* what is read again; its words for the kernel */
+	struct value *array;      /* what is read again */
 	int changes;
-	struct change *change;    /* [3 * operands + 3] */
+	struct change *change;    /* [2 * operands + 2] to be undone */
 	int made;
 	struct op **fresh;        /* [operands + 1] ops that are new */
 };
@@ -307,6 +307,7 @@ static void remove_unread(struct turn *t, struct value *value, struct op **next)
 	if (!def || (def->code != OP_CAST && def->code != OP_CONVERT) || is_read(def))
 		return;
 	struct value *from = def->operand[0];
+	t->changes = 0;           /* the turn is kept: nothing is undone any more */
 	change_reader(t, from, (struct reader){def, 0}, (struct reader){0});
 	*next = *next == def ? def->next : *next;
 	op_remove(def);
@@ -322,7 +323,7 @@ bool repeat_turned(struct module *module, const struct block *all, struct op *co
 	struct kernel *kernel = t.op->kernel;
 	struct value *result = t.op->result[0], **operand = arena_copy(module->arena, t.op->operand, sizeof *operand * (size_t)operands);
 	const struct type *type = result->type;
-	t.change = ARENA_ARRAY(module->arena, struct change, 6 * operands + 6);
+	t.change = ARENA_ARRAY(module->arena, struct change, 2 * operands + 2);
 	t.fresh = ARENA_ARRAY(module->arena, struct op *, operands + 1);
 	note(&t, result);
 	bool good = take_operands(&t);
