@@ -285,10 +285,10 @@ static bool begin_near(struct trimming *t, int64_t *depth)
 	bool far = false;
 	copy(t, t->trial, depth);
 	for (int i = 0; i < n->count; i++) {
-		int64_t near = AHEAD_BYTES / n->fifo[i].word_bytes;
-		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] <= near)
+		int64_t bytes = n->fifo[i].word_bytes;
+		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] * bytes <= AHEAD_BYTES)
 			continue;
-		t->trial[i] = near;
+		t->trial[i] = AHEAD_BYTES / bytes;
 		far = true;
 	}
 	if (!far)
