@@ -43,7 +43,8 @@ static bool map_guard(struct module *module, const struct kernel *consumer, cons
 	bool high_clean = top < first || least + factor[main] * top + span - 1 < guard.high;
 	if (!low_clean || !high_clean)
 		return false;
-	low = low < 0 ? 0 : low;
+	low = low < 0 ? 0 : low > last ? last + 1 : low;
+	high = high > last ? last + 1 : high;
 	if (low > first || high <= last)
 		access_add_guard(module, access, (struct guard_range){main, low, high < low ? low : high});
 	return true;

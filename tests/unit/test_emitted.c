@@ -11,8 +11,8 @@
 #define GRAPHS_LONG 2000          /* where STC_TEST_MODE is long */
 #define GRAPHS_OF_FILE 20
 
-/* Seeds whose C++ was wrong once: a gather from rows that are all alike read an index for nothing. */
-static const int64_t found_seeds[] = {10111};
+/* Seeds that were wrong once: a gather from rows that are all alike read an index for nothing; a guard of every second column ended behind the last one. */
+static const int64_t found_seeds[] = {10111, 22133};
 
 /* STC_EMITTED_FLAGS: other flags of g++. */
 static const char *flags(void)
@@ -94,16 +94,16 @@ static void test_emitted_graphs(void **state)
 	(void)state;
 	char folder[] = "/tmp/stc-test-XXXXXX", command[sizeof folder + 16];
 	int64_t count = number_from("STC_RANDOM_GRAPHS", text_same(getenv("STC_TEST_MODE"), "long") ? GRAPHS_LONG : GRAPHS), first = number_from("STC_RANDOM_FIRST", 1);
-	struct count counted = {0};
+	struct count counted = {0}, found = {0};
 	assert_non_null(mkdtemp(folder));
 	for (int64_t i = 0; i < count; i += GRAPHS_OF_FILE)
 		run_seeds(folder, first + i, count - i < GRAPHS_OF_FILE ? count - i : GRAPHS_OF_FILE, &counted);
 	for (size_t i = 0; i < sizeof found_seeds / sizeof *found_seeds; i++)
-		run_seeds(folder, found_seeds[i], 1, &counted);
+		run_seeds(folder, found_seeds[i], 1, &found);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	assert_int_equal(system(command), 0);
 	print_message("%lld graphs, %lld refused, %lld failures\n", (long long)count, (long long)counted.refused, (long long)counted.failed);
-	assert_int_equal(counted.failed, 0);
+	assert_int_equal(counted.failed + found.failed, 0);
 	assert_true(counted.refused <= count / 2 + 1);
 }
 
