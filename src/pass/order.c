@@ -60,6 +60,14 @@ struct order order_of_loops(int loops, const struct order_loop *loop)
 	return order;
 }
 
+struct order order_of_sequence(const struct sequence *flat)
+{
+	struct order order = {.offset = flat->offset};
+	for (int i = 0; i < flat->dims; i++)
+		push_loop(&order, flat->trip[i], flat->stride[i]);
+	return order;
+}
+
 bool order_same(const struct order *left, const struct order *right)
 {
 	return left->offset == right->offset && left->loops == right->loops && !memcmp(left->loop, right->loop, sizeof *left->loop * (size_t)left->loops);

@@ -2,6 +2,7 @@
 #ifndef STC_ORDER_H
 #define STC_ORDER_H
 #include "pass/schedule.h"
+#include "pass/sequence.h"
 
 #define ORDER_LOOPS 24
 
@@ -26,6 +27,7 @@ struct order_buffer {
 struct order order_of_port(const struct kernel *kernel, const struct plan *plan, int operand);
 struct order order_of_tensor(const struct type *tensor);                  /* row-major */
 struct order order_of_loops(int loops, const struct order_loop *loop);
+struct order order_of_sequence(const struct sequence *flat);               /* without lanes; fewer than ORDER_LOOPS dims */
 bool order_same(const struct order *left, const struct order *right);
 /* Is it an order of words of `lanes` elements, `stride` addresses apart, and not one word after the other several times over? */
 bool order_of_words(const struct order *order, int64_t lanes, int64_t stride);

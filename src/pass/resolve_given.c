@@ -49,16 +49,6 @@ static size_t unserved(const struct giver *c, const struct type *from)
 	return orders * (c->wish.count + 1) + readers;
 }
 
-static struct order order_of_sequence(struct sequence flat)
-{
-	struct order_loop loop[ORDER_LOOPS];
-	for (int i = 0; i < flat.dims; i++)
-		loop[i] = (struct order_loop){flat.trip[i], flat.stride[i]};
-	struct order order = order_of_loops(flat.dims, loop);
-	order.offset = flat.offset;
-	return order;
-}
-
 /* As loops over the tensor's linear addresses, in words of so many neighbours. */
 static const struct type *linear_type(struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
 {
@@ -96,7 +86,7 @@ static const struct type *order_for(const struct giver *c, size_t i)
 	struct sequence words = sequence_of_type(c->module->arena, c->tensor, own), flat = sequence_of(c, type);
 	if (flat.conditions || flat.run_time || flat.dims > ORDER_LOOPS)
 		return NULL;
-	struct order order = order_of_sequence(flat);
+	struct order order = order_of_sequence(&flat);
 	if (!order_of_words(&order, words.lanes, words.lane_stride))
 		return NULL;
 	if (stream_lanes(type) != words.lanes)

@@ -437,12 +437,7 @@ static struct value *scheduled(struct fixture *f, const int *choice, int v, stru
 static struct order order_of_stream(struct fixture *f, const struct value *stream)
 {
 	struct sequence flat = sequence_flat(f->arena, sequence_of_type(f->arena, stream_tensor(stream), stream->type));
-	struct order_loop loop[ORDER_LOOPS];
-	for (int i = 0; i < flat.dims; i++)
-		loop[i] = (struct order_loop){flat.trip[i], flat.stride[i]};
-	struct order order = order_of_loops(flat.dims, loop);
-	order.offset = flat.offset;
-	return order;
+	return order_of_sequence(&flat);
 }
 
 /* In which order a held result is given: what the search says is what is built. */
