@@ -381,6 +381,18 @@ static int number_values(const struct block *block, int count)
 	return count;
 }
 
+bool array_serves_alone(const struct value *array, const struct op *op)
+{
+	const struct readers_of *readers = array->data, *late = readers->late;
+	int64_t phase = 0;
+	int count = 0;
+	for (size_t i = 0; late && i < late->list.count; i++)
+		phase = late->list.data[i].op == op ? late->phase[i] : phase;
+	for (size_t i = 0; late && i < late->list.count; i++)
+		count += late->phase[i] == phase;
+	return phase > 0 && count == 1;
+}
+
 void plan_buffers(struct module *module, const struct block *block)
 {
 	int count = number_values(block, 0);

@@ -15,5 +15,6 @@ struct readers_of {           /* a stream, in program order; value->data while f
 };
 
 void plan_buffers(struct module *module, const struct block *block);              /* decides for all streams of the block and below */
+bool array_serves_alone(const struct value *array, const struct op *op);             /* is the op the one reader of its phase, when the array is full? */
 void buffer_readers(struct module *module, struct value *value, struct op *before);
 #endif

@@ -65,19 +65,15 @@ static void group(struct module *module, const struct op *contraction)
 		kernel_move_loop(module, op, token, last);
 }
 
-static void group_block(struct module *module, struct block *block)
+static void visit(struct op *op, void *module)
 {
-	for (struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR)
-			group_block(module, op->region[0]);
-		if (op->code == OP_CONTRACT)
-			group(module, op);
-	}
+	if (op->code == OP_CONTRACT)
+		group(module, op);
 }
 
 bool group_tokens(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	group_block(module, module_main(module)->region[0]);
+	ir_walk(module_main(module)->region[0], visit, module);
 	return true;
 }

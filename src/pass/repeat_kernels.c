@@ -240,19 +240,6 @@ static void undo(struct repeat *r, const struct saved *saved)
 	op_remove(r->cast);
 }
 
-/* Is the kernel served alone, when the buffer is full? */
-static bool is_served_alone(const struct repeat *r)
-{
-	const struct readers_of *late = readers_of(r->source)->late;
-	int64_t phase = 0;
-	int count = 0;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		phase = late->list.data[i].op == r->op ? late->phase[i] : phase;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		count += late->phase[i] == phase;
-	return phase > 0 && count == 1;
-}
-
 static void remove_old_cast(const struct repeat *r, const struct saved *saved)
 {
 	for (int j = 0; j < r->op->operands; j++)
@@ -268,7 +255,7 @@ static bool repeat_in_order(struct module *module, const struct block *all, stru
 	struct saved saved = save(&r);
 	apply(&r);
 	plan_buffers(module, all);
-	if (is_served_alone(&r) && repeats_are_served(all)) {
+	if (array_serves_alone(r.source, r.op) && repeats_are_served(all)) {
 		remove_old_cast(&r, &saved);
 		op_remove(op);
 		return true;

@@ -272,19 +272,6 @@ static void read_result(struct turn *t, struct value *value)
 		readers->list.data[i].op->operand[readers->list.data[i].operand] = value;
 }
 
-/* Is the kernel served alone, when the array is full? */
-static bool is_served_alone(const struct turn *t)
-{
-	const struct readers_of *late = readers_of(t->array)->late;
-	int64_t phase = -1;
-	int count = 0;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		phase = late->list.data[i].op == t->op ? late->phase[i] : phase;
-	for (size_t i = 0; late && i < late->list.count; i++)
-		count += late->phase[i] == phase;
-	return phase > 0 && count == 1;
-}
-
 bool repeats_are_served(const struct block *block)
 {
 	bool served = true;
@@ -332,7 +319,7 @@ bool repeat_turned(struct module *module, const struct block *all, struct op *co
 	result->data = readers_of(t.last->result[0]);
 	read_result(&t, result);
 	plan_buffers(module, all);
-	if (good && is_served_alone(&t) && repeats_are_served(all)) {
+	if (good && array_serves_alone(t.array, t.op) && repeats_are_served(all)) {
 		*next = *next == t.last ? t.last->next : *next;
 		if (t.last != convert)
 			op_remove(t.last);

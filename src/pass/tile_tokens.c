@@ -138,19 +138,15 @@ static void tile_before(struct module *module, const struct op *op)
 	tile(&t);
 }
 
-static void tile_block(struct module *module, struct block *block)
+static void visit(struct op *op, void *module)
 {
-	for (struct op *op = block->first; op; op = op->next) {
-		if (op->code == OP_FOR)
-			tile_block(module, op->region[0]);
-		if (op->code == OP_CONTRACT)
-			tile_before(module, op);
-	}
+	if (op->code == OP_CONTRACT)
+		tile_before(module, op);
 }
 
 bool tile_tokens(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	tile_block(module, module_main(module)->region[0]);
+	ir_walk(module_main(module)->region[0], visit, module);
 	return true;
 }
