@@ -90,10 +90,16 @@ def _command(commands, name: str, help: str, run) -> argparse.ArgumentParser:
     return command
 
 
+def _seed(text: str) -> int:
+    if not 0 <= int(text) < 2 ** 63:
+        raise argparse.ArgumentTypeError(f"{text} is outside 0 to 2^63 - 1")
+    return int(text)
+
+
 def _add_model(command) -> None:
     command.add_argument("model", metavar="NAME|FOLDER",
                          help="a Hugging Face name, or a folder with config.json and *.safetensors")
-    command.add_argument("--seed", type=int, default=0,
+    command.add_argument("--seed", type=_seed, default=0,
                          help="of random weights where there are no others, and of sampling (default 0)")
 
 
@@ -200,7 +206,7 @@ def _add_explore(commands, name: str) -> None:
 
 def _add_demo(commands, name: str) -> None:
     command = _command(commands, name, "GPT-2 from PyTorch to a running design; fails unless its tokens are PyTorch's.", _demo)
-    command.add_argument("--seed", type=int, default=0, help="of the weights (default 0)")
+    command.add_argument("--seed", type=_seed, default=0, help="of the weights (default 0)")
     _add_platform(command)
     _add_output(command)
 
@@ -303,6 +309,7 @@ def _generate(options, progress: Progress) -> int:
     _check_method(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
+    end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
     prompts = _prompts(options, tokenizer)
     both = not _shares_unit(options) if options.tokens is None else options.tokens != 1
@@ -317,7 +324,7 @@ def _generate(options, progress: Progress) -> int:
             chunk = shapes[-1] if both else None
             answer = (chat.Answer(generation.Decoder(design, shape, chunk, per_launch), tokenizer, prompts[0], options.stop) if len(prompts) == 1
                       else chat.Answers(generation.Batch(design, shape, chunk, per_launch), tokenizer, prompts, options.stop))
-            answer.write(new, sampler, model.end_tokens(), progress.update)
+            answer.write(new, sampler, end, progress.update)
         if answer.ended_by is None and new < options.max_new_tokens:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
         chat.print_speed(folder, answer, shapes)
@@ -328,12 +335,11 @@ def _evaluate(options, progress: Progress) -> int:
     from . import evaluation, quantise, weights
     scheme = quantise.Scheme.parse(options.quant)
     model = _load(options, progress)
-    ids = _read_ids(options.model, model, options.text)
     limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
-    context = options.context or min(evaluation.CONTEXT, limit)
+    context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
     if not 2 <= context <= limit:
         raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit}")
-    calibration, pieces = evaluation.split(ids, context)
+    calibration, pieces = evaluation.split(_read_ids(options.model, model, options.text), context)
     module = model.with_values()
     progress.stage("evaluate")
     cost, integers = evaluation.cost(module, scheme, options.method, calibration, pieces, progress.update)

@@ -1,5 +1,6 @@
 """Generating on a design: one launch for each chunk of the prompt where the design has prefill; else one for each text token, or for
 several, where the design chooses them itself."""
+import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,8 +32,8 @@ class Sampler:
     seed: int = 0
 
     def __post_init__(self):
-        if self.temperature < 0:
-            raise Error(f"--temperature {self.temperature:g} is below zero", "accepted are 0 (the likeliest token) and above")
+        if not 0 <= self.temperature < math.inf:
+            raise Error(f"--temperature {self.temperature:g} is {'below zero' if self.temperature < 0 else 'no number'}", "accepted are 0 (the likeliest token) and above")
         if self.top_k < 0:
             raise Error(f"--top-k {self.top_k} is below zero", "accepted are 0 (all tokens) and above")
         if not 0 < self.top_p <= 1:

@@ -240,5 +240,8 @@ def _dictionary(port: Port):
 
 
 def first_line(error: Exception) -> str:
+    """What it says; of a list, behind its heading, the first entry."""
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1]) or type(error).__name__

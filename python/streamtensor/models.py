@@ -67,9 +67,12 @@ class Model:
         if path and path.is_file():
             try:
                 end = json.loads(path.read_text()).get("eos_token_id", end)
-            except ValueError as error:
+            except (ValueError, AttributeError) as error:
                 raise Error(f"{path}: not a generation configuration: {error}") from error
-        return set(end) if isinstance(end, (list, tuple)) else {end} - {None}
+        ids = set(end) if isinstance(end, (list, tuple)) else {end} - {None}
+        if not all(isinstance(token, int) for token in ids):
+            raise Error(f"{path}: eos_token_id {json.dumps(end)} is no token", "accepted are an id and a list of ids")
+        return ids
 
     def tokenizer(self):
         """The model's tokenizer, or None where its files are not there."""
@@ -149,7 +152,24 @@ def _config(name: str, folder: Path | None):
         config = AutoConfig.from_pretrained(folder) if folder else AutoConfig.for_model(**built_in(name))
     except Exception as error:
         raise Error(f"{folder / 'config.json'}: not a model configuration: {graph.first_line(error)}") from error
-    return config.get_text_config(decoder=True)
+    config = config.get_text_config(decoder=True)
+    _check_extents(folder / "config.json" if folder else name, config)
+    return config
+
+
+LEAST = {name: 1 for name in ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size")}
+LEAST["max_position_embeddings"] = 2  # a prompt and an answer
+
+
+def _check_extents(place, config) -> None:
+    """transformers builds a model of some of these that cannot run."""
+    for name, least in LEAST.items():
+        value = getattr(config, name, None)
+        if isinstance(value, int) and value < least:
+            raise Error(f"{place}: {name} is {value}", f"accepted is {least} or more")
+    heads, groups = (getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads"))
+    if heads and groups and heads % groups:
+        raise Error(f"{place}: num_attention_heads is {heads}, no multiple of num_key_value_heads, {groups}")
 
 
 def _build(name: str, config) -> torch.nn.Module:

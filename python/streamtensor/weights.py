@@ -76,12 +76,12 @@ class Checkpoint:
                 with safe_open(single, "pt") as file:
                     return cls(folder, dict.fromkeys(file.keys(), single), base)
             if index.is_file():
-                shards = json.loads(index.read_text())["weight_map"]
+                shards = dict(json.loads(index.read_text())["weight_map"])
                 _check_shards(folder, index, shards)
                 return cls(folder, {name: folder / file for name, file in shards.items()}, base)
         except Error:
             raise
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise Error(f"{index if index.is_file() else single}: not a weights file: {error}") from error
         except Exception as error:  # safetensors raises a type of its own
             raise Error(f"{single}: not a safetensors file: {error}") from error
@@ -124,7 +124,7 @@ def check_hashes(folder: Path) -> None:
     """Weight files against their SHA-256: of the hub's cache, which names a file by it, or of a file SHA256SUMS in the folder."""
     listed, sums = {}, folder / "SHA256SUMS"
     if sums.is_file():
-        listed = {words[1].lstrip("*"): words[0].lower() for line in sums.read_text().splitlines() if len(words := line.split()) == 2}
+        listed = {words[1].lstrip("*"): words[0].lower() for line in sums.read_text(errors="replace").splitlines() if len(words := line.split()) == 2}
     for path in sorted(folder.glob("*.safetensors")):
         name = path.resolve().name if path.is_symlink() else ""
         expected = listed.get(path.name) or (name if re.fullmatch("[0-9a-f]{64}", name) else None)

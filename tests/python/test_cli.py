@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from conftest import FAMILIES
 from streamtensor import cli
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+KNOWN = '[ "$1" != choices ] || { echo "[]"; exit; }\n'  # the platform is one
 
 
 @pytest.fixture
@@ -78,6 +82,12 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0"], "--top-p 0", "up to 1"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--quant", "w2a8"], "no scheme 'w2a8'", "w4a8"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "-1"], "--temperature -1 is below zero", "and above"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "nan"], "--temperature nan is no number", "and above"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "inf"], "--temperature inf is no number", "and above"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "9223372036854775808"], "--seed", "--help"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "-1"], "--seed: -1 is outside", "--help"),
+    (["evaluate", "{gpt2}", "--text", "{out}", "--context", "0"], "--context 0 is outside", "2 to 64"),
 ])
 def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments, message, note):
     places = {"out": tmp_path / "out", "empty": tmp_path / "empty", "taken": tmp_path / "taken", "gpt2": folder_of("gpt2")}
@@ -104,15 +114,33 @@ def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
     assert status == 1 and "the prompt has the id 600" in err
 
 
-def test_broken_configuration_is_refused(run, tmp_path):
+LLAMA = FAMILIES["llama"]
+
+
+@pytest.mark.parametrize("text, message", [
+    ("{", "config.json: not a model configuration"),
+    (json.dumps({**LLAMA, "num_hidden_layers": 0}), "config.json: num_hidden_layers is 0"),
+    (json.dumps({**LLAMA, "num_hidden_layers": -1}), "config.json: num_hidden_layers is -1"),
+    (json.dumps({**LLAMA, "vocab_size": 0}), "config.json: vocab_size is 0"),
+    (json.dumps({**LLAMA, "max_position_embeddings": 1}), "config.json: max_position_embeddings is 1"),
+    (json.dumps({**LLAMA, "num_key_value_heads": 3}), "no multiple of num_key_value_heads, 3"),
+    (json.dumps({**LLAMA, "hidden_size": "wide"}), "'hidden_size': TypeError"),
+    (json.dumps({**LLAMA, "hidden_act": "new"}), "there is no 'new'"),
+])
+def test_broken_configuration_is_refused(run, tmp_path, text, message):
     (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "config.json").write_text("{")
+    (tmp_path / "m" / "config.json").write_text(text)
     status, _, err = run("export", tmp_path / "m", "-o", tmp_path / "out")
-    assert status == 1 and "config.json: not a model configuration" in err
+    assert status == 1 and message in err and err.count("error:") == 1 and [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_an_unknown_platform_is_refused_before_the_export(run, tmp_path, folder_of, core_built):
+    status, _, err = run("compile", folder_of("gpt2"), "--platform", "nosuch", "-o", tmp_path / "out")
+    assert status == 1 and "unknown platform 'nosuch'" in err and "export" not in err and not (tmp_path / "out").exists()
 
 
 def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, folder_of, fake_core):
-    fake_core('test -s "$2" && test -s "$9" && echo "stage import" >&2 && mkdir "$6" && echo "$@" > "$6/manifest.json"\n')
+    fake_core(KNOWN + 'test -s "$2" && test -s "$9" && echo "stage import" >&2 && mkdir "$6" && echo "$@" > "$6/manifest.json"\n')
     status, out, err = run("compile", folder_of("gpt2"), "--context", 16, "--platform", "u280", "-o", tmp_path / "d")
     assert status == 0 and out == "" and "streamtensor: import\n" in err
     words = (tmp_path / "d" / "manifest.json").read_text().split()
@@ -121,7 +149,7 @@ def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, fold
 
 
 def test_compile_passes_on_what_stc_says(run, tmp_path, folder_of, fake_core):
-    fake_core('echo "model.mlir:3:5: error: no such op" >&2; echo "note: accepted are others" >&2; exit 1\n')
+    fake_core(KNOWN + 'echo "model.mlir:3:5: error: no such op" >&2; echo "note: accepted are others" >&2; exit 1\n')
     status, out, err = run("compile", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "d")
     assert status == 1 and err.endswith("model.mlir:3:5: error: no such op\nnote: accepted are others\n")
     assert "streamtensor: note: platform u55c (default)" in err and not (tmp_path / "d").exists()

@@ -114,6 +114,8 @@ def infinite(value):
     (damaged, "the file is damaged: its SHA-256"),
     (damaged_in_the_cache, "the file is damaged: its SHA-256"),
     (unlike_the_index, "not a weights file"),
+    (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": 3}'), "index.json: not a weights file"),
+    (lambda folder: (folder / "SHA256SUMS").write_bytes(b"\xff " + shard(folder).name.encode() + b"\n"), "the file is damaged"),
     (lambda folder: change(folder, "transformer.ln_f.bias", infinite), "'transformer.ln_f.bias' has inf at [1]"),
     (lambda folder: change(folder, "transformer.ln_f.bias", lambda value: value * float("nan")), "'transformer.ln_f.bias' has nan at [0]"),
     (lambda folder: change(folder, "transformer.ln_f.bias", lambda value: value[:5]), "has the shape (5,), but the model's is (128,)"),
@@ -141,3 +143,10 @@ def test_no_weights_needs_none(sharded, tmp_path, core_built):
 def test_end_tokens_are_those_of_the_generation_configuration(sharded):
     (sharded / "generation_config.json").write_text('{"eos_token_id": [7, 8]}')
     assert models.load(str(sharded)).end_tokens() == {7, 8}
+
+
+@pytest.mark.parametrize("text, message", [("{", "not a generation configuration"), ("[]", "not a generation configuration"), ('{"eos_token_id": "x"}', 'eos_token_id "x" is no token')])
+def test_end_tokens_that_are_none_are_refused_before_the_export(sharded, capsys, text, message):
+    (sharded / "generation_config.json").write_text(text)
+    status, err = cli.main(["generate", str(sharded), "--prompt-ids", "1"]), capsys.readouterr().err
+    assert status == 1 and message in err and "export" not in err
