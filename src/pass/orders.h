@@ -1,6 +1,7 @@
 /* The choice of loop orders: what choose_orders.c builds, orders_options.c fills and orders_search.c searches. */
 #ifndef STC_ORDERS_H
 #define STC_ORDERS_H
+#include "base/memo.h"
 #include "pass/order.h"
 
 #define ORDERS_DIGITS 7                   /* of a kernel's loops, cut: 5040 permutations */
@@ -68,6 +69,7 @@ struct orders_graph {
 	struct orders_fork *fork;
 	int *written;             /* [values] scratch of orders_fifos: the row that is written */
 	int64_t *scratch;         /* of orders_fifos: words held at each operand of each kernel, the lag of each value, that of the operands at hand */
+	struct memo *known;       /* what orders_fifos has found: searches come by the same choices again and again */
 	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };
 

@@ -11,6 +11,11 @@
 #define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
 #define CONVERTER_BYTES 256  /* what the two processes of a converter are worth: with few bytes between them, the fewer converters the better */
 
+struct found {                /* what orders_fifos has found */
+	int64_t bytes;
+	bool all;                 /* else there are more */
+};
+
 static const struct orders_option *chosen(const struct orders_graph *graph, const int *choice, int kernel)
 {
 	return &graph->kernel[kernel].option[choice[kernel]];
@@ -251,6 +256,8 @@ static void find_forks(struct orders_graph *graph)
 {
 	graph->fork = ARENA_ARRAY(graph->arena, struct orders_fork, graph->values + 1);
 	graph->written = ARENA_ARRAY(graph->arena, int, graph->values + 1);
+	graph->known = ARENA_NEW(graph->arena, struct memo);
+	*graph->known = memo_new(graph->arena, graph->kernels, sizeof(struct found));
 	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
@@ -290,25 +297,34 @@ static bool shares_converter(const struct orders_graph *graph, const int *choice
 	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
 }
 
-int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough)
+/* Stops at `enough`; *all: it did not. */
+static int64_t count_fifos(const struct orders_graph *graph, const int *choice, int64_t enough, bool *all)
 {
 	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * graph->ports;
-	for (int f = 0; f < graph->forks; f++)
-		for (int i = 0; i < graph->fork[f].kernels; i++)
-			for (int k = graph->fork[f].kernel[i], j = 0; j < graph->kernel[k].operands; j++)
-				held[k * graph->ports + j] = 0;
+	int f = 0;
+	for (int i = 0; i < graph->kernels * graph->ports; i++)
+		held[i] = 0;
 	for (int v = 0; v < graph->values; v++) {
 		lag[v] = -1;
 		graph->written[v] = orders_written(graph, choice, &graph->value[v]);
 	}
-	for (int f = 0; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++) {
+	for (; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++) {
 		const struct orders_value *value = &graph->value[graph->fork[f].value];
 		bytes += meet_all(graph, choice, &graph->fork[f], -1, lag);
 		for (size_t i = 0; i < value->reader.count; i++)
 			if (shares_converter(graph, choice, value, i))
 				bytes += meet_all(graph, choice, &graph->fork[f], wanted_row(graph, choice, value->reader.data[i]), lag);
 	}
+	*all = f == graph->forks;
 	return bytes / 4 * HELD_QUARTERS;
+}
+
+int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_t enough)
+{
+	struct found *found = graph->forks ? memo_at(graph->known, choice) : NULL;
+	if (found && !found->all && found->bytes < enough)
+		found->bytes = count_fifos(graph, choice, enough, &found->all);
+	return found ? found->bytes : 0;
 }
 
 /* Only what holds the whole tensor can go through memory (fuse_streams.c). */
