@@ -36,6 +36,7 @@ struct session {
 	double target_ms;         /* 0: none */
 	struct pass_context context;      /* of the pass that runs, or ran last */
 	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
+	struct map answers;       /* of searches (pass_context) */
 	bool follows;             /* the phase at hand is not the first */
 	struct arena *attempt;    /* holds the module where it is one of several attempts */
 	struct text lp;           /* the linear program of FIFO depths, where options.lp wants it */

@@ -2,7 +2,7 @@
  * because a reduction is not innermost, and words held because paths meet again.  The lane loop, the number of lanes, the cycles of each kernel and the words
  * that it reads from memory stay those of the heuristic (plan_kernel.c), whose orders are one of the choices.
  * Effort: --order-points costs are computed at most. */
-#include "pass/orders.h"
+#include "pass/answers.h"
 #include "pass/streams.h"
 
 struct chooser {
@@ -164,7 +164,12 @@ struct plan *choose_orders(struct streams *streams, const struct block *block, c
 	build_graph(&c, block);
 	int *choice = ARENA_ARRAY(c.graph.arena, int, c.graph.kernels + 1);
 	c.graph.cuts = streams->frugal ? ORDERS_CUTS : 0;
-	orders_search(&c.graph, choice_count(&streams->context->choices, CHOICE_ORDER_POINTS), choice);
+	int64_t points = choice_count(&streams->context->choices, CHOICE_ORDER_POINTS);
+	struct problem problem = problem_of_orders(&c.graph, points);
+	if (!answer_known(streams->context->answers, &problem, c.graph.kernels, choice)) {
+		orders_search(&c.graph, points, choice);
+		answer_keep(streams->context->answers, &problem, c.graph.kernels, choice);
+	}
 	struct plan *plan = ARENA_ARRAY(c.graph.arena, struct plan, count_ops(block, OP_KERNEL) + 1);
 	for (int k = 0; k < c.graph.kernels; k++) {
 		const struct orders_kernel *kernel = &c.graph.kernel[k];

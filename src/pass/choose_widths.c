@@ -6,7 +6,7 @@
  * loops one tile (arXiv 2509.13694). */
 #include "base/nearest.h"
 #include "pass/kernel_edit.h"
-#include "pass/widths.h"
+#include "pass/answers.h"
 
 #define LANES 16                    /* f32 in a port */
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
@@ -385,6 +385,15 @@ static int option_near(const struct width_kernel *kernel, const struct width *wi
 	return best;
 }
 
+static void search_joint(struct map *answers, const struct width_space *space, int64_t points, int *choice)
+{
+	struct problem problem = problem_of_widths(space, points, choice);
+	if (answer_known(answers, &problem, space->kernels, choice))
+		return;
+	widths_joint(space, points, choice);
+	answer_keep(answers, &problem, space->kernels, choice);
+}
+
 static bool by_search(struct widths *w, const struct block *block, enum width_search search)
 {
 	const struct choices *choices = &w->streams->context->choices;
@@ -397,7 +406,7 @@ static bool by_search(struct widths *w, const struct block *block, enum width_se
 		choice[k] = option_near(&space->kernel[k], &w->width[k]);
 	widths_follow(space, choice);
 	if (search == WIDTH_JOINT)
-		widths_joint(space, points, choice);
+		search_joint(w->streams->context->answers, space, points, choice);
 	if (search == WIDTH_NEIGHBOUR)
 		widths_neighbour(space, points, choice);
 	bool searched = search == WIDTH_JOINT || search == WIDTH_NEIGHBOUR;
