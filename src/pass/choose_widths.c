@@ -5,8 +5,8 @@
  * width is halved until they fit.  The joint search (widths_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
  * loops one tile (arXiv 2509.13694). */
 #include "base/nearest.h"
-#include "pass/kernel_edit.h"
 #include "pass/answers.h"
+#include "pass/kernel_edit.h"
 
 #define LANES 16                    /* f32 in a port */
 #define REUSED_LANES 64             /* f32 lanes of a kernel that uses each weight for several tokens */
@@ -385,6 +385,7 @@ static int option_near(const struct width_kernel *kernel, const struct width *wi
 	return best;
 }
 
+/* Designs that are tried one after the other ask for the same now and then. */
 static void search_joint(struct map *answers, const struct width_space *space, int64_t points, int *choice)
 {
 	struct problem problem = problem_of_widths(space, points, choice);

@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "base/random.h"
 #include "model/itensor.h"
-#include "pass/orders.h"
+#include "pass/answers.h"
 #include "pass/resolve_given.h"
 #include "pass/streams.h"
 #include <setjmp.h>
@@ -382,6 +382,39 @@ static void test_against_exact(void **state)
 	assert_true(mean <= 1.05);
 }
 
+/* What is known of a price that was asked for up to a bound is not taken for all of it; nor one graph's problem for another's. */
+static void test_known_prices(void **state)
+{
+	(void)state;
+	int held = 0;
+	char before[65] = "";
+	for (int g = 0; g < 40; g++) {
+		struct fixture *f = begin((uint64_t)g + 2000);
+		random_graph(f);
+		for (int i = 0; i < 20; i++) {
+			int choice[KERNELS_MOST] = {0};
+			for (int k = 0; k < f->graph.kernels; k++)
+				choice[k] = below(f, f->graph.kernel[k].options);
+			struct memo known = *f->graph.known;
+			int64_t least = orders_fifos(&f->graph, choice, 1), all = orders_fifos(&f->graph, choice, INT64_MAX);
+			*f->graph.known = memo_new(f->arena, f->graph.kernels, known.kept);
+			assert_int_equal(all, orders_fifos(&f->graph, choice, INT64_MAX));
+			*f->graph.known = known;
+			assert_int_equal(all, orders_fifos(&f->graph, choice, INT64_MAX));
+			held += least < all;
+		}
+		struct problem problem = problem_of_orders(&f->graph, POINTS), fewer = problem_of_orders(&f->graph, POINTS - 1);
+		assert_string_not_equal(problem.hex, before);
+		assert_string_not_equal(problem.hex, fewer.hex);
+		strcpy(before, problem.hex);
+		f->graph.kernel[0].option[0].accumulators++;
+		problem = problem_of_orders(&f->graph, POINTS);
+		assert_string_not_equal(problem.hex, before);
+		end(f);
+	}
+	assert_true(held > 20);
+}
+
 /* The closed form says what walk_reorder says of the same two ports as types. */
 static void test_buffers(void **state)
 {
@@ -502,6 +535,6 @@ static void test_meetings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_given), cmocka_unit_test(test_meetings), cmocka_unit_test(test_against_exact)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_buffers), cmocka_unit_test(test_given), cmocka_unit_test(test_meetings), cmocka_unit_test(test_known_prices), cmocka_unit_test(test_against_exact)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

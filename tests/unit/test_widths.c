@@ -1,7 +1,7 @@
 /* Widths of kernels: the searches over the closed form against brute force and each other, and fixed widths. */
 #include "base/random.h"
+#include "pass/answers.h"
 #include "pass/choices.h"
-#include "pass/widths.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,6 +32,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	*kernel = (struct width_kernel){.loop = -1, .follows = -1, .operands = 1 + below(state, 2), .options = 1 + below(state, most_options)};
 	kernel->source = ARENA_ARRAY(arena, int, 2);
 	kernel->phase = ARENA_ARRAY(arena, struct width_phase, 2);
+	kernel->single = ARENA_ARRAY(arena, struct width_phase, 2);
 	kernel->part = ARENA_ARRAY(arena, struct width_part, 2);
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
 	kernel->whole = ARENA_ARRAY(arena, bool, 2);
@@ -139,6 +140,54 @@ static void test_bounded_prices(void **state)
 		bounded += isinf(found);
 	}
 	assert_in_range(bounded, 50, 250);
+}
+
+/* A search is answered from what is known where its problem is the same, and nowhere else. */
+static void test_answers(void **state)
+{
+	(void)state;
+	struct width_space *space = random_space(3, 5, 5);
+	struct width_kernel *kernel = &space->kernel[2];
+	struct map answers = map_new(arena);
+	const int answer[5] = {0, 1, 0, 2, 1}, given[5] = {0};
+	int choice[5] = {0};
+	kernel->source[0] = 1;
+	struct problem problem = problem_of_widths(space, 100, given), again = problem_of_widths(space, 100, given);
+	assert_false(answer_known(NULL, &problem, 5, choice) || answer_known(&answers, &problem, 5, choice));
+	answer_keep(&answers, &problem, 5, answer);
+	assert_true(answer_known(&answers, &again, 5, choice) && !memcmp(choice, answer, sizeof answer));
+	int64_t *whole[] = {&space->budget.dsp, &space->budget.lut, &kernel->option[0].dsp, &kernel->option[0].lut, &space->loop[0].layers};
+	double *real[] = {&space->weight[0], &kernel->option[0].cycles[0], &kernel->option[0].ahead[0], &kernel->option[0].shared[0], &kernel->option[0].depth, &kernel->option[0].flow[0].first,
+			  &kernel->option[0].flow[0].need[0], &kernel->option[0].flow[0].taken[0], &kernel->part[0].high};
+	int *number[] = {&space->budget.ports, &kernel->source[0], &kernel->option[0].width.ports, &kernel->phase[0].number};
+	space->loops = 1;
+	again = problem_of_widths(space, 100, given);
+	answer_keep(&answers, &again, 5, answer);
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+		*whole[i] += 1;
+		problem = problem_of_widths(space, 100, given);
+		assert_false(answer_known(&answers, &problem, 5, choice));
+		*whole[i] -= 1;
+	}
+	for (size_t i = 0; i < sizeof real / sizeof *real; i++) {
+		double kept = *real[i];
+		*real[i] += 0.25;
+		problem = problem_of_widths(space, 100, given);
+		assert_false(answer_known(&answers, &problem, 5, choice));
+		*real[i] = kept;
+	}
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+		*number[i] -= 1;
+		problem = problem_of_widths(space, 100, given);
+		assert_false(answer_known(&answers, &problem, 5, choice));
+		*number[i] += 1;
+	}
+	problem = problem_of_widths(space, 101, given);
+	assert_false(answer_known(&answers, &problem, 5, choice));
+	problem = problem_of_widths(space, 100, answer);
+	assert_false(answer_known(&answers, &problem, 5, choice));
+	problem = problem_of_widths(space, 100, given);
+	assert_true(answer_known(&answers, &problem, 5, choice));
 }
 
 static void test_joint_against_all(void **state)
@@ -319,7 +368,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
