@@ -134,6 +134,7 @@ bool design_set(struct design *design, struct design_tensor *tensor, const void 
 	if (!has_bytes(design, tensor, bytes) || !fill(design, tensor, data))
 		return false;
 	tensor->set = true;
+	design->lost &= !text_same(tensor->role, "state");
 	extents_note(tensor, data);
 	design->pending += now() - start;
 	return true;
@@ -251,5 +252,6 @@ bool design_reset(struct design *design)
 		if (!tensor->result && text_same(tensor->role, "state") && !fill(design, tensor, NULL))
 			return false;
 	}
+	design->lost = false;
 	return true;
 }

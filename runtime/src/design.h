@@ -56,6 +56,7 @@ struct design {
 	struct design_phase *phase, *now;      /* [program.phases]; the one at hand */
 	VEC(struct design_file) files;
 	bool packed;                           /* with its weights */
+	bool lost;                             /* of states the last row, to the row of a token behind them */
 	struct device_program program;
 	struct device device;
 	double host_seconds, device_seconds;   /* since the launch before the last; of the last launch */

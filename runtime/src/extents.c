@@ -29,7 +29,7 @@ static int64_t extent_of(const struct design_tensor *tensor, const struct json *
 	return json_integer(json_get(entry, "axis"), &axis) && axis >= 0 && axis < tensor->rank ? tensor->shape[axis] : 0;
 }
 
-/* One row more than the state holds is accepted: that of a context's last token, which no later one needs, takes the place of the row before it. */
+/* One row more than the state holds is accepted: that of a context's last token, which no later one needs, takes the place of the row before it; once, for whoever comes there again would read it there. */
 static void read_state(struct design *design, const struct json *entry, const struct design_tensor *written)
 {
 	const struct design_tensor *state = design_argument(design, written->name);
@@ -69,14 +69,14 @@ static bool refuse(struct design *design, const char *what, int64_t low, int64_t
 static bool allows(struct design *design, const struct design_extent *extent, int64_t tokens)
 {
 	struct arena *arena = design->arena;
-	int64_t rows = extent->rows ? extent->rows->number : tokens, last = extent->held + 1 - (rows > 1 ? rows : 1);
+	int64_t rows = extent->rows ? extent->rows->number : tokens, least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
 	if (extent->rows && (rows < extent->least || rows > extent->most))
 		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)rows), extent->least, extent->most);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
 		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->held + 1);
-	const char *behind = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : "";
+	const char *behind = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->held ? " again, and the row before it is lost" : "";
 	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, behind), 0, last);
 }
 
@@ -88,8 +88,17 @@ bool extents_allow(struct design *design, int64_t tokens)
 	return true;
 }
 
+static void note_rows(struct design *design, const struct design_extent *extent, int64_t tokens)
+{
+	int64_t rows = extent->rows ? extent->rows->number : tokens;
+	if (extent->at && rows > 0 && extent->at->number + rows >= extent->held)
+		design->lost = extent->at->number + rows > extent->held;
+}
+
 void extents_go_on(struct design *design, int64_t tokens)
 {
+	for (size_t i = 0; i < design->now->extents.count; i++)
+		note_rows(design, &design->now->extents.data[i], tokens);
 	for (size_t i = 0; i < design->now->tensors.count; i++)
 		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * (uint64_t)tokens);
 }

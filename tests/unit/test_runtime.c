@@ -234,12 +234,40 @@ static void takes_positions_that_there_are(void **unused)
 	stc_design *design = open_cpu();
 	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
 	assert_int_equal(stc_design_input(design, "x", x, sizeof x), 0);
-	for (int64_t position = -2; position < 8; position++) {
+	for (int64_t position = 8; position >= -2; position--) {
 		assert_int_equal(stc_design_input(design, "p", &position, sizeof position), 0);
 		if (position >= 0 && position <= 4)
 			assert_int_equal(stc_design_launch(design), 0);
 		else
 			expect_error(stc_design_launch(design), design, "accepted are 0 to 4");
+	}
+	stc_design_close(design);
+}
+
+/* A last token takes the place of the row before it, so a launch that reads that row is refused until it is there again. */
+static void takes_a_last_token_once(void **unused)
+{
+	(void)unused;
+	float x[8] = {0}, state[32] = {0};
+	int64_t last = 4, before = 3, first = 0;
+	stc_design *design = open_cpu();
+	assert_int_equal(stc_design_input(design, "w", all.weight, sizeof all.weight), 0);
+	assert_int_equal(stc_design_input(design, "x", x, sizeof x), 0);
+	for (int again = 0; again < 4; again++) {
+		assert_int_equal(stc_design_input(design, "p", &last, sizeof last), 0);
+		assert_int_equal(stc_design_launch(design), 0);
+		expect_error(stc_design_launch(design), design, "'p' is 4 again, and the row before it is lost\nnote: accepted are 0 to 3");
+		assert_int_equal(stc_design_input(design, "p", &first, sizeof first), 0);
+		assert_int_equal(stc_design_launch(design), 0);
+		assert_int_equal(stc_design_input(design, "p", again == 0 ? &before : &last, sizeof last), 0);
+		if (again == 0)
+			assert_int_equal(stc_design_launch(design), 0);
+		else if (again == 1)
+			assert_int_equal(stc_design_reset(design), 0);
+		else if (again == 2)
+			assert_int_equal(stc_design_input(design, "s", state, sizeof state), 0);
+		else
+			expect_error(stc_design_launch(design), design, "accepted are 0 to 3");
 	}
 	stc_design_close(design);
 }
@@ -358,6 +386,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_and_keeps_its_state),   cmocka_unit_test(two_designs_are_apart),     cmocka_unit_test(says_what_is_wrong),
 		cmocka_unit_test(takes_positions_that_there_are),
+		cmocka_unit_test(takes_a_last_token_once),
 		cmocka_unit_test(refuses_what_is_no_design),  cmocka_unit_test(refuses_a_missing_compiler), cmocka_unit_test(refuses_changed_files),
 		cmocka_unit_test(refuses_edited_manifests),   cmocka_unit_test(survives_mutated_manifests),
 	};
