@@ -49,7 +49,7 @@ static void add_option(struct blake2 *hash, const struct width_space *space, con
 
 static void add_operand(struct blake2 *hash, const struct width_kernel *kernel, int j)
 {
-	const int64_t numbers[] = {kernel->source[j], kernel->whole[j], kernel->late[j], kernel->carried[j]};
+	const int64_t numbers[] = {kernel->source[j], kernel->whole[j], kernel->late[j], kernel->carried[j], kernel->entry[j]};
 	blake2_add(hash, numbers, sizeof numbers);
 	add_phase(hash, &kernel->phase[j]);
 	add_phase(hash, &kernel->single[j]);

@@ -257,6 +257,13 @@ static int scale_of(const struct widths *w, const struct op *op)
 	return pair ? scale->result[0]->id : -1;
 }
 
+/* What a rolled layer's first pass has in place of a value that the layer before hands on; its maker's number, -1: no kernel. */
+static int entry_of(const struct value *carried)
+{
+	const struct op *loop = carried->block->parent, *maker = loop->operand[2 + carried->index]->def;
+	return maker && maker->code == OP_KERNEL ? maker->result[0]->id : -1;
+}
+
 static void add_kernel(struct widths *w, struct width_space *space, int k, int loop)
 {
 	const struct op *op = w->kernel[k], *sums = maker_of_sums(op);
@@ -270,6 +277,7 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->whole = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	kernel->entry = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
 		const struct value *value = op->operand[j], *made = widths_through_unit(value, w->slices, w->abreast, false, &kernel->phase[j]);
 		widths_through_unit(value, w->slices, w->abreast, true, &kernel->single[j]);
@@ -282,6 +290,7 @@ static void add_kernel(struct widths *w, struct width_space *space, int k, int l
 		kernel->part[j] = part_read(op, j);
 		kernel->late[j] = kernel_is_post_operand(op->kernel, j);
 		kernel->carried[j] = known && !value->def;
+		kernel->entry[j] = kernel->carried[j] ? entry_of(value) : -1;
 	}
 }
 

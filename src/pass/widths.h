@@ -65,7 +65,8 @@ struct width_kernel {
 	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
 	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
 	bool *late;               /* [operands] read after the reduction */
-	bool *carried;            /* [operands] made by the layer before */
+	bool *carried;            /* [operands] made by the layer before, */
+	int *entry;               /* [operands] and for the first one by this kernel; -1: none */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
 	int follows;              /* the kernel whose rows its lanes must be; -1: none */
 	bool alike;               /* that kernel works on an equal part of the same state instead, or on the same numbers: they have one width */

@@ -70,13 +70,14 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared[walk->extent];
 	struct width_burst burst = {0};
 	for (int j = 0; j < kernel->operands; j++) {
-		int source = kernel->source[j];
-		if (source < 0 || (kernel->carried[j] && first_layer))
+		bool enters = kernel->carried[j] && first_layer;
+		int source = enters ? kernel->entry[j] : kernel->source[j];
+		if (source < 0)
 			continue;
 		const struct width_phase *phase = space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
 		struct width_burst last = space->burst[source];
-		if (phase->number) {
+		if (phase->number && !enters) {
 			through_unit(walk, phase, &begin, &end);
 			last = (struct width_burst){phase->together, end - phase->collect};
 		}

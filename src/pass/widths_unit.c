@@ -67,6 +67,18 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 	phase->cycles = phase->first + (collected > rows * words ? collected : rows * words);
 }
 
+/* Several tiles: where all rows of one are one block, its results come with the last group, and those of the last tile when the phase is over. */
+static void tiles_through_unit(const struct contract *contract, double rows, int64_t tokens, int abreast, struct width_phase *phase)
+{
+	double words = words_of(tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	if (!unit_block_once(rows, contract->groups, words))
+		return;
+	phase->first = rows * (double)(contract->groups - 1) * words;
+	phase->together = phase->tile;
+	phase->collect = collected > rows * words ? collected : rows * words;
+	phase->cycles += phase->collect - rows * words;
+}
+
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)
 {
 	const struct value *made = made_as(value);
@@ -87,6 +99,8 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
 	if (contract.rows && contract.tokens == rows_tile(contract.tokens))
 		few_through_unit(&contract, rows, block, tokens, abreast, phase);
+	if (tokens > rows_tile(tokens))
+		tiles_through_unit(&contract, rows, tokens, abreast, phase);
 	if (contract.tokens == 1) {
 		phase->last = block;
 		phase->together = block / rows;

@@ -37,6 +37,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
 	kernel->whole = ARENA_ARRAY(arena, bool, 2);
 	kernel->carried = ARENA_ARRAY(arena, bool, 2);
+	kernel->entry = ARENA_ARRAY(arena, int, 2);
 	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
 	double work = 1000.0 * (1 + below(state, 100));
 	int64_t dsp = 1 + below(state, 40);
@@ -91,6 +92,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 			space.kernel[k].loop = 0;
 		space.kernel[1].source[0] = kernels - 2;
 		space.kernel[1].carried[0] = true;
+		space.kernel[1].entry[0] = below(&state, 2) - 1;
 	}
 	space.budget = (struct width_budget){.dsp = 50 + below(&state, 1500), .lut = 5000 + below(&state, 60000), .ports = kernels + below(&state, 8)};
 	return &space;
@@ -159,7 +161,7 @@ static void test_answers(void **state)
 	int64_t *whole[] = {&space->budget.dsp, &space->budget.lut, &kernel->option[0].dsp, &kernel->option[0].lut, &space->loop[0].layers};
 	double *real[] = {&space->weight[0], &kernel->option[0].cycles[0], &kernel->option[0].ahead[0], &kernel->option[0].shared[0], &kernel->option[0].depth, &kernel->option[0].flow[0].first,
 			  &kernel->option[0].flow[0].need[0], &kernel->option[0].flow[0].taken[0], &kernel->part[0].high};
-	int *number[] = {&space->budget.ports, &kernel->source[0], &kernel->option[0].width.ports, &kernel->phase[0].number};
+	int *number[] = {&space->budget.ports, &kernel->source[0], &kernel->entry[0], &kernel->option[0].width.ports, &kernel->phase[0].number};
 	space->loops = 1;
 	again = problem_of_widths(space, 100, given);
 	answer_keep(&answers, &again, 5, answer);
@@ -329,8 +331,47 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
 	space->kernel[0].source[0] = 3;
 	space->kernel[0].carried[0] = true;
+	space->kernel[0].entry[0] = -1;
 	space->kernel[3].option[0].flow[0].first = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
+	space->loop[0] = (struct width_loop){1, 4, 10};
+	space->kernel[0].loop = -1;
+	space->kernel[0].carried[0] = false;
+	space->kernel[0].source[0] = -1;
+	space->kernel[0].option[0].flow[0].first = 1;
+	space->kernel[1].source[0] = 3;
+	space->kernel[1].carried[0] = true;
+	space->kernel[1].entry[0] = -1;
+	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
+	space->kernel[1].entry[0] = 0;               /* the first layer waits for what stands in front of all */
+	assert_true(fabs(widths_cost(space, choice).cycles - 1100) < 1e-9);
+}
+
+/* A product of 32 tokens in two tiles, on 16 slices that take eight of them abreast. */
+static struct width_phase phase_of(struct module *module, int64_t outputs, int64_t groups)
+{
+	const int64_t x[3] = {32, groups, 128}, y[2] = {32, outputs}, weight = outputs * groups * 128, scale = outputs * groups;
+	struct block *block = ARENA_NEW(arena, struct block);
+	const struct type *real = type_float(module, 32), *result = type_shaped(module, TYPE_TENSOR, 2, y, real);
+	struct value *operand[4] = {block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 3, x, type_integer(module, 8))), block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 2, x, real)),
+		block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 1, &weight, type_integer(module, 4))), block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 1, &scale, type_float(module, 16)))};
+	struct op *op = op_new(module, OP_CONTRACT, (struct location){0}, 4, operand, 1, &result);
+	struct width_phase phase;
+	attr_set(module, op, "tokens", attr_integer(module, 32));
+	widths_through_unit(op->result[0], 16, 8, false, &phase);
+	return phase;
+}
+
+/* A tile takes 1024 rows x 32 groups x 2 words / 16 slices.  Where all rows are one block there is no result before the last group, and 1024 words of 16 numbers are collected while the unit is done with them. */
+static void test_tiles(void **state)
+{
+	(void)state;
+	struct diag diag = {.arena = arena};
+	struct module *module = module_new(arena, &guard, &diag, LEVEL_TENSOR);
+	struct width_phase deep = phase_of(module, 1024, 32), flat = phase_of(module, 1024, 8);
+	assert_true(deep.tile == 0.5 && deep.together == 0.5 && deep.collect == 1024);
+	assert_true(deep.first == 4096 - 128 && deep.cycles == 2 * 4096 + 1024 - 128);
+	assert_true(flat.together == 0 && flat.first < 512 && flat.cycles == 2 * 1024);
 }
 
 static void test_fixed(void **state)
@@ -368,7 +409,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
