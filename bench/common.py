@@ -23,10 +23,10 @@ def simulated(folder: Path, **extents: int) -> tuple[float, float]:
     return found["cycles"] / (found["clock_mhz"] * 1e3), found["latency_ms"]
 
 
-def token_of_several(folder: Path, tokens: int, **extents: int) -> float:
+def token_of_several(folder: Path, together: int, /, **extents: int) -> float:
     """Milliseconds of a token where so many share a launch."""
     cycles, whole = simulated(folder, **extents)
-    return cycles + (whole - cycles) / tokens
+    return cycles + (whole - cycles) / together
 
 
 def first_cell(line: str) -> str:

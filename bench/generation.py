@@ -1,7 +1,7 @@
 """How long a text takes on the card: python bench/generation.py [--tokens N] [NAME ...]
 
-For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which chooses the tokens itself and takes 16 of them a launch, prompts included; and one that is decode and
-prefill, for up to N tokens a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Each kind of launch is simulated where it begins and
+For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which takes prompts token by token; and one that is decode and prefill, which reads up to N tokens of a prompt a
+launch.  Both choose the tokens themselves and take 16 steps of one token a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Each kind of launch is simulated where it begins and
 where it ends; those between grow evenly.
 """
 import argparse
@@ -36,10 +36,10 @@ class Card:
         self.clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
 
     def launch(self, positions: int, tokens: int) -> float:
-        """Milliseconds of a launch; of the design of decode alone, the part of one token of a launch of 16."""
-        if self.shape.counted:
+        """Milliseconds of a launch that reads several tokens; of one token, its part of a launch of 16."""
+        if tokens > 1:
             return simulated(self.folder, positions=positions, tokens=tokens)[1]
-        return token_of_several(self.folder, TOGETHER, positions=positions)
+        return token_of_several(self.folder, TOGETHER, positions=positions, **({"tokens": 1} if self.shape.counted else {}))
 
     def tokens(self, first: int, count: int, each: int) -> float:
         """So many tokens from position `first` on, `each` a launch."""

@@ -100,16 +100,16 @@ class Answers:
 
 def _simulate(design: Path, shapes: list[Shape], step: Step) -> dict:
     """A launch with as many rows in the cache as it had."""
-    tokens = step.count if step.phase == "decode" and step.count > 1 else None
-    extents = {"positions": step.position + 1 - step.count, **({"tokens": step.count} if shapes[0].counted else {})}
-    return core.simulate(design, step.phase if len(shapes) > 1 else None, extents, tokens)
+    steps = step.count - step.rows + 1
+    extents = {"positions": step.position + 1 - step.count, **({"tokens": step.rows} if shapes[0].counted else {})}
+    return core.simulate(design, step.phase if len(shapes) > 1 else None, extents, steps if steps > 1 else None)
 
 
 def _sum_ms(design: Path, shapes: list[Shape], launches: list[Step]) -> float:
     """The first and the last of equal kind are simulated; those between grow evenly."""
     total = 0.0
-    for kind in dict.fromkeys((step.phase, step.count) for step in launches):
-        same = [step for step in launches if (step.phase, step.count) == kind]
+    for kind in dict.fromkeys((step.phase, step.rows, step.count) for step in launches):
+        same = [step for step in launches if (step.phase, step.rows, step.count) == kind]
         ends = [_simulate(design, shapes, step)["latency_ms"] for step in ([same[0], same[-1]] if len(same) > 1 else same)]
         total += len(same) * sum(ends) / len(ends)
     return total

@@ -315,7 +315,6 @@ def _generate(options, progress: Progress) -> int:
     both = not _shares_unit(options) if options.tokens is None else options.tokens != 1
     shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts), _shares_unit(options))
     shape = shapes[0]
-    per_launch = 1 if shape.counted else per_launch
     new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1) for prompt in prompts)
     with _design_folder(options.output) as folder:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))

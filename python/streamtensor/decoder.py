@@ -154,9 +154,9 @@ class Shape:
     sliding: tuple[bool, ...] = ()  # with a window: which layers have it
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
     every: bool = False        # a prefill gives the logits of all its tokens
-    argmax: bool = False       # the likeliest token instead of logits; a launch of decode may be several tokens then, each the one that the last chose
+    argmax: bool = False       # the likeliest token instead of logits; a launch of decode may be several steps then, each of the token that the last chose
     batch: int = 1             # sequences in one launch
-    counted: bool = False      # a prefill of one sequence does the work of the tokens that count alone
+    counted: bool = False      # a prefill of one sequence does the work of the tokens that count alone; with argmax it goes on from there as decode does
 
     @classmethod
     def of(cls, config, phase: str, context: int, tokens: int) -> "Shape":
@@ -193,7 +193,7 @@ class Shape:
         dims = ("", "", "" if self.masked else "positions", "")
         states = (Port(name, "state", dims=dims, window=self.window if self.window and sliding and not self.masked else None)
                   for name, sliding in zip(self.cache_names(), 2 * (self.sliding or (False,) * self.layers)))
-        goes_on = self.argmax and self.tokens == 1
+        goes_on = self.argmax and (self.tokens == 1 or self.counted)
         counted = dict(rows="tokens", axis=1) if self.counted else {}
         ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None, **counted)
         scalars = (Port(name, "input", step=1 if goes_on and name == "positions" else None) for name in self.scalar_names())

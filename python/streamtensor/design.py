@@ -115,17 +115,18 @@ class Design:
     def launch(self) -> None:
         self._call("launch")
 
-    def launch_tokens(self, given: torch.Tensor, tokens: int) -> torch.Tensor:
-        """Several tokens in one launch: the input that an output feeds is given[0], given[1] … as far as they go, then that output.
+    def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
+        """Several steps in one launch: the input that an output feeds is `first`, then given[0], given[1] … as far as they go, then that output; where rows count, the first row is.
 
-        Returns what it was for each of them, and what it is for the token behind.
+        Returns what it was behind the first step, and what it is behind the last: steps x sequences.
         """
-        text = torch.cat([given, given.new_zeros(max(tokens + 1 - len(given), 0), *given.shape[1:])]).contiguous()
-        self._call("tokens", tokens, len(given), text.data_ptr(), text.numel() * text.element_size())
-        return text
+        behind = torch.cat([given, given.new_zeros(max(steps - len(given), 0), given.shape[1])])
+        text = torch.cat([first.reshape(-1), behind.reshape(-1)])
+        self._call("tokens", steps, 1 + len(given), text.data_ptr(), text.numel() * text.element_size())
+        return text[first.numel():].reshape(behind.shape)
 
     def tokens_most(self) -> int:
-        """Of one launch of this phase; 1: it is one token, or what the phase reads."""
+        """Steps of one launch of this phase; 1: it is one token, or what the phase reads."""
         return _library().stc_design_tokens_most(self._handle) if self._handle else 1
 
     def reset(self) -> None:

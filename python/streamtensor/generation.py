@@ -18,8 +18,9 @@ class Step(NamedTuple):
     token: int            # that token, of the first sequence
     logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each
     count: int = 1        # tokens of a sequence that it read
+    rows: int = 1         # of them in its first step; each one behind reads one
     phase: str = "decode"
-    made: tuple = ()      # of several tokens: the new ones, which the design chose; each an id, or one of each sequence
+    made: tuple = ()      # of several steps: the new tokens, which the design chose; an id of each sequence
     first: bool = True    # tokens behind the prompt came out of it
 
 
@@ -65,56 +66,61 @@ def check_per_launch(tokens: int, argmax: bool) -> None:
         raise Error(f"--tokens-per-launch {tokens} needs a design that chooses the token itself (--argmax)", "accepted is 1: sampling and whoever wants the logits take one token a launch")
 
 
-class Decoder:
+class Launcher:
+    """Launches of a design of one sequence, or of several in step."""
+
+    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
+        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most steps of one launch, where the design chooses tokens itself."""
+        check_per_launch(per_launch, shape.argmax)
+        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
+
+    def _next_launch(self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None) -> Step:
+        """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are wanted behind them."""
+        width, left = self.chunk.tokens if self.chunk else 1, len(texts[0]) - position
+        count = min(width, left)
+        goes_on = width == 1 or (count == left and (count == 1 or self.shape.counted))
+        steps = min(self.per_launch, left - count + new) if goes_on else 1
+        return self._launch([text[position:position + count] for text in texts], [text[position + count:][:steps - 1] for text in texts], position, steps, starts)
+
+    def _launch(self, pieces: list[list[int]], given: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None) -> Step:
+        """The pieces in the first step, then a token of each sequence a step: those given, then those that the design chose."""
+        count = len(pieces[0])
+        phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
+        if self.chunk not in (None, self.shape):
+            self.design.choose(phase)
+        ids = torch.tensor([piece + [0] * (shape.tokens - count) for piece in pieces])
+        scalars = {"positions": [position], "starts": starts, "tokens": [count]}
+        for name in shape.scalar_names():
+            self.design.write(name, torch.tensor(scalars[name]).reshape(-1, 1))
+        if steps == 1:
+            self.design.write("ids", ids)
+            self.design.launch()
+            return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count, count, phase)
+        text = self.design.launch_tokens(ids, torch.tensor(given, dtype=torch.long).T, steps)
+        return Step(position + count + steps - 2, int(text[-2, 0]), text[-1:].T, count + steps - 1, count, phase, tuple(text[len(given[0]):].tolist()))
+
+
+class Decoder(Launcher):
     """Keeps in mind which tokens the cache holds: a text that begins as the last one did is not computed again."""
 
     def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
-        """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most tokens that decode reads in one launch."""
-        check_per_launch(per_launch, shape.argmax)
-        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
+        super().__init__(design, shape, chunk, per_launch)
         self.held: list[int] = []
 
     def step(self, token: int, position: int) -> Step:
         """One token through decode."""
-        return self._launch("decode", [token], position)
-
-    def _launch(self, phase: str, ids: list[int], position: int) -> Step:
-        shape = self.chunk if phase == "prefill" else self.shape
-        if self.chunk not in (None, self.shape):
-            self.design.choose(phase)
-        self.design.write("ids", torch.tensor([ids + [0] * (shape.tokens - len(ids))]))
-        self.design.write("positions", torch.tensor([[position]]))
-        if shape.phase == "prefill":
-            self.design.write("tokens", torch.tensor([[len(ids)]]))
-        self.design.launch()
-        self.held = self.held[:position] + ids
-        return Step(position + len(ids) - 1, ids[-1], self.design.read(self.shape.chosen()).reshape(-1), len(ids), phase)
-
-    def _launch_tokens(self, given: list[int], position: int, tokens: int) -> Step:
-        """So many tokens through decode: those given, then those that it chose."""
-        if self.chunk:
-            self.design.choose("decode")
-        self.design.write("positions", torch.tensor([[position]]))
-        text = self.design.launch_tokens(torch.tensor(given).reshape(-1, 1, 1), tokens).reshape(-1)
-        ids = text.tolist()
-        self.held = self.held[:position] + ids[:-1]
-        return Step(position + tokens - 1, ids[-2], text[-1:], tokens, made=tuple(ids[len(given):]))
+        self.held = self.held[:position] + [token]
+        step = self._launch([[token]], [[]], position)
+        return step._replace(logits=step.logits.reshape(-1))
 
     def read(self, ids: list[int], new: int = 1) -> Iterator[Step]:
         """Launches that make the cache hold these ids; the last of them says what is behind them, and may go on to `new` tokens behind."""
         held = next((i for i, (old, new) in enumerate(zip(self.held, ids[:-1])) if old != new), min(len(self.held), len(ids) - 1))
-        width = self.chunk.tokens if self.chunk else 1
         while held < len(ids):
-            piece = ids[held:held + width]
-            tokens = min(self.per_launch, len(ids) - held + new - 1)
-            if len(piece) > 1:
-                step = self._launch("prefill", piece, held)
-            elif tokens > 1:
-                step = self._launch_tokens(ids[held:held + tokens], held, tokens)
-            else:
-                step = self._launch("decode", piece, held)
+            step = self._next_launch([ids], held, new)
             held += step.count
-            yield step._replace(first=held >= len(ids))
+            self.held = (ids + [token for token, in step.made])[:held]
+            yield step._replace(logits=step.logits.reshape(-1), first=held >= len(ids))
 
     def row(self, name: str, position: int) -> torch.Tensor:
         """What the design wrote into the state `name` at `position`: heads x width."""
@@ -137,7 +143,7 @@ class Decoder:
             for step in self.read(ids, len(prompt) + new - len(ids)):
                 launched(step)
                 progress((step.position + 1) / (len(prompt) + new - 1))
-            for token in step.made or [self._next(step, choose)]:
+            for token in [token for token, in step.made] or [self._next(step, choose)]:
                 yield token
                 if token in end:
                     return
@@ -166,60 +172,25 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> 
     return min(new, context - len(prompt))
 
 
-class Batch:
+class Batch(Launcher):
     """Decodes several prompts in step: each launch reads a token, or a chunk, of every one of them. Shorter prompts begin later."""
-
-    def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
-        """chunk: the shape of the design's prefill, if it has one. per_launch: most tokens of a sequence that decode reads in one launch."""
-        check_per_launch(per_launch, shape.argmax)
-        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
 
     def tokens(self, prompts: list[list[int]], new: int, choose: Callable[[torch.Tensor], int] = LIKELIEST,
                progress: Callable[[float], None] = lambda _: None, launched: Callable[[Step], None] = lambda _: None) -> Iterator[list[int]]:
         """The new ids as they come, one of each sequence, `new` times."""
         length = max(map(len, prompts))
         rows = [[0] * (length - len(prompt)) + prompt for prompt in prompts]
-        starts, held = torch.tensor([[length - len(prompt)] for prompt in prompts]), 0
+        starts, held = [length - len(prompt) for prompt in prompts], 0
         self.design.reset()
         while len(rows[0]) < length + new:
             while held < len(rows[0]):
-                step = self._next_launch(rows, starts, held, length + new - 1)
+                step = self._next_launch(rows, held, length + new - len(rows[0]), starts)
                 held += step.count
                 launched(step._replace(first=held >= len(rows[0])))
                 progress(held / (length + new - 1))
             for tokens in step.made or [[int(logits) if self.shape.argmax else choose(logits) for logits in step.logits]]:
                 yield tokens
                 rows = [[*row, token] for row, token in zip(rows, tokens)]
-
-    def _next_launch(self, rows: list[list[int]], starts: torch.Tensor, position: int, end: int) -> Step:
-        """end: so many tokens of each sequence are read at most."""
-        count = min(self.chunk.tokens if self.chunk else 1, len(rows[0]) - position)
-        tokens = min(self.per_launch, end - position)
-        if count == 1 and tokens > 1:
-            return self._launch_tokens([row[position:position + tokens] for row in rows], starts, position, tokens)
-        return self._launch([row[position:position + count] for row in rows], starts, position)
-
-    def _launch(self, pieces: list[list[int]], starts: torch.Tensor, position: int) -> Step:
-        count = len(pieces[0])
-        phase, width = ("prefill", self.chunk.tokens) if count > 1 else ("decode", 1)
-        if self.chunk:
-            self.design.choose(phase)
-        self.design.write("ids", torch.tensor([piece + [0] * (width - count) for piece in pieces]))
-        self.design.write("positions", torch.tensor([[position]]))
-        self.design.write("starts", starts)
-        if count > 1:
-            self.design.write("tokens", torch.tensor([[count]]))
-        self.design.launch()
-        return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count, phase)
-
-    def _launch_tokens(self, given: list[list[int]], starts: torch.Tensor, position: int, tokens: int) -> Step:
-        if self.chunk:
-            self.design.choose("decode")
-        self.design.write("positions", torch.tensor([[position]]))
-        self.design.write("starts", starts)
-        text = self.design.launch_tokens(torch.tensor(given).T[:, :, None], tokens)
-        made = text[len(given[0]):].flatten(1).tolist()
-        return Step(position + tokens - 1, int(text[-2, 0]), text[-1], tokens, made=tuple(made))
 
 
 class Text:

@@ -34,8 +34,8 @@ class Port:
     rows: str | None = None  # ... as many rows of it as the input of this name says; None: all. Argument: so many of its rows count
     batch: int | None = None  # as many sequences are in the state
     dims: tuple[str, ...] | None = None  # argument: per dim the input that holds its extent at run time, or ""
-    next: tuple[str, int] | None = None  # input: the output that it takes for the next token of a launch, of so many at most
-    step: int | None = None  # input: by how much it grows from a token to the next
+    next: tuple[str, int] | None = None  # input: the output that it, or its first row, takes for the next step of a launch, of so many at most
+    step: int | None = None  # input: by how much it grows with every row of a step
     window: int | None = None  # argument: nothing depends on rows older than so many tokens
 
 

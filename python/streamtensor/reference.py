@@ -57,7 +57,7 @@ class Stepped:
 
     def launch(self) -> None:
         names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
-        position, tokens = int(scalars[0]), int(self.values["tokens"]) if self.shape.phase == "prefill" else 1
+        position, tokens = int(scalars[0]), self._tokens()
         past = [self.values[name] if self.shape.masked else self.values[name][:, :, :position] for name in names]
         with torch.no_grad():
             logits, *rows = torch.func.functional_call(
@@ -66,13 +66,18 @@ class Stepped:
         for name, row in zip(names, rows):
             self.values[name][:, :, position:position + tokens] = row[:, :, :tokens]
 
-    def launch_tokens(self, given: torch.Tensor, tokens: int) -> torch.Tensor:
+    def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
         """One after the other, as Design.launch_tokens says."""
-        text = list(given)
-        for token in range(tokens):
-            self.write("ids", text[token])
+        text = []
+        self.write("ids", first)
+        for step in range(steps):
             self.launch()
-            self.values["positions"] += 1
-            if token + 1 >= len(given):
-                text.append(self.read(self.shape.chosen()).to(given.dtype))
+            text.append(given[step] if step < len(given) else self.read(self.shape.chosen()).to(given.dtype).reshape(-1))
+            self.values["positions"] += self._tokens()
+            self.values["ids"][:, 0] = text[-1]
+            if self.shape.counted:
+                self.values["tokens"][:] = 1
         return torch.stack(text)
+
+    def _tokens(self) -> int:
+        return int(self.values["tokens"]) if self.shape.phase == "prefill" else 1

@@ -231,16 +231,16 @@ bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *t
 		return false;
 	const struct design_feedback *feedback = &design->now->feedback;
 	struct design_tensor *input = &design->now->tensors.data[feedback->input];
-	size_t wanted = (size_t)(tokens + 1) * input->bytes;
+	size_t wanted = input->bytes + (size_t)tokens * feedback->bytes;
 	if (bytes != wanted)
 		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)tokens, wanted, bytes);
-	memcpy(feedback->host, text, (size_t)given * input->bytes);
+	memcpy(feedback->host + feedback->bytes, (char *)text + input->bytes, (size_t)(given - 1) * feedback->bytes);
 	if (!design_set(design, input, text, input->bytes) || !move_text(design, false) || !launch(design, tokens, given))
 		return false;
 	double start = now();
 	if (!move_text(design, true))
 		return false;
-	memcpy((char *)text + input->bytes, feedback->host + input->bytes, (size_t)tokens * input->bytes);
+	memcpy((char *)text + input->bytes, feedback->host + feedback->bytes, (size_t)tokens * feedback->bytes);
 	design->pending += now() - start;
 	return true;
 }

@@ -15,7 +15,7 @@ struct design_tensor {
 	size_t bytes;
 	bool result;                           /* of the source function, not argument */
 	bool set;                              /* has a value: given, packed by the compiler, or a state */
-	int64_t number, step;                  /* inputs of one integer: what it is; by how much it grows from a token to the next */
+	int64_t number, step;                  /* inputs of one integer: what it is; by how much it grows with every row of a step */
 };
 
 struct design_segment {
@@ -27,11 +27,13 @@ struct design_file {
 	const char *path, *hash;
 };
 
-struct design_feedback {                       /* launches of several tokens: an output feeds an input */
+struct design_feedback {                       /* launches of several steps, a token each: an output feeds an input */
 	int input, output;                     /* tensors */
-	int buffer;                            /* holds the text of a launch: the input's numbers for each token, and for the one behind them */
+	int rows;                              /* the input that says how many rows of `input` count, 1 behind the first step; -1: all */
+	size_t bytes;                          /* of the host's numbers for a step behind the first: `input`, or a row of it */
+	int buffer;                            /* holds the text of a launch: the input's numbers, or a row of them, for each step, and for the one behind them */
 	struct segment text;                   /* there */
-	int64_t most;                          /* tokens of a launch; 0: they are of one */
+	int64_t most;                          /* steps of a launch; 0: they are of one */
 	char *host;                            /* the text as the host has it */
 };
 
@@ -68,8 +70,8 @@ struct json;
 bool manifest_read(struct design *design);             /* folder → everything but device and times */
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);  /* of the phase, whose tensors are read */
 void extents_note(struct design_tensor *tensor, const void *data);
-bool extents_allow(struct design *design, int64_t tokens);         /* inputs as they are, for a launch of so many tokens */
-void extents_go_on(struct design *design, int64_t tokens);         /* as such a launch leaves them */
+bool extents_allow(struct design *design, int64_t steps);          /* inputs as they are, for a launch of so many steps */
+void extents_go_on(struct design *design, int64_t steps);          /* as such a launch leaves them */
 bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */
 const char *cache_folder(struct arena *arena, struct diag *diag, const char *given);  /* made; NULL after a diagnostic.  given NULL: the user's */
 

@@ -66,12 +66,18 @@ static bool refuse(struct design *design, const char *what, int64_t low, int64_t
 	return diag_note(design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
 }
 
-static bool allows(struct design *design, const struct design_extent *extent, int64_t tokens)
+/* Of all steps of a launch: the first has as many as are said, or one. */
+static int64_t rows_of(const struct design_extent *extent, int64_t steps)
+{
+	return (extent->rows ? extent->rows->number : 1) + steps - 1;
+}
+
+static bool allows(struct design *design, const struct design_extent *extent, int64_t steps)
 {
 	struct arena *arena = design->arena;
-	int64_t rows = extent->rows ? extent->rows->number : tokens, least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
-	if (extent->rows && (rows < extent->least || rows > extent->most))
-		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)rows), extent->least, extent->most);
+	if (extent->rows && (extent->rows->number < extent->least || extent->rows->number > extent->most))
+		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)extent->rows->number), extent->least, extent->most);
+	int64_t rows = rows_of(extent, steps), least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
@@ -80,25 +86,29 @@ static bool allows(struct design *design, const struct design_extent *extent, in
 	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, behind), 0, last);
 }
 
-bool extents_allow(struct design *design, int64_t tokens)
+bool extents_allow(struct design *design, int64_t steps)
 {
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		if (!allows(design, &design->now->extents.data[i], tokens))
+		if (!allows(design, &design->now->extents.data[i], steps))
 			return false;
 	return true;
 }
 
-static void note_rows(struct design *design, const struct design_extent *extent, int64_t tokens)
+static void note_rows(struct design *design, const struct design_extent *extent, int64_t steps)
 {
-	int64_t rows = extent->rows ? extent->rows->number : tokens;
+	int64_t rows = rows_of(extent, steps);
 	if (extent->at && rows > 0 && extent->at->number + rows >= extent->held)
 		design->lost = extent->at->number + rows > extent->held;
 }
 
-void extents_go_on(struct design *design, int64_t tokens)
+void extents_go_on(struct design *design, int64_t steps)
 {
+	struct design_tensor *counted = design->now->feedback.rows < 0 ? NULL : &design->now->tensors.data[design->now->feedback.rows];
+	uint64_t rows = (uint64_t)steps + (counted ? (uint64_t)counted->number - 1 : 0);
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		note_rows(design, &design->now->extents.data[i], tokens);
+		note_rows(design, &design->now->extents.data[i], steps);
 	for (size_t i = 0; i < design->now->tensors.count; i++)
-		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * (uint64_t)tokens);
+		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * rows);
+	if (counted)
+		counted->number = 1;
 }

@@ -327,20 +327,24 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	const struct json *entry = json_get(phase, "feedback"), *dtype = NULL;
 	struct design_feedback *feedback = &design->now->feedback;
 	int64_t elements, text;
+	feedback->rows = -1;
 	if (!entry)
 		return true;
+	const char *rows = json_text(entry, "rows");
 	feedback->input = tensor_of(design, json_text(entry, "input"), false);
 	feedback->output = tensor_of(design, json_text(entry, "output"), true);
 	feedback->buffer = buffer_named(design, json_text(entry, "buffer"));
 	for (const struct json *buffer = json_get(phase, "buffers")->first; buffer; buffer = buffer->next)
 		dtype = text_same(json_text(buffer, "name"), json_text(entry, "buffer")) ? json_get(buffer, "dtype") : dtype;
-	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 || !dtype || !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
+	feedback->rows = rows ? tensor_of(design, rows, false) : -1;
+	if (feedback->input < 0 || feedback->output < 0 || feedback->buffer < 0 || (rows && feedback->rows < 0) || !dtype || !in_range(json_get(entry, "most"), 1, TOKENS_MOST, &feedback->most))
 		return damaged(design, "does not say how a launch of several tokens goes on");
-	const struct design_tensor *input = &design->now->tensors.data[feedback->input];
+	const struct design_tensor *input = &design->now->tensors.data[feedback->input], *output = &design->now->tensors.data[feedback->output];
 	int64_t *trip = ARENA_ARRAY(design->arena, int64_t, 2);
-	elements = (int64_t)input->bytes / input->element_bytes;
-	if (elements < 1 || elements > TOKENS_MOST)
-		return damaged(design, "has a text whose tokens are too large");
+	elements = (int64_t)output->bytes / output->element_bytes;
+	feedback->bytes = (size_t)(elements * input->element_bytes);
+	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
+		return damaged(design, "has a text whose tokens are of another size");
 	trip[0] = text = (feedback->most + 1) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};

@@ -85,7 +85,7 @@ static void set_latency(struct report *report, int64_t cycles)
 	const struct platform *platform = report->platform;
 	struct feedback feedback;
 	report->latency_ms = platform_launch_ms(platform, cycles);
-	if (!feedback_read(module_main(report->module), &feedback))
+	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)     /* a launch is reported with all its rows, and several steps have one each */
 		return;
 	report->together = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
 	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;

@@ -28,8 +28,9 @@ struct run {
 	struct design design;
 	struct weights *weights;
 	bool *given;              /* [design.now->tensors] */
-	char *text;               /* --tokens: of the launch, and the token behind it; NULL: it is not asked for */
-	int64_t tokens, begun;    /* of the launch; of them given */
+	char *text;               /* --tokens: what the input is at first, then for every step, and for the one behind them; NULL: it is not asked for */
+	int64_t tokens, begun;    /* steps of the launch; of them given */
+	size_t text_bytes;
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
 };
@@ -125,7 +126,8 @@ static bool load_text(struct run *run, const struct design_tensor *tensor, const
 {
 	struct npy one = *npy;
 	int64_t given = 1;
-	if (npy->rank == tensor->rank + 1) {
+	size_t step = run->design.now->feedback.bytes;
+	if (npy->rank == tensor->rank + 1 && step == tensor->bytes) {
 		given = npy->shape[0];
 		one.rank--;
 		memmove(one.shape, one.shape + 1, sizeof *one.shape * (size_t)one.rank);
@@ -133,7 +135,8 @@ static bool load_text(struct run *run, const struct design_tensor *tensor, const
 	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, given))
 		return false;
 	run->begun = given;
-	run->text = arena_alloc(run->arena, (size_t)(run->tokens + 1) * tensor->bytes);
+	run->text_bytes = tensor->bytes + (size_t)run->tokens * step;
+	run->text = arena_alloc(run->arena, run->text_bytes);
 	memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
 	return true;
 }
@@ -255,15 +258,19 @@ static bool write_temporary(struct run *run, const char *path, const struct text
 	return (fclose(stream) == 0 && written) || cannot_write(run, path);
 }
 
+/* What the input was for every step and is behind them; where rows count, behind the first one, which may have been about several. */
 static bool save_text(struct run *run, const struct design_tensor *tensor, const char *path)
 {
+	const struct design_feedback *feedback = &run->design.now->feedback;
+	const struct design_tensor *step = feedback->rows < 0 ? tensor : &run->design.now->tensors.data[feedback->output];
+	size_t skipped = feedback->rows < 0 ? 0 : tensor->bytes;
 	struct text header = text_new(run->arena);
-	int64_t *shape = ARENA_ARRAY(run->arena, int64_t, tensor->rank + 1);
-	shape[0] = run->tokens + 1;
-	for (int d = 0; d < tensor->rank; d++)
-		shape[d + 1] = tensor->shape[d];
-	npy_header(&header, tensor->npy, tensor->rank + 1, shape);
-	return write_temporary(run, path, &header, run->text, (size_t)shape[0] * tensor->bytes);
+	int64_t *shape = ARENA_ARRAY(run->arena, int64_t, step->rank + 1);
+	shape[0] = run->tokens + (feedback->rows < 0);
+	for (int d = 0; d < step->rank; d++)
+		shape[d + 1] = step->shape[d];
+	npy_header(&header, tensor->npy, step->rank + 1, shape);
+	return write_temporary(run, path, &header, run->text + skipped, run->text_bytes - skipped);
 }
 
 static bool save_result(struct run *run, const char *option)
@@ -326,10 +333,9 @@ static void remove_temporaries(struct run *run)
 
 static bool launch(struct run *run)
 {
-	const struct design_phase *phase = run->design.now;
 	if (!run->tokens)
 		return design_launch(&run->design);
-	return design_tokens(&run->design, run->tokens, run->begun, run->text, (size_t)(run->tokens + 1) * phase->tensors.data[phase->feedback.input].bytes);
+	return design_tokens(&run->design, run->tokens, run->begun, run->text, run->text_bytes);
 }
 
 static bool execute(struct run *run)

@@ -1,5 +1,5 @@
 /* What a design does behind every token, when its processes have ended: the next number of the text goes where they read it, and positions move on.
- * The text is the host's as far as it gives it, then what the design put out. */
+ * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next number is the first row's, and the only one that counts. */
 #include "emit/hls.h"
 #include "model/feedback.h"
 #include "model/segment.h"
@@ -109,13 +109,45 @@ static void choose_next(const struct step *s, struct cell cell, int64_t element,
 
 static void set_input(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
-	write_cell(s, cell, how, next_name(s, element));
+	int64_t fed = feedback_element(&s->feedback, element);
+	if (fed >= 0)
+		write_cell(s, cell, how, next_name(s, fed));
 }
 
 static void add_step(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
 	write_cell(s, cell, "+=", how);
+}
+
+/* A tensor may lie in several places; each gives its number. */
+static void read_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	(void)element;
+	text_add(s->out, "\t%s = (int)%s;\n", how, value_of(s, cell));
+}
+
+static void one_row(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	(void)element;
+	write_cell(s, cell, how, "1");
+}
+
+static void go_on(const struct step *s)
+{
+	const struct attr *inputs = attr_get(s->main, "stream.inputs");
+	const char *rows = s->feedback.rows;
+	if (rows) {
+		text_add(s->out, "\tint rows = 1;\n");
+		visit(s, rows, false, read_rows, "rows");
+	}
+	for (int i = 0; i < inputs->count; i++) {
+		long long step = feedback_step(inputs->items[i].value);
+		if (step)
+			visit(s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(s->e->arena, rows ? "%lld * rows" : "%lld", step));
+	}
+	if (rows)
+		visit(s, rows, false, one_row, "=");
 }
 
 static int touched(const struct op *main, int *port)
@@ -133,7 +165,6 @@ static int touched(const struct op *main, int *port)
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out)
 {
 	struct step s = {.e = e, .main = e->main, .name = pointer, .out = out};
-	const struct attr *inputs = attr_get(e->main, "stream.inputs");
 	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1), ports = touched(e->main, port);
 	feedback_read(e->main, &s.feedback);
 	text_add(out, "static void %s(", name);
@@ -142,9 +173,7 @@ void hls_feedback(struct emitter *e, const char *name, const char *const *pointe
 	text_add(out, "int token, int given)\n{\n#pragma HLS inline off\n");
 	visit(&s, s.feedback.output, true, choose_next, "");
 	visit(&s, s.feedback.input, false, set_input, "=");
-	for (int i = 0; i < inputs->count; i++)
-		if (feedback_step(inputs->items[i].value))
-			visit(&s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(e->arena, "%lld", (long long)feedback_step(inputs->items[i].value)));
+	go_on(&s);
 	text_add(out, "}\n\n");
 }
 

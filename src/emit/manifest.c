@@ -116,6 +116,10 @@ static void add_feedback(const struct op *main, struct text *out)
 	text_add(out, ",");
 	add_member("output", feedback.output, out);
 	text_add(out, ",");
+	if (feedback.rows) {
+		add_member("rows", feedback.rows, out);
+		text_add(out, ",");
+	}
 	add_member("buffer", feedback.buffer, out);
 	text_add(out, ",\"offset\":%lld,\"most\":%lld}", (long long)feedback.offset, (long long)feedback.most);
 }

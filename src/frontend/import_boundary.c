@@ -142,14 +142,15 @@ static bool holds_ids(const struct type *type)
 	return type && type->kind == TYPE_TENSOR && type_scalar(type)->kind == TYPE_INTEGER && type_scalar(type)->width >= 32;
 }
 
-/* What is fed has as many numbers as what feeds it, and little enough that they can be moved one by one. */
+/* What is fed, the first row where rows count, has as many numbers as what feeds it, and little enough that they can be moved one by one. */
 static bool is_fed_by(const struct op *function, const struct type *type, int input, const char *name)
 {
-	const struct attr *list = attr_get(function, "res_attrs");
+	const struct attr *list = attr_get(function, "res_attrs"), *given = attr_get(function, "arg_attrs");
+	const struct attr *rows = item(given, input, "stream.rows"), *axis = item(given, input, "stream.axis");
+	int64_t elements = type_elements(type->input[input]) / (rows && type_elements(type->input[input]) ? type->input[input]->shape[axis->integer] : 1);
 	for (int r = 0; r < type->outputs; r++)
 		if (!strcmp(item(list, r, "stream.name")->text, name) && !strcmp(item(list, r, "stream.role")->text, "output"))
-			return holds_ids(type->input[input]) && holds_ids(type->output[r]) && type_elements(type->input[input]) == type_elements(type->output[r]) &&
-			       type_elements(type->input[input]) <= FED_MOST;
+			return holds_ids(type->input[input]) && holds_ids(type->output[r]) && elements == type_elements(type->output[r]) && elements <= FED_MOST;
 	return false;
 }
 
@@ -163,7 +164,7 @@ static bool check_next(struct module *module, const struct op *function, const s
 		bool input = !strcmp(item(list, i, "stream.role")->text, "input");
 		fed += next != NULL;
 		if (next && (!input || !output || output->kind != ATTR_STRING || !is_fed_by(function, type, i, output->text) || attr_item_integer(next, "most", 0) < 1 || fed > 1))
-			return refuse_next(module, function, i, text_format(module->arena, "one input with stream.next = {output = \"NAME\", most = COUNT : i64}, the output as many integers of 32 or 64 bits as the input, "
+			return refuse_next(module, function, i, text_format(module->arena, "one input with stream.next = {output = \"NAME\", most = COUNT : i64}, the output as many integers of 32 or 64 bits as the input, or as a row of it where rows count, "
 											   "at most %d", FED_MOST));
 		if (step && (!input || step->kind != ATTR_INTEGER || !holds_ids(type->input[i]) || type_elements(type->input[i]) != 1))
 			return refuse_next(module, function, i, "stream.step = COUNT : i64 on an input of one integer of 32 or 64 bits");

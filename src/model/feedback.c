@@ -8,8 +8,23 @@ bool feedback_read(const struct op *main, struct feedback *feedback)
 		return false;
 	*feedback = (struct feedback){.input = attr_item_text(attr, "input"), .output = attr_item_text(attr, "output"), .buffer = attr_item_text(attr, "buffer"),
 				      .offset = attr_item_integer(attr, "offset", 0), .most = attr_item_integer(attr, "most", 1)};
-	feedback->elements = type_elements(attr_item(attr_entry(attr_get(main, "stream.inputs"), feedback->input), "type")->type);
+	const struct attr *entry = attr_entry(attr_get(main, "stream.inputs"), feedback->input);
+	const struct type *type = attr_item(entry, "type")->type;
+	int64_t axis = attr_item_integer(entry, "axis", 0);
+	feedback->rows = attr_item(entry, "rows") ? attr_item_text(entry, "rows") : NULL;
+	feedback->rows_most = feedback->pitch = 1;
+	for (int d = (int)axis + 1; feedback->rows && d < type->rank; d++)
+		feedback->pitch *= type->shape[d];
+	if (feedback->rows)
+		feedback->rows_most = type->shape[axis];
+	feedback->elements = type_elements(type) / feedback->rows_most;
 	return true;
+}
+
+int64_t feedback_element(const struct feedback *feedback, int64_t element)
+{
+	int64_t row = element / feedback->pitch % feedback->rows_most;
+	return row ? -1 : element / (feedback->pitch * feedback->rows_most) * feedback->pitch + element % feedback->pitch;
 }
 
 int64_t feedback_step(const struct attr *entry)
@@ -22,14 +37,17 @@ bool feedback_is_of(const struct attr *segment, const char *name, bool output)
 	return text_same(attr_item_text(segment, "name"), name) && text_same(attr_item_text(segment, "role"), output ? "output" : "input");
 }
 
-/* How often the step between tokens reads or writes an element of the segment. */
-static int64_t accesses_of(const struct op *main, const struct feedback *feedback, const struct attr *segment)
+/* How often what moves the design on reads or writes the segment, of so many elements. */
+static int64_t accesses_of(const struct op *main, const struct feedback *feedback, const struct attr *segment, int64_t elements)
 {
-	if (feedback_is_of(segment, feedback->input, false) || feedback_is_of(segment, feedback->output, true))
-		return 1;
+	if (feedback_is_of(segment, feedback->input, false))
+		return elements < feedback->elements ? elements : feedback->elements;
+	if (feedback_is_of(segment, feedback->output, true))
+		return elements;
 	if (!text_same(attr_item_text(segment, "role"), "input"))
 		return 0;
-	return feedback_step(attr_entry(attr_get(main, "stream.inputs"), attr_item_text(segment, "name"))) ? 2 : 0;
+	const char *name = attr_item_text(segment, "name");
+	return text_same(name, feedback->rows) || feedback_step(attr_entry(attr_get(main, "stream.inputs"), name)) ? 2 * elements : 0;
 }
 
 static int64_t accesses_in(const struct op *main, const struct feedback *feedback, const struct attr *buffer)
@@ -41,7 +59,7 @@ static int64_t accesses_in(const struct op *main, const struct feedback *feedbac
 		int64_t elements = 1;
 		for (int d = 0; d < trips->count; d++)
 			elements *= trips->integers[d];
-		sum += elements * accesses_of(main, feedback, segment);
+		sum += accesses_of(main, feedback, segment, elements);
 	}
 	return sum;
 }

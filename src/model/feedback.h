@@ -1,4 +1,5 @@
-/* Launches of several tokens: behind each of them the design makes its output the input that it feeds, and moves the positions on (docs/ir.md, stream.feedback). */
+/* Launches of several steps, a token each: behind each of them the design makes its output the input that it feeds, and moves the positions on (docs/ir.md, stream.feedback).
+ * Where the input has rows that count, the first step may be about several; those behind it are about one. */
 #ifndef STC_FEEDBACK_H
 #define STC_FEEDBACK_H
 #include "ir/ir.h"
@@ -9,14 +10,18 @@ struct platform;
 
 struct feedback {
 	const char *input, *output;       /* the input that takes the output's numbers for the next token */
+	const char *rows;         /* the input that says how many rows of `input` count: 1 behind the first step; NULL: all */
 	const char *buffer;       /* holds the text as well: the input's numbers for every token of the launch, and for the one behind them */
 	int64_t offset;           /* element of the buffer with which the text begins */
-	int64_t elements, most;   /* of the input; tokens of a launch */
+	int64_t elements, most;   /* of a row of the input, which is all of it without `rows`; steps of a launch */
+	int64_t rows_most, pitch; /* of the input, along the axis of rows: how many there are, elements from one to the next */
 };
 
 /* Of main at hardware level.  false: a launch is one token. */
 bool feedback_read(const struct op *main, struct feedback *feedback);
-/* By how much the input of that entry of stream.inputs grows from a token to the next; 0: it stays. */
+/* Which element of a row is this one of the input, if it is of the first row?  -1: of another. */
+int64_t feedback_element(const struct feedback *feedback, int64_t element);
+/* By how much the input of that entry of stream.inputs grows with every row that a step was about; 0: it stays. */
 int64_t feedback_step(const struct attr *entry);
 /* Is the segment of the input, or of the output, of that name? */
 bool feedback_is_of(const struct attr *segment, const char *name, bool output);

@@ -16,7 +16,7 @@ from torch import nn
 from conftest import small_case, stc
 from safetensors.torch import save_file
 
-from streamtensor import api, chat, quantise, workflow
+from streamtensor import api, chat, core, quantise, workflow
 from streamtensor.core import COMPILER, find
 from streamtensor.decoder import Shape
 from streamtensor.errors import Error
@@ -325,13 +325,21 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
 
 
-def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_built, tmp_path, capsys):
-    case = model_of(tmp_path / "model", "gpt2", 40, 4)
+@pytest.fixture(scope="module")
+def counted(core_built, tmp_path_factory):
+    """One design of both phases: PyTorch's side, its shapes, a prompt, its folder, and how to open it."""
+    root = tmp_path_factory.mktemp("counted")
+    case = model_of(root / "model", "gpt2", 40, 4)
     shapes = workflow.step_shapes(case.model, "both", 40, 4, argmax=True, unit=True)
+    lowered = workflow.compile_phases(case.model, shapes, "u55c", root / "design", Progress(), "w4a8")
+    return reference(replace(case, shape=shapes[0]), "w4a8"), shapes, [5, 70, 3, 9, 41, 8, 96], root / "design", lambda: workflow.open_design(root / "design", lowered, Progress())
+
+
+def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(counted, capsys):
+    torch_design, shapes, prompt, folder, opened = counted
     assert len(shapes) == 1 and shapes[0].counted
-    quantised, prompt = Decoder(reference(replace(case, shape=shapes[0]), "w4a8"), *shapes, *shapes), [5, 70, 3, 9, 41, 8, 96]
-    lowered = workflow.compile_phases(case.model, shapes, "u55c", tmp_path / "design", Progress(), "w4a8")
-    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
+    quantised = Decoder(torch_design, *shapes, *shapes)
+    with opened() as design:
         decoder, launches, before = Decoder(design, *shapes, *shapes), [], []
         assert list(decoder.tokens(prompt, 5, launched=launches.append)) == list(quantised.tokens(prompt, 5, launched=before.append))
         assert [(step.phase, step.count) for step in launches] == [("prefill", 4), ("prefill", 3)] + 4 * [("decode", 1)] == [(step.phase, step.count) for step in before]
@@ -342,9 +350,48 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(core_bui
                 design.launch()
     answer = chat.Answer(decoder, None, prompt, [])
     answer.ids, answer.launches = [1], launches
-    chat.print_speed(tmp_path / "design", answer, shapes)         # each launch is simulated with as many tokens as it had
+    chat.print_speed(folder, answer, shapes)         # each launch is simulated with as many tokens as it had
     told = capsys.readouterr().out
     assert "one launch" in told and "accelerator" in told and "busiest processes" not in told        # the report's head, without its tables
+
+
+def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
+    """A launch reads a chunk and then a token a step, which it chose itself: ids and cache are those of a launch a step."""
+    torch_design, shapes, prompt, folder, opened = counted
+    with opened() as design:
+        found = []
+        for side, per_launch in ((design, 1), (design, 3), (torch_design, 3)):
+            launches, decoder = [], Decoder(side, *shapes, *shapes, per_launch)
+            decoder.reset()
+            ids = list(decoder.tokens(prompt, 6, launched=launches.append))
+            assert [(step.rows, step.count) for step in launches] == ([(4, 4), (3, 3)] + 5 * [(1, 1)] if per_launch == 1 else [(4, 4), (3, 5), (1, 3)])
+            found.append((ids, {name: side.read(name) for name in shapes[0].cache_names()}))
+        assert found[0][0] == found[1][0] == found[2][0]
+        assert all(torch.equal(found[1][1][name], rows) for name, rows in found[0][1].items())
+        following, steps = [*prompt, *found[0][0], 2, 3, 50], []
+        decoder = Decoder(design, *shapes, *shapes, 3)
+        decoder.reset()
+        for new in (6, 4):        # what the cache holds is not read again
+            text = list(decoder.tokens(prompt if new == 6 else following, new, launched=steps.append))
+        assert text == list(Decoder(torch_design, *shapes, *shapes).tokens(following, 4)) and sum(step.count for step in steps) == len(following) + 4 - 1
+        design.write("tokens", torch.tensor([[4]]))
+        design.write("positions", torch.tensor([[35]]))
+        with pytest.raises(Error, match="'positions' is 35 in a launch of 6 tokens\nnote: accepted are 0 to 34"):
+            design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
+    answer = chat.Answer(decoder, None, following, [])
+    answer.ids, answer.launches = [1], steps[:2]
+    chat.print_speed(folder, answer, shapes)
+    assert f"{steps[1].count} tokens in one" in capsys.readouterr().out
+    each = [core.simulate(folder, None, {"positions": position, "tokens": rows})["cycles"] for position, rows in ((2, 4), (6, 1), (7, 1))]
+    assert core.simulate(folder, None, {"positions": 2, "tokens": 4}, 3)["cycles"] == sum(each) and each[1] < each[0]
+    done = stc("simulate", folder, "--tokens", "2", "--extent", "positions=0")
+    assert done.returncode == 1 and "tokens changes from token to token, and where it begins is not said" in done.stderr
+    for name, value in (("ids", [prompt[:4]]), ("positions", [[0]]), ("tokens", [[4]])):
+        numpy.save(tmp_path / f"{name}.npy", numpy.array(value))
+    words = [word for name in ("ids", "positions", "tokens") for word in ("--in", f"{name}={name}.npy")]
+    done = stc("run", folder, "--tokens", "5", *words, "--out", "ids=text.npy", cwd=tmp_path)
+    text = numpy.load(tmp_path / "text.npy")
+    assert done.returncode == 0 and text.shape == (5, 1, 1) and text.reshape(-1).tolist() == list(Decoder(torch_design, *shapes, *shapes).tokens(prompt[:4], 5)), done.stderr
 
 
 def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):

@@ -69,10 +69,10 @@ def test_ids_behind_an_end_are_dropped(compiled):
 
 def test_wrong_numbers_of_tokens_are_refused(compiled):
     case, design, _, _ = compiled
-    given = torch.zeros(3, 1, 1, dtype=torch.long)
+    first, given = torch.zeros(1, 1, dtype=torch.long), torch.zeros(2, 1, dtype=torch.long)
     for tokens, message in ((0, "a launch of 0 tokens"), (CONTEXT + 1, f"a launch of {CONTEXT + 1} tokens\nnote: accepted are 1 to {CONTEXT}"), (2, "3 tokens are given to a launch of 2")):
         with pytest.raises(Error, match=message):
-            design.launch_tokens(given, tokens)
+            design.launch_tokens(first, given, tokens)
     with pytest.raises(Error, match="needs a design that chooses the token itself"):
         Decoder(design, replace(case.shape, argmax=False), per_launch=2)
     with pytest.raises(Error, match="--tokens-per-launch 0"):
@@ -95,7 +95,7 @@ def test_run_writes_the_text(compiled, tmp_path):
         assert refused.returncode == 1 and message in refused.stderr and refused.stderr.count("error:") == 1
 
 
-@pytest.mark.parametrize("key, value", [("offset", 10**9), ("offset", -1), ("most", 0), ("most", 2**40), ("most", CONTEXT + 1), ("input", "x"), ("output", "x"), ("buffer", "x")])
+@pytest.mark.parametrize("key, value", [("offset", 10**9), ("offset", -1), ("most", 0), ("most", 2**40), ("most", CONTEXT + 1), ("input", "x"), ("output", "x"), ("buffer", "x"), ("rows", "x")])
 def test_a_damaged_text_is_refused(compiled, tmp_path, key, value):
     _, _, folder, _ = compiled
     for path in folder.iterdir():
@@ -181,7 +181,7 @@ def test_both_phases_and_several_tokens(core_built, tmp_path):
         assert [(step.phase, step.count) for step in steps] == [("prefill", 4), ("prefill", 4), ("decode", 6), ("decode", 4)]
         design.choose("prefill")
         with pytest.raises(Error, match="a launch of this design is one token"):
-            design.launch_tokens(torch.zeros(1, 1, 4, dtype=torch.long), 2)
+            design.launch_tokens(torch.zeros(1, 4, dtype=torch.long), torch.zeros(0, 1, dtype=torch.long), 2)
 
 
 def test_generate_takes_several_tokens_a_launch(core_built, tmp_path, capsys):

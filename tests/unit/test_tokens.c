@@ -237,12 +237,25 @@ static void wrong_feedback_is_refused(void **state)
 	refused("stream.step = 1 : i64", "stream.next = {output = \"y\", most = 9 : i64}", "one input with stream.next");
 	refused("stream.step = 1 : i64", "stream.step = \"one\"", "stream.step = COUNT");
 	refused("stream.role = \"state\",", "stream.role = \"state\", stream.step = 1 : i64,", "stream.step = COUNT");
+	refused("tensor<2x1xi64> {stream.name = \"ids\",", "tensor<2x1xi64> {stream.name = \"ids\", stream.rows = \"p\", stream.axis = 0 : i64,", "as many integers");
+}
+
+/* Of 2 x 3 x 2 numbers, three rows of which may count, those of the first row, in their order. */
+static void the_first_row_is_fed(void **state)
+{
+	const struct feedback feedback = {.rows = "n", .elements = 4, .rows_most = 3, .pitch = 2}, all = {.elements = 4, .rows_most = 1, .pitch = 1};
+	static const int fed[] = {0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1};
+	(void)state;
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(feedback_element(&feedback, i), fed[i]);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(feedback_element(&all, i), i);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens_are_the_evaluators), cmocka_unit_test(time_between_tokens_counts), cmocka_unit_test(wrong_feedback_is_refused),
+		cmocka_unit_test(tokens_are_the_evaluators), cmocka_unit_test(time_between_tokens_counts), cmocka_unit_test(wrong_feedback_is_refused), cmocka_unit_test(the_first_row_is_fed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
