@@ -151,12 +151,40 @@ static bool moves_inside(const struct kernel *kernel, const struct access *acces
 	return stride && stride < digit->stride * digit->extent && stride * (kernel->loop[loop].extent - 1) >= digit->stride;
 }
 
+/* A part of a concat whose parts are equally long at compile time has a loop over parts and one over its rows, which would end for all parts where one has no more. */
+static void join_parts(struct binder *b, struct op *op, int operand, const struct digit *digit)
+{
+	const struct kernel *kernel = op->kernel;
+	const struct access *access = &kernel->operand[operand];
+	for (int l = 0; l + 1 < kernel->loops; l++) {
+		int64_t rows = kernel->loop[l + 1].extent, all = access_guard(access, l) ? rows : rows * kernel->loop[l].extent;
+		if (access->stride[l + 1] == digit->stride && all == digit->extent && kernel->loop[l].extent > 1)
+			kernel_join_loops(b->module, op, l);
+	}
+}
+
+/* Other operands are read at the loop's points where this one is not. */
+static bool ends_for_others(const struct op *op, int operand, int loop)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	bool elsewhere = false, others = false;
+	for (int i = 0; i < access->guards; i++)
+		elsewhere |= access->guard[i].loop != loop;
+	for (int j = 0; j < op->operands; j++)
+		others |= !op->operand[j]->data && op->kernel->operand[j].stride[loop] != 0;
+	return elsewhere && others;
+}
+
 static void bind_operand(struct binder *b, struct op *op, int operand, const struct digit *digit)
 {
 	kernel_cut_loops(b->module, op, operand, digit->stride, digit->extent);
+	join_parts(b, op, operand, digit);
 	for (int l = 0; l < op->kernel->loops; l++)
 		if (walks(op, operand, digit, l)) {
-			bind_loop(b, op, operand, digit, l);
+			if (ends_for_others(op, operand, l))
+				refuse(b, op, digit, "ends a loop over other elements as well");
+			else
+				bind_loop(b, op, operand, digit, l);
 			return;
 		}
 	for (int l = 0; l < op->kernel->loops; l++)
@@ -173,6 +201,7 @@ static void bind_kernel(struct binder *b, struct op *op)
 		for (size_t i = 0; digits && i < digits->list.count && !b->failed; i++)
 			bind_operand(b, op, j, &digits->list.data[i]);
 	}
+	kernel_tidy(b->module, op);
 	for (int l = 0; l < op->kernel->loops; l++) {
 		const struct loop *loop = &op->kernel->loop[l];
 		if (loop->run_time && !loop->reduction && op->kernel->result.stride[l])

@@ -264,6 +264,52 @@ bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t i
 	return true;
 }
 
+/* Where the outer loop's guard leaves one point, its stride may be any. */
+static bool is_joinable(const struct access *access, int loop, int64_t inner)
+{
+	const struct guard_range *outer = access_guard(access, loop);
+	if (outer && outer->high == outer->low + 1)
+		return true;
+	return access->stride[loop] == inner * access->stride[loop + 1] && !access_guard(access, loop + 1);
+}
+
+static void join_access(struct module *module, struct access *access, const struct loop *loops, int loop)
+{
+	const int64_t inner = loops[loop + 1].extent;
+	const struct guard_range *outer = access_guard(access, loop), *rest = access_guard(access, loop + 1);
+	struct guard_range range = {loop + 1, outer ? outer->low * inner : 0, outer ? outer->high * inner : loops[loop].extent * inner};
+	if (rest)
+		range = (struct guard_range){loop + 1, range.low + rest->low, range.low + rest->high};
+	access->offset += outer ? outer->low * (access->stride[loop] - inner * access->stride[loop + 1]) : 0;
+	access->stride[loop] = 0;
+	int count = 0;
+	for (int i = 0; i < access->guards; i++)
+		if (access->guard[i].loop != loop && access->guard[i].loop != loop + 1)
+			access->guard[count++] = access->guard[i];
+	access->guards = count;
+	if (outer || rest)
+		access_add_guard(module, access, range);
+}
+
+bool kernel_join_loops(struct module *module, struct op *op, int loop)
+{
+	struct kernel *kernel = op->kernel;
+	struct loop *outer = &kernel->loop[loop], *inner = outer + 1;
+	bool joinable = !outer->run_time && !inner->run_time && outer->reduction == inner->reduction && !access_guard(&kernel->result, loop) && is_joinable(&kernel->result, loop, inner->extent);
+	for (int l = loop; l <= loop + 1; l++)
+		joinable = joinable && !body_uses_counter(&kernel->update, l) && !body_uses_counter(&kernel->post, l);
+	for (int j = 0; j < op->operands; j++)
+		joinable = joinable && is_joinable(&kernel->operand[j], loop, inner->extent);
+	if (!joinable)
+		return false;
+	for (int j = 0; j < op->operands; j++)
+		join_access(module, &kernel->operand[j], kernel->loop, loop);
+	join_access(module, &kernel->result, kernel->loop, loop);
+	inner->extent *= outer->extent;
+	outer->extent = 1;
+	return true;
+}
+
 static void place_body(struct module *module, struct body *body, int loops, const int *place)
 {
 	struct body result = {0};

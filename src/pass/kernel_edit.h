@@ -34,6 +34,9 @@ struct access access_empty(struct module *module, int loops);
  * cannot be written as ranges of the two loops. */
 bool kernel_split_loop(struct module *module, struct op *op, int loop, int64_t inner);
 
+/* The reverse, where every operand and the result allow it and no body asks for the counters: loop `loop` is left with one point, the one behind it has all.  False: nothing is changed. */
+bool kernel_join_loops(struct module *module, struct op *op, int loop);
+
 /* Loop `from` becomes loop `to`; those between move up. */
 void kernel_move_loop(struct module *module, struct op *op, int from, int to);
 
