@@ -20,6 +20,8 @@
 #define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
 #define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
 #define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
+#define WORTH_MOVE 32         /* nor to try another place for fewer than one part in so many of all bytes, */
+#define BEHIND 2.0            /* with so many times the words that would be in proportion, since sums come together */
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
 #define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
@@ -334,6 +336,86 @@ static void begin_low(struct trimming *t, int64_t *depth)
 		take(t, depth);
 }
 
+/* The FIFO in front of a process that sends all that it takes to several readers; -1: it does something else. */
+static int in_front(const struct trimming *t, int process)
+{
+	const struct fifo_network *n = t->network;
+	int front = -1, outputs = 0;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		if (fifo->reader == process && front >= 0)
+			return -1;
+		front = fifo->reader == process ? i : front;
+		outputs += fifo->writer == process;
+	}
+	if (front < 0 || outputs < 2 || !is_sought(t, front))
+		return -1;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		if (fifo->writer == process && (!is_sought(t, i) || fifo->word_bytes != n->fifo[front].word_bytes || fifo->whole != n->fifo[front].whole))
+			return -1;
+	}
+	return front;
+}
+
+/* What each FIFO behind a fork holds is held once in front of it, where its readers keep step with each other: a search that lowers one FIFO after the other does not get there. */
+static void hold_once(struct trimming *t, int process, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int front = in_front(t, process), outputs = 0;
+	int64_t least = INT64_MAX;
+	for (int i = 0; front >= 0 && i < n->count; i++)
+		if (n->fifo[i].writer == process) {
+			int64_t more = depth[i] - least_of(t, i);
+			least = more < least ? more : least;
+			outputs++;
+		}
+	if (front < 0 || least <= 0 || least * (outputs - 1) * n->fifo[front].word_bytes <= fifo_bytes(n, depth) / WORTH)
+		return;
+	copy(t, t->trial, depth);
+	for (int i = 0; i < n->count; i++)
+		t->trial[i] += i == front ? least : n->fifo[i].writer == process ? -least : 0;
+	if (suffices(t, t->trial))
+		take(t, depth);
+}
+
+static void hold_in_front(struct trimming *t, int64_t *depth)
+{
+	for (int process = 0; process < t->network->processes && t->network->budget > t->reserve; process++)
+		hold_once(t, process, depth);
+}
+
+/* What waits in front of a process may wait behind it instead, where that is less: of numbers that come again and again for a product, its sums.  The latest schedule begins late, so it holds the numbers. */
+static void hold_behind(struct trimming *t, int number, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	const struct fifo *fifo = &n->fifo[number];
+	int64_t kept = depth[number] / PRECISION, gain = (depth[number] - kept) * fifo->word_bytes;
+	int outputs = 0;
+	copy(t, t->trial, depth);
+	t->trial[number] = kept > least_of(t, number) ? kept : least_of(t, number);
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *other = &n->fifo[i];
+		if (other->writer != fifo->reader)
+			continue;
+		if (!is_sought(t, i))
+			return;
+		t->trial[i] += (int64_t)(BEHIND * (double)depth[number] / (double)fifo->whole * (double)other->whole) + 1;
+		gain -= (t->trial[i] - depth[i]) * other->word_bytes;
+		outputs++;
+	}
+	if (outputs && gain > fifo_bytes(n, depth) / WORTH_MOVE && suffices(t, t->trial))
+		take(t, depth);
+}
+
+static void hold_all_behind(struct trimming *t, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	for (int i = 0; i < n->count && n->budget > t->reserve; i++)
+		if (is_sought(t, i) && !from_memory(&n->fifo[i]) && n->fifo[i].whole > 0)
+			hold_behind(t, i, depth);
+}
+
 /* Of what kernels hand on to each other. */
 static int64_t handed_on(const struct fifo_network *n, const int64_t *depth)
 {
@@ -394,6 +476,8 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	begin_late(&t, known, depth);
 	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
 		begin_low(&t, depth);
+	hold_all_behind(&t, depth);
+	hold_in_front(&t, depth);
 	if (quick || order)
 		shrink_in_order(&t, order, depth);
 	else

@@ -113,34 +113,50 @@ static struct value *insert(struct module *module, struct op *before, enum op_co
 	return op->result[0];
 }
 
-/* The part in words of the width of `words`, which has the elements of `from`; NULL: it is none. */
-static struct value *part_of(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *words, const struct type *type)
-{
+struct part {
+	const struct type *words, *type;  /* what is cut, what is left: in words of one width */
 	struct chunk chunk;
-	struct sequence have = sequence_of_type(module->arena, tensor, words), want = sequence_of_type(module->arena, tensor, type);
-	if (!find_chunk(module->arena, have, want, &chunk))
-		return NULL;
-	int64_t low[DIGITS_MOST], high[DIGITS_MOST];
-	for (int i = 0; i < chunk.digits; i++) {
-		low[i] = chunk.digit[i].low;
-		high[i] = chunk.digit[i].high;
-	}
-	const struct type *split = split_type(module, words, have, &chunk);
-	struct value *value = words == from->type ? from : insert(module, before, OP_CAST, from, tensor, words);
-	value = split == words ? value : insert(module, before, OP_REASSOCIATE, value, tensor, split);
-	value = insert(module, before, OP_CHUNK, value, tensor, type);
-	attr_set(module, value->def, "low", attr_integers(module, chunk.digits, low));
-	attr_set(module, value->def, "high", attr_integers(module, chunk.digits, high));
-	return value;
+};
+
+static bool find_in_words(struct module *module, const struct type *tensor, const struct type *words, const struct type *type, struct part *part)
+{
+	part->words = words;
+	part->type = type;
+	return find_chunk(module->arena, sequence_of_type(module->arena, tensor, words), sequence_of_type(module->arena, tensor, type), &part->chunk);
+}
+
+static bool find_part(struct module *module, const struct type *tensor, const struct type *from, const struct type *type, struct part *part)
+{
+	int64_t lanes = stream_lanes(type), most = stream_lanes(from);
+	const struct type *wide = most > lanes ? type_regroup(module, type, most) : NULL;        /* what is dropped need not be made narrow first */
+	if (wide && find_in_words(module, tensor, from, wide, part))
+		return true;
+	const struct type *words = most == lanes ? from : type_regroup(module, from, lanes);
+	return words && find_in_words(module, tensor, words, type, part);
+}
+
+bool is_chunk(struct module *module, const struct type *tensor, const struct type *from, const struct type *type)
+{
+	struct part part;
+	return find_part(module, tensor, from, type, &part);
 }
 
 struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
 {
-	int64_t lanes = stream_lanes(type), most = stream_lanes(from->type);
-	const struct type *wide = most > lanes ? type_regroup(module, type, most) : NULL;        /* what is dropped need not be made narrow first */
-	struct value *part = wide ? part_of(module, before, from, tensor, from->type, wide) : NULL;
-	if (part)
-		return insert(module, before, OP_CAST, part, tensor, type);
-	const struct type *words = most == lanes ? from->type : type_regroup(module, from->type, lanes);
-	return words ? part_of(module, before, from, tensor, words, type) : NULL;
+	struct part part;
+	if (!find_part(module, tensor, from->type, type, &part))
+		return NULL;
+	const struct chunk *chunk = &part.chunk;
+	int64_t low[DIGITS_MOST], high[DIGITS_MOST];
+	for (int i = 0; i < chunk->digits; i++) {
+		low[i] = chunk->digit[i].low;
+		high[i] = chunk->digit[i].high;
+	}
+	const struct type *split = split_type(module, part.words, sequence_of_type(module->arena, tensor, part.words), chunk);
+	struct value *value = part.words == from->type ? from : insert(module, before, OP_CAST, from, tensor, part.words);
+	value = split == part.words ? value : insert(module, before, OP_REASSOCIATE, value, tensor, split);
+	value = insert(module, before, OP_CHUNK, value, tensor, part.type);
+	attr_set(module, value->def, "low", attr_integers(module, chunk->digits, low));
+	attr_set(module, value->def, "high", attr_integers(module, chunk->digits, high));
+	return part.type == type ? value : insert(module, before, OP_CAST, value, tensor, type);
 }

@@ -82,19 +82,20 @@ static bool is_cast(struct module *module, const struct type *from, const struct
 }
 
 /* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this order. */
-static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i)
+static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i, struct op *before)
 {
 	struct op *wish = readers->data[i];
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
-			return cast_to(module, wish, earlier, tensor, type);
+		if (earlier && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+			return cast_to(module, before, earlier, tensor, type);
 	}
 	return NULL;
 }
 
-static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
+/* The words for reader i; a converter stands before `before`. */
+static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i, struct op *before)
 {
 	struct op *wish = readers->data[i];
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
@@ -102,14 +103,14 @@ static struct value *satisfy(struct module *module, struct value *from, const st
 	if (!crossing && from->type == type)
 		return from;
 	if (!crossing && is_cast(module, from->type, type))
-		return cast_to(module, wish, from, tensor, type);
+		return cast_to(module, before, from, tensor, type);
 	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
 	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
 	if (!crossing && sequence_same(have, want))
-		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, wish, from, tensor, type);
-	struct value *part = crossing ? NULL : chunk_to(module, wish, from, tensor, type);
-	part = part ? part : cast_of_earlier(module, readers, i);
-	return part ? part : convert_to(module, wish, from, tensor, type, crossing);
+		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, before, from, tensor, type);
+	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
+	part = part ? part : cast_of_earlier(module, readers, i, before);
+	return part ? part : convert_to(module, before, from, tensor, type, crossing);
 }
 
 static void rename_operands(struct block *block)
@@ -134,12 +135,78 @@ static void remove_wishes(struct block *block)
 	}
 }
 
+static bool reads_any(const struct op *op, const struct value *const *value, size_t count)
+{
+	for (int j = 0; j < op->operands; j++)
+		for (size_t i = 0; i < count; i++)
+			if (op->operand[j] == value[i])
+				return true;
+	return false;
+}
+
+/* Does what reads `last` need something of what reads `first`? */
+static bool depends_on(struct module *module, const struct op *first, const struct op *last)
+{
+	VEC(const struct value *) reached = {0};
+	VEC_PUSH(module->arena, &reached, first->result[0]);
+	for (const struct op *op = first->next; op; op = op->next) {
+		if (!reads_any(op, reached.data, reached.count))
+			continue;
+		if (reads_any(op, (const struct value *const[]){last->result[0]}, 1))
+			return true;
+		for (int r = 0; r < op->results; r++)
+			VEC_PUSH(module->arena, &reached, op->result[r]);
+	}
+	return false;
+}
+
+/* A reader whose converter sends what reader i wants as well, and something else: the most of all.  Readers that wait for each other have a converter each. */
+static size_t reader_of_more(struct module *module, const struct value *from, const struct wish_list *readers, size_t i)
+{
+	const struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type;
+	size_t most = i;
+	for (size_t e = 0; e < readers->count; e++) {
+		const struct op *other = readers->data[e];
+		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
+		if (type != best && other->parent == wish->parent && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
+		    && !depends_on(module, wish, other) && !depends_on(module, other, wish))
+			most = e;
+	}
+	return most;
+}
+
+static struct value *answer_of_same(const struct wish_list *readers, size_t i)
+{
+	const struct op *wish = readers->data[i];
+	for (size_t e = 0; e < readers->count; e++)
+		if (readers->data[e]->result[0]->type == wish->result[0]->type && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
+			return readers->data[e]->result[0]->data;
+	return NULL;
+}
+
+/* What a converter sends is a part of what another one sends: of words that are sent again the first turns, or what a reader of all takes too. */
+static struct value *part_of_other(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
+{
+	struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	if (is_chunk(module, tensor, from->type, type))
+		return NULL;
+	size_t more = reader_of_more(module, from, readers, i);
+	if (more == i)
+		return NULL;
+	struct value *answer = answer_of_same(readers, more);
+	answer = answer ? answer : satisfy(module, from, readers, more, wish);
+	readers->data[more]->result[0]->data = answer;
+	return chunk_to(module, wish, answer, tensor, type);
+}
+
 /* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
-static struct value *part_of_earlier(struct module *module, const struct wish_list *readers, size_t i, bool crossing)
+static struct value *part_of_earlier(struct module *module, const struct wish_list *readers, size_t i)
 {
 	struct op *wish = readers->data[i];
 	struct value *part = NULL;
-	for (size_t e = 0; e < i && crossing && !part; e++) {
+	for (size_t e = 0; e < i && !part; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
 		if (readers->data[e]->parent == wish->parent)
 			part = chunk_to(module, wish, earlier, attr_get(wish, "tensor")->type, wish->result[0]->type);
@@ -153,14 +220,14 @@ static void satisfy_all(struct module *module, struct value *from)
 	if (!readers)
 		return;
 	struct value *given = give_to_readers(module, from, readers);
+	for (size_t i = 0; i < readers->count; i++)
+		readers->data[i]->result[0]->data = NULL;
 	for (size_t i = 0; i < readers->count; i++) {
 		struct op *wish = readers->data[i];
-		struct value *answer = NULL;
-		for (size_t e = 0; e < i && !answer; e++)               /* an earlier reader wants the same */
-			if (readers->data[e]->result[0]->type == wish->result[0]->type && readers->data[e]->parent == wish->parent)
-				answer = readers->data[e]->result[0]->data;
-		answer = answer ? answer : part_of_earlier(module, readers, i, home(from) != wish->parent);
-		wish->result[0]->data = answer ? answer : satisfy(module, given, readers, i);
+		bool crossing = home(from) != wish->parent;
+		struct value *answer = answer_of_same(readers, i);
+		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, given, readers, i);
+		wish->result[0]->data = answer ? answer : satisfy(module, given, readers, i, wish);
 	}
 	from->data = NULL;
 }
