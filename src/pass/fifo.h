@@ -76,6 +76,8 @@ bool fifo_repair(struct fifo_network *network, int64_t eighths, int64_t *depth);
 /* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
 bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
 #define FIFO_ORDERS 5
+/* The same from depths that suffice, for a search whose budget did not last: until no single one can be a word less.  Only where runs are the simulator's. */
+void fifo_settle(struct fifo_network *network, const int64_t *limit, int64_t *depth);
 /* The token model at several run-time extents; a FIFO that does not get as many words as are read from it breaks an invariant. */
 void fifo_open_extents(struct fifo_network *network);
 enum fifo_shown { FIFO_NOT_SHOWN, FIFO_SHOWN_BY_GRAPH, FIFO_SHOWN_BY_TOKENS };

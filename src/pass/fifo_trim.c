@@ -485,3 +485,22 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	end_safe(&t, depth);
 	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
 }
+
+void fifo_settle(struct fifo_network *n, const int64_t *limit, int64_t *depth)
+{
+	struct trimming t = trimming_of(n, fifo_simulates(n) ? n->simulated : NULL);
+	int number = 0;
+	if (!t.flow || !run(&t, limit))
+		return;
+	t.allowed[0] = t.cycles[0] + t.cycles[0] / TOLERANCE;
+	for (int same = 0; same < n->count && n->budget > 0; number = (number + 1) % n->count) {
+		copy(&t, t.trial, depth);
+		t.trial[number]--;
+		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) && suffices(&t, t.trial);
+		same = lower ? 0 : same + 1;
+		if (lower) {
+			take(&t, depth);
+			shrink(&t, number, depth);
+		}
+	}
+}

@@ -4,7 +4,7 @@
  *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
  *   lp, normal, conservative    by linear programming (fifo_lp.c)
  *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
- *   least                       the best of five such searches, whatever they take
+ *   least                       the best of five such searches, whatever they take, gone on with until no single depth can be less
  * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does not let be short hold all words.
  * Each FIFO is then as deep as the memory that it needs anyway is; stream.needed keeps the depth that was asked for.  Exact. */
 #include "model/resource.h"
@@ -167,6 +167,16 @@ static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	return found || !large;
 }
 
+static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
+{
+	int64_t budget = n->budget;
+	if (!search(n, limit, budget / FIFO_ORDERS, budget, depth))
+		return false;
+	n->budget = budget;
+	fifo_settle(n, limit, depth);
+	return true;
+}
+
 static void open_simulator(struct fifo_network *n)
 {
 	int told = n->module->diag->count;
@@ -183,7 +193,7 @@ static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
 	switch (strategy) {
 	case FIFO_STRATEGIES:
 	case FIFO_STRATEGY_SAFE: return false;
-	case FIFO_STRATEGY_LEAST: return search(n, limit, n->budget / FIFO_ORDERS, n->budget, depth);
+	case FIFO_STRATEGY_LEAST: return least(n, limit, depth);
 	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
 	case FIFO_STRATEGY_LP:
 	case FIFO_STRATEGY_NORMAL:
