@@ -299,7 +299,9 @@ def unit_order(design):
 
 
 CHUNKS = {24: (24, 7, 1, 24, 9, 24, 24, 8, 1, 11), 8: (8, 7, 1, 8, 2, 1, 1, 3, 1), 48: (48, 7, 33, 48), 120: (39, 120)}
-TIES = {"qwen2": 2}  # launches in which a byte of the cache lies between two numbers and the design's sum takes the other one
+# Launches in which a number lies between two integers and the design's sum takes the other one. Of qwen2 it is one number, an input of the first two products of layer 0's feed-forward half:
+# 40.5 to the last bit in PyTorch at position 27. With 41 PyTorch's logits and rows are the design's, bit for bit. The launch behind it reads that row.
+TIES = {"qwen2": 2}
 
 
 @pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 120)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
