@@ -1,9 +1,12 @@
 /* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input, options or the machine; 70 for a bug of ours. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/session.h"
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define KEPT_BYTES (256 << 20)
 
 static struct session *running;
 
@@ -70,8 +73,16 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Arenas of attempts come and go: what one gives back the next one takes, without the system clearing its pages again. */
+static void keep_memory(void)
+{
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+}
+
 int main(int count, char **arguments)
 {
+	keep_memory();
 	struct session *session = running = session_new();
 	if (!session) {
 		fputs("stc: error: out of memory\n", stderr);

@@ -269,7 +269,10 @@ static int list_less(const struct session *session, const struct choices *wanted
 
 static double milliseconds_at(const struct session *session, int extents, const struct extent_value *extent)
 {
-	return (double)report_cycles(session, extents, extent) / (session->platform->clock_mhz * 1e3);
+	struct token_detail detail = token_detail_rated;
+	detail.extents = extents;
+	detail.extent = extent;
+	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
 }
 
 /* By the milliseconds that the token model gives a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other.

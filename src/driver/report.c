@@ -91,10 +91,10 @@ static void set_latency(struct report *report, int64_t cycles)
 	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;
 }
 
-int64_t report_cycles(const struct session *session, int extents, const struct extent_value *extent)
+int64_t report_cycles(const struct session *session, struct token_detail detail)
 {
-	int64_t cycles = token_cycles_at(session->platform, session->module, extents, extent);
-	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform, session->module, extents, extent);
+	int64_t cycles = token_cycles_at(session->platform, session->module, detail);
+	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform, session->module, detail.extents, detail.extent);
 	return cycles > 0 && moved > cycles ? moved : cycles;
 }
 
@@ -102,7 +102,7 @@ int64_t report_cycles(const struct session *session, int extents, const struct e
 static int64_t predicted_cycles(struct session *session)
 {
 	if (session->predicted != session->module)
-		session->predicted_cycles = report_cycles(session, 0, NULL);
+		session->predicted_cycles = report_cycles(session, token_detail_predicted);
 	session->predicted = session->module;
 	return session->predicted_cycles;
 }

@@ -96,23 +96,23 @@ static void add_point(struct arena *arena, struct token_curve *curve, int64_t co
 
 /* --- what a process may do */
 
-static enum token_side side_of(const struct run *run, const struct token_access *access)
+static inline enum token_side side_of(const struct run *run, const struct token_access *access)
 {
 	return run->back ? TOKEN_WRITER - access->side : access->side;
 }
 
-static bool waits(const struct run *run, const struct token_access *access)
+static inline bool waits(const struct run *run, const struct token_access *access)
 {
 	return run->back ? access->moves : access->waits;
 }
 
-static bool moves(const struct run *run, const struct token_access *access)
+static inline bool moves(const struct run *run, const struct token_access *access)
 {
 	return run->back ? access->waits : access->moves;
 }
 
 /* How many words of the channel the side may have passed, as far as is known. */
-static int64_t limit_of(const struct run *run, const struct channel_state *channel, enum token_side side)
+static inline int64_t limit_of(const struct run *run, const struct channel_state *channel, enum token_side side)
 {
 	if (run->options->mode == TOKEN_ALONE)
 		return NO_LIMIT;
@@ -161,7 +161,7 @@ struct stretch {
 };
 
 /* Accesses in the windows before `window`. */
-static int64_t made_before(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t window)
+static inline int64_t made_before(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t window)
 {
 	int64_t iteration = (run->back ? pipe->windows - window : window) - access->lag;
 	iteration = iteration < 0 ? 0 : iteration > pipe->iterations ? pipe->iterations : iteration;
@@ -169,13 +169,13 @@ static int64_t made_before(const struct run *run, const struct token_pipe *pipe,
 	return run->back ? access->pattern.accesses - count : count;
 }
 
-static int64_t window_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t number)
+static inline int64_t window_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access, int64_t number)
 {
 	int64_t window = token_at(&access->pattern, run->back ? access->pattern.accesses - 1 - number : number) + access->lag;
 	return run->back ? pipe->windows - 1 - window : window;
 }
 
-static int64_t offset_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
+static inline int64_t offset_of(const struct run *run, const struct token_pipe *pipe, const struct token_access *access)
 {
 	return run->back ? pipe->span - 1 - access->offset : access->offset;
 }
@@ -495,10 +495,11 @@ static int64_t cycles_of_layers(const struct platform *platform, const struct mo
 	return cycles;
 }
 
+const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS}, token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1};
+
 /* The layers that are left out take as long as the one before the last of those that are walked. */
-int64_t token_cycles_at(const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)
 {
-	struct token_detail detail = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS, .extents = extents, .extent = extent};
 	int64_t skipped, fewer_skipped, cycles = cycles_of_layers(platform, module, detail, &skipped);
 	detail.layers--;
 	int64_t fewer = cycles && skipped ? cycles_of_layers(platform, module, detail, &fewer_skipped) : 0;
@@ -507,5 +508,5 @@ int64_t token_cycles_at(const struct platform *platform, const struct module *mo
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)
 {
-	return token_cycles_at(platform, module, 0, NULL);
+	return token_cycles_at(platform, module, token_detail_predicted);
 }

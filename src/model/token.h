@@ -129,6 +129,8 @@ bool token_counter_holds(const struct token_counter *counter);
 #define TOKEN_PARTS_HELD 1024 /* token_options.parts of predictions */
 /* Cycles of one launch with the depths as built, predicted.  0: the design is not in the model. */
 int64_t token_cycles(const struct platform *platform, const struct module *module);
-int64_t token_cycles_at(const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent);
+int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail);
+extern const struct token_detail token_detail_predicted;
+extern const struct token_detail token_detail_rated;       /* enough to tell designs apart: half of the work, and all of them off alike */
 int64_t token_cycle(const struct token_curve *curve, int64_t count);               /* 1 … words */
 #endif

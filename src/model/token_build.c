@@ -11,6 +11,11 @@ struct built_pipe {
 	struct token_pipe *pipe;
 };
 
+struct built_access {
+	const struct op *op;
+	struct token_access *access;
+};
+
 struct builder {
 	struct arena *arena;
 	const struct platform *platform;
@@ -22,6 +27,7 @@ struct builder {
 	struct token_loop loop[LEVELS];
 	int loops;
 	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
+	VEC(struct built_access) accesses;        /* of this process, outside pipelined loops: the same in every turn of the loops around them */
 	struct token_detail detail;
 	int64_t stretches;        /* of each of the process's pipelined loops, about */
 	bool uneven;              /* rolled layers of several numbers, or several in a process */
@@ -40,6 +46,11 @@ static const struct value *accessed(const struct op *op)
 	const struct value *value = place[op->code] ? op->operand[place[op->code] - 1] : NULL;
 	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
 	return value && (!array || is_port(value->type)) ? value : NULL;
+}
+
+static bool is_conditional(const struct op *op)
+{
+	return op->code == OP_TAKE || op->code == OP_PUSH;
 }
 
 static enum token_side side_of(const struct op *op)
@@ -167,8 +178,24 @@ static bool looks_outside(const struct value *value, int first)
 /* A loop over layers is the outermost one. */
 static void compare_layers(struct builder *b, const struct op *op)
 {
-	if (b->loops && b->loop[0].skipped && (op->code == OP_TAKE || op->code == OP_PUSH))
+	if (b->loops && b->loop[0].skipped && is_conditional(op))
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
+}
+
+/* Several accesses are made under one condition. */
+static bool set_pattern(struct builder *b, const struct op *op, int first, const struct token_pipe *pipe, struct token_access *access)
+{
+	const struct token_access *made = pipe->access;
+	for (const struct op *other = op->parent->first; other != op; other = other->next) {
+		if (!accessed(other))
+			continue;
+		if (is_conditional(other) && other->operand[0] == op->operand[0]) {
+			access->pattern = made->pattern;
+			return true;
+		}
+		made++;
+	}
+	return token_pattern_make(b->arena, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
 }
 
 /* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
@@ -191,8 +218,8 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 			access->pattern = always;
 			if (access->channel < 0)
 				set_memory(b, op, first, access, pipe);
-			bool conditional = op->code == OP_TAKE || op->code == OP_PUSH;
-			if (conditional && !token_pattern_make(b->arena, op->operand[0], b->loop, first, b->loops - 1, &access->pattern))
+			bool conditional = is_conditional(op);
+			if (conditional && !set_pattern(b, op, first, pipe, access))
 				return false;
 			compare_layers(b, op);
 			*fixed &= !conditional || !looks_outside(op->operand[0], first);
@@ -326,18 +353,27 @@ static bool build_loop(struct builder *b, const struct op *loop)
 	return built && add_wait(b, LOOP_CYCLES);
 }
 
-static bool build_access(struct builder *b, const struct op *op)
+static struct token_access *single_access(struct builder *b, const struct op *op)
 {
-	struct token_access *access = ARENA_NEW(b->arena, struct token_access);
-	bool made = true;
-	*access = access_of(b, op);
+	for (size_t i = 0; i < b->accesses.count; i++)
+		if (b->accesses.data[i].op == op)
+			return b->accesses.data[i].access;
+	struct token_access own = access_of(b, op), *access = arena_copy(b->arena, &own, sizeof own);
 	struct token_pipe alone = {0};
 	if (access->channel < 0)
 		set_memory(b, op, b->loops, access, &alone);
-	if ((op->code == OP_TAKE || op->code == OP_PUSH) && !token_condition(op->operand[0], b->loop, &made))
-		return false;
-	compare_layers(b, op);
 	note_end(b, access);
+	compare_layers(b, op);
+	VEC_PUSH(b->arena, &b->accesses, ((struct built_access){op, access}));
+	return access;
+}
+
+static bool build_access(struct builder *b, const struct op *op)
+{
+	struct token_access *access = single_access(b, op);
+	bool made = true;
+	if (is_conditional(op) && !token_condition(op->operand[0], b->loop, &made))
+		return false;
 	return !made || add_step(b, (struct token_step){.access = access});
 }
 
@@ -388,7 +424,7 @@ static bool build_process(struct builder *b)
 	const struct op *function = module_find(b->module, attr_text_or(b->call, "callee", ""));
 	b->process = ARENA_NEW(b->arena, struct token_process);
 	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
-	b->pipes.count = 0;
+	b->pipes.count = b->accesses.count = 0;
 	b->process->ports = b->call->operands;
 	number_counts(b, function->region[0]);
 	b->stretches = 2 * b->detail.stretches / (1 + count_pipes(b, function->region[0]));

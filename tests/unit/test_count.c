@@ -9,7 +9,7 @@
 #define CLOSE 0.05            /* of the cycles with all layers */
 
 struct counted {
-	int designs, ended, stuck, rolled, held, close;
+	int designs, ended, stuck, rolled, held, close, rated;
 };
 
 static int designs(void)
@@ -85,7 +85,9 @@ static void check_cycles(struct design_case *c, const struct platform *platform,
 		depth[i] = network->channels.data[i].depth;
 	int64_t whole = token_run(c->arena, network, &(struct token_options){.mode = TOKEN_EARLIEST, .depth = depth}).cycles, predicted = token_cycles(platform, c->module);
 	double error = (double)(predicted - whole) / (double)whole;
+	double rated = (double)token_cycles_at(platform, c->module, token_detail_rated), off = (rated - (double)whole) / (double)whole;
 	all->close += error < CLOSE && error > -CLOSE;
+	all->rated += off < CLOSE && off > -CLOSE;
 	all->rolled++;
 }
 
@@ -120,6 +122,7 @@ static void counted(void **state)
 	printf("%d designs: %d launches end, %d do not; %d designs of many layers, %d launches shown to end by some of them, %d of the cycles close\n", all.designs, all.ended, all.stuck, all.rolled, all.held, all.close);
 	assert_true(all.ended && all.stuck && all.held > all.rolled);
 	assert_true(all.close >= all.rolled - all.rolled / 20);
+	assert_true(all.rated >= all.rolled - all.rolled / 20);
 }
 
 int main(void)

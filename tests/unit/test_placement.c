@@ -249,6 +249,25 @@ static void exact_is_best(void **state)
 	assert_in_range(fitting, 10, 59);
 }
 
+/* The program is for what does not fit; of what does only for small problems: items in a chain that stand on two dies in turn. */
+static void large_ones_that_fit_are_left(void **state)
+{
+	struct test *t = *state;
+	for (int items = 60; items <= 61; items++)
+		for (int fits = 0; fits < 2; fits++) {
+			struct place_problem problem = problem_new(t, items, 1000, fits ? 5000 : 20);
+			int die[61];
+			for (int i = 0; i < items; i++) {
+				die[i] = i % 2;
+				if (i)
+					add_edge(&problem, i - 1, i, 1);
+			}
+			place_index(&problem);
+			struct place_cost before = place_cost(&problem, die), after = place_exact(&problem, die);
+			assert_true(place_better(after, before) == (items == 60 || !fits));
+		}
+}
+
 /* Items without needs can only follow their bits, so nothing is lost by merging them. */
 static void merging_keeps_the_best(void **state)
 {
@@ -622,7 +641,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 	const struct CMUnitTest tests[] = {
 		TEST(ilp_finds_the_optimum), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
-		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(merging_keeps_the_best),
+		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(large_ones_that_fit_are_left), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
 		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
 		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
