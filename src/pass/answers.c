@@ -163,5 +163,5 @@ bool answer_known(const struct map *answers, const struct problem *problem, int 
 void answer_keep(struct map *answers, const struct problem *problem, int count, const int *choice)
 {
 	if (answers)
-		map_set(answers, problem->hex, arena_copy(answers->arena, choice, sizeof *choice * (size_t)count + 1));
+		map_set(answers, problem->hex, arena_copy(answers->arena, choice, sizeof *choice * (size_t)count));
 }
