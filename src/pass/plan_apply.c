@@ -104,7 +104,8 @@ static bool takes_turns(const struct kernel *kernel, const struct plan *plan, in
 		outer++;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[plan->part[i].source];
-		if (loop->run_time || (i < outer ? (plan->part[i].trip > 1) != (i == outer - 1) : !loop->reduction))
+		bool counted = loop->run_time && (loop->run_time->plus < 1 || i == nest - 1);        /* there may be no terms, or fewer than parts */
+		if (i < outer ? loop->run_time || (plan->part[i].trip > 1) != (i == outer - 1) : !loop->reduction || counted)
 			return false;
 	}
 	return outer > 0 && plan->part[nest - 1].trip >= parts && !body_uses_counters(&kernel->post);

@@ -157,6 +157,16 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
     assert json.loads((design / "report.json").read_text())["converters"]["bytes"] < 2 * 2 * 16 * 384 * 4      # the tiles of two tensors
 
 
+def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
+    """A comparison takes two cycles: in two parts, put together while the next head's come, although the number of keys is known at run time."""
+    case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--to", "stream", "-o", tmp_path / "stream.mlir")
+    assert done.returncode == 0, done.stderr
+    kernels = [line for line in (tmp_path / "stream.mlir").read_text().splitlines() if '"stream.kernel"' in line and 'combine = "arith.maximumf"' in line]
+    assert kernels and all("run_time" in line and "interval = 1 " in line and "partial = 2 " in line for line in kernels)
+
+
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
     """Where what is not the unit's is little it goes in words as wide as the unit's, of which the last need not be full, so that no adapter is left to it alone."""
