@@ -139,6 +139,16 @@ struct report report_make(struct session *session, const char *name)
 	return report;
 }
 
+bool report_ends(const struct report *report)
+{
+	return report->simulated && !report->deadlock;
+}
+
+double report_products(const struct report *report)
+{
+	return (double)report->time.multipliers * report->mac_ms / report->latency_ms;
+}
+
 void report_simulate(struct session *session, struct report *report)
 {
 	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;

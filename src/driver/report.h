@@ -55,6 +55,8 @@ struct report_answer {
 struct report report_make(struct session *session, const char *name);
 /* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do not wait for each other, and no fewer than the busiest adapter takes.  0: the design is not in the model. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
+bool report_ends(const struct report *report);        /* simulated to the end: times are that one's, else the model's */
+double report_products(const struct report *report);  /* made a cycle of a launch */
 void report_simulate(struct session *session, struct report *report);     /* if that takes few iterations (options.events); uses the scratch fields of the module's values */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_resources(struct text *out, const char *key, struct resources r);       /* a JSON member */

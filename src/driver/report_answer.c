@@ -11,14 +11,9 @@ struct busiest {
 	bool memory;              /* it has a memory port */
 };
 
-static bool ends(const struct report *report)
-{
-	return report->simulated && !report->deadlock;
-}
-
 static int64_t active(const struct report *report, int process)
 {
-	if (!ends(report))
+	if (!report_ends(report))
 		return report->time.process[process].busy;
 	const struct flow_process_result *result = &report->flow.process[process];
 	return result->active - result->input - result->output;
@@ -30,7 +25,7 @@ static struct busiest find_busiest(const struct report *report, bool all)      /
 	for (int i = 0; i < report->cost.processes; i++)
 		if (active(report, i) > found.cycles && (all || report->cost.process[i].resources.dsp > 0))
 			found = (struct busiest){.process = i, .cycles = active(report, i)};
-	int64_t whole = ends(report) ? report->cycles : report->time.most;
+	int64_t whole = report_ends(report) ? report->cycles : report->time.most;
 	found.share = whole ? (double)found.cycles / (double)whole : 0;
 	found.memory = report->cost.processes && report->time.process[found.process].memory_bytes > 0;
 	return found;
@@ -48,7 +43,7 @@ static const char *milliseconds(struct arena *arena, double ms)
 
 static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
 {
-	const char *basis = ends(report) ? "time (simulated)" : "time that the model gives";
+	const char *basis = report_ends(report) ? "time (simulated)" : "time that the model gives";
 	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
 	if (report->deadlock)
 		return text_format(arena, "it does not end: %s", report->deadlock);
@@ -118,7 +113,7 @@ static void advise_chain(struct arena *arena, const struct report *report, struc
 					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
 	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) :
 				  process->lanes > 1 ? text_format(arena, "has %lld lanes", (long long)process->lanes) : "has one lane";
-	bool told = ends(report) && report->flow.segments;        /* by the critical path */
+	bool told = report_ends(report) && report->flow.segments;        /* by the critical path */
 	if (kernel.cycles && (!told || process->interval > 1))
 		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
 }
@@ -181,7 +176,7 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		return answer;
 	if (launch > 0.2 && !report->together)
 		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
-	if (ends(report) && report->flow.segments)
+	if (report_ends(report) && report->flow.segments)
 		advise_path(arena, report, &answer);
 	if (busiest.share < MOST_OF_THE_TIME)
 		advise_chain(arena, report, &answer);

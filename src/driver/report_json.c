@@ -52,11 +52,13 @@ static void add_bounds(const struct report *report, struct text *out)
 				text_add(out, "%s\"%s%s\": %.6g", listed++ ? ", " : "", bound[i].key, efficiency ? "" : "_ms", efficiency ? bound[i].ms / report->latency_ms : bound[i].ms);
 		text_add(out, "},\n");
 	}
+	if (report->time.multipliers)
+		text_add(out, "  \"products\": {\"built\": %lld, \"used\": %.6g, \"source\": \"%s\"},\n", (long long)report->time.multipliers, report_products(report), report_ends(report) ? "simulated" : "modelled");
 }
 
 static void add_cycles(const struct report *report, struct text *out)
 {
-	bool ends = report->simulated && !report->deadlock;
+	bool ends = report_ends(report);
 	text_add(out, "  \"cycles\": {\"model\": %lld, \"least\": %lld", (long long)report->time.most, (long long)report->time.least);
 	if (ends)
 		text_add(out, ", \"simulated\": %lld", (long long)report->cycles);

@@ -22,7 +22,7 @@ void report_table(struct text *out, const char *title, struct resources used, st
 static void add_launch(const struct report *report, struct text *out)
 {
 	const struct platform *platform = report->platform;
-	bool ends = report->simulated && !report->deadlock;
+	bool ends = report_ends(report);
 	if (ends)
 		text_add(out, "one launch      %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", (long long)report->cycles, platform->clock_mhz, report->latency_ms,
 			 platform->launch_us);
@@ -93,9 +93,12 @@ static void add_answer(const struct report *report, struct text *out)
 	if (report->memory_ms > 0)
 		text_add(out, "memory bound    %.4g ms: %.4g MB once at %.4g GB/s    (signature, platform table)\n", report->memory_ms, report->host_bytes / 1e6,
 			 report->platform->channels * report->platform->channel_gbps * report->platform->channel_efficiency);
-	if (time->multipliers)
+	if (time->multipliers) {
 		text_add(out, "product bound   %.4g ms: %lld products on %lld multipliers    (counted in the processes)\n", report->mac_ms, (long long)time->multiplies,
 			 (long long)time->multipliers);
+		text_add(out, "products made   %.4g of %lld a cycle, %.3g %%    (%s, the time to launch included)\n", report_products(report), (long long)time->multipliers, 100 * report->mac_ms / report->latency_ms,
+			 report_ends(report) ? "simulated" : "modelled");
+	}
 	text_add(out, "\n");
 }
 

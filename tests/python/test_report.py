@@ -96,6 +96,9 @@ def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
     assert sum("held" in c for c in channels) == min(16, len(channels))
     assert all(sum(port["moved"]) == port["bytes"] for port in data["graph"]["ports"])
     assert data["answer"]["limit"] in (design / "report.txt").read_text()
+    products, made = report["products"], data["model"]["products"] / (report["latency_ms"] * report["clock_mhz"] * 1e3)
+    assert products["built"] == data["model"]["multipliers"] and products["used"] == pytest.approx(made, rel=1e-4) and products["source"] == "simulated"
+    assert f"of {products['built']} a cycle" in (design / "report.txt").read_text()
 
 
 def test_loads_nothing(design):
@@ -147,7 +150,7 @@ def test_picture(design, tmp_path):
 def test_too_large_to_simulate_is_said(tmp_path):
     design = compile_design(ROOT / "tests" / "models" / "layers.mlir", tmp_path / "design", "--events", "1")
     page, data = rendered(design, tmp_path), data_of(design)
-    assert "simulated" not in data["report"]["cycles"] and "simulated_cycles" not in data["model"]
+    assert "simulated" not in data["report"]["cycles"] and "simulated_cycles" not in data["model"] and data["report"]["products"]["source"] == "modelled"
     assert page.drawn() and "modelled" in page.text and "too large to simulate while compiling" in page.text and "NaN" not in page.text
 
 
