@@ -13,6 +13,8 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define FASTER 0.8            /* each so much shorter than the one before */
 #define SHARE_MOST 64         /* of the board's operators that a kernel takes at a pace, one part in 1, 2, 4 … so many */
 #define FOLLOWING 4           /* kernels that may answer a change of one */
+#define GIVEN_UP 24           /* steps of others for one of the slowest kernels, at most, */
+#define SLOW_PART 2           /* which take more than one part in so many of what the slowest takes */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
 struct search {
@@ -222,6 +224,76 @@ static void quicken(struct search *s)
 	}
 }
 
+/* What does not fit, in parts of the board. */
+static double missing(const struct search *s, const struct width_cost *cost)
+{
+	const struct width_budget *budget = &s->space->budget;
+	double dsp = (double)(cost->dsp - budget->dsp) / (double)(budget->dsp + 1), lut = (double)(cost->lut - budget->lut) / (double)(budget->lut + 1);
+	return (dsp > 0 ? dsp : 0) + (lut > 0 ? lut : 0);
+}
+
+/* A step that a kernel gives up: the fewest cycles for what it leaves. */
+static bool give_up(struct search *s, int *choice, struct width_cost *now)
+{
+	struct width_cost best_cost = *now;
+	double least = INFINITY;
+	int best = -1;
+	for (int other = 0; other < s->space->kernels && s->points > 0; other++) {
+		if (!is_free(s, other) || !choice[other])
+			continue;
+		copy(s, s->tried, choice);
+		s->tried[other]--;
+		widths_follow(s->space, s->tried);
+		struct width_cost cost = widths_cost(s->space, s->tried);
+		double left = missing(s, now) - missing(s, &cost);
+		s->points--;
+		if (left <= 0 || (cost.cycles - now->cycles) / left >= least)
+			continue;
+		least = (cost.cycles - now->cycles) / left;
+		best_cost = cost;
+		best = other;
+	}
+	if (best >= 0)
+		choice[best]--;
+	widths_follow(s->space, choice);
+	*now = best_cost;
+	return best >= 0;
+}
+
+static double cycles_of(const struct search *s, int k)
+{
+	return s->space->kernel[k].option[s->choice[k]].cycles[s->space->extents - 1];
+}
+
+/* A step more for the slowest kernel and all that are nearly as slow. */
+static void quicken_slowest(struct search *s)
+{
+	double pace = 0;
+	for (int k = 0; k < s->space->kernels; k++)
+		pace = cycles_of(s, k) > pace ? cycles_of(s, k) : pace;
+	for (int k = 0; k < s->space->kernels; k++)
+		if (is_free(s, k) && cycles_of(s, k) * SLOW_PART > pace && s->choice[k] + 1 < s->space->kernel[k].options)
+			s->choice[k]++;
+	widths_follow(s->space, s->choice);
+}
+
+/* Where the board is full, nothing that is slow gets quicker but by what others give up: as much as it needs, where all of it together is better. */
+static bool make_room(struct search *s, int *saved)
+{
+	double before = s->now;
+	copy(s, saved, s->choice);
+	quicken_slowest(s);
+	struct width_cost cost = widths_cost(s->space, s->choice);
+	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, &cost); step++)
+		;
+	descend(s);
+	if (s->now < before)
+		return true;
+	copy(s, s->choice, saved);
+	s->now = before;
+	return false;
+}
+
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
@@ -248,6 +320,8 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	copy(&s, s.choice, choice);
 	s.now = best;
 	quicken(&s);
+	while (space->stages && s.points > 0 && make_room(&s, saved))
+		;
 	descend_pairs(&s, saved);
 	for (int failed = 0; count > 1 && s.points > 0;) {
 		bool better = (failed < STALE * count ? exchange : begin_elsewhere)(&s, free, count, saved);
