@@ -136,47 +136,32 @@ static int64_t product(const struct order *order, int first, int end)
 	return trips;
 }
 
-bool order_is_part(const struct order *part, const struct order *whole)
+/* Does `to` walk a part of what `from` walks, in the same order?  Loop by loop: what it leaves out is dropped on the way. */
+static bool is_part(const struct order *from, const struct order *to)
 {
-	int64_t rest = part->offset - whole->offset;
+	int64_t rest = to->offset - from->offset;
 	int w = 0;
-	for (int l = 0; rest >= 0 && l < whole->loops; l++) {
-		int64_t stride = whole->loop[l].stride, above = stride * whole->loop[l].trip;
-		if (!stride) {
-			bool again = w < part->loops && !part->loop[w].stride;
-			if (again && part->loop[w].trip > whole->loop[l].trip)
-				return false;
-			w += again;
-			continue;
-		}
-		for (; stride > 0 && w < part->loops && part->loop[w].stride >= stride && part->loop[w].stride < above && part->loop[w].stride % stride == 0; w++) {
-			int64_t step = part->loop[w].stride;
-			if (above % step || rest / step + part->loop[w].trip > above / step)
+	for (int l = 0; rest >= 0 && l < from->loops; l++) {
+		int64_t stride = from->loop[l].stride, above = stride * from->loop[l].trip;
+		for (; stride > 0 && w < to->loops && to->loop[w].stride >= stride && to->loop[w].stride < above && to->loop[w].stride % stride == 0; w++) {
+			int64_t step = to->loop[w].stride;
+			if (above % step || rest / step + to->loop[w].trip > above / step)
 				return false;
 			rest %= step;
 			above = step;
 		}
-		if (stride < 0 || rest / stride >= above / stride)
+		if (stride <= 0 || rest / stride >= above / stride)
 			return false;
 		rest %= stride;
 	}
-	return w == part->loops && !rest;
-}
-
-/* What is sent again is asked of converters alone: a maker that gives its result in a reader's order asks whether orders are the same. */
-static bool is_part_once(const struct order *from, const struct order *to)
-{
-	for (int l = 0; l < from->loops; l++)
-		if (!from->loop[l].stride)
-			return false;
-	return order_is_part(to, from);
+	return w == to->loops && !rest;
 }
 
 struct order_buffer order_buffer(const struct order *from, const struct order *to, int64_t whole)
 {
 	struct order left = *from, right = *to;
 	struct order_buffer best = {whole, 1};
-	if (order_same(from, to) || is_part_once(from, to))
+	if (order_same(from, to) || is_part(from, to))
 		return (struct order_buffer){0, 1};
 	if (from->offset != to->offset || from->loops == ORDER_LOOPS || to->loops == ORDER_LOOPS)
 		return best;

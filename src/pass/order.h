@@ -31,8 +31,6 @@ struct order order_of_sequence(const struct sequence *flat);               /* wi
 bool order_same(const struct order *left, const struct order *right);
 /* Is it an order of words of `lanes` elements, `stride` addresses apart, and not one word after the other several times over? */
 bool order_of_words(const struct order *order, int64_t lanes, int64_t stride);
-/* Does `part` walk a part of what `whole` walks, in the same order?  Loop by loop: what it leaves out is dropped on the way, of what is sent again the last turns. */
-bool order_is_part(const struct order *part, const struct order *whole);
 /* `whole`: elements of the tensor, held where one side leaves some out. */
 struct order_buffer order_buffer(const struct order *from, const struct order *to, int64_t whole);
 #endif

@@ -56,31 +56,11 @@ static int64_t converter_from(const struct orders_graph *graph, const int *choic
 	return bytes ? (bytes + CONVERTER_BYTES) * value->copies : 0;
 }
 
-/* Another reader's converter sends what this one sends, and more. */
-static bool is_part_of_other(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, size_t i)
-{
-	const int to = wanted_row(graph, choice, value->reader.data[i]);
-	const struct order *wanted = value->wanted.order.data;
-	for (size_t e = 0; e < value->reader.count && !value->crossing; e++) {
-		int other = wanted_row(graph, choice, value->reader.data[e]);
-		if (other != to && order_is_part(&wanted[to], &wanted[other]) && orders_bytes(value, from, other))
-			return true;
-	}
-	return false;
-}
-
-/* As resolve_streams.c makes it. */
-static int64_t shared_converter_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from, size_t i)
-{
-	int64_t bytes = converter_from(graph, choice, value, from, i);
-	return bytes && !is_part_of_other(graph, choice, value, from, i) ? bytes : 0;
-}
-
 static int64_t converters_from(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int from)
 {
 	int64_t bytes = 0;
 	for (size_t i = 0; i < value->reader.count; i++)
-		bytes += shared_converter_from(graph, choice, value, from, i);
+		bytes += converter_from(graph, choice, value, from, i);
 	return bytes;
 }
 
@@ -156,7 +136,7 @@ int orders_written(const struct orders_graph *graph, const int *choice, const st
 
 static int64_t converter_of(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
 {
-	return shared_converter_from(graph, choice, value, orders_written(graph, choice, value), i);
+	return converter_from(graph, choice, value, orders_written(graph, choice, value), i);
 }
 
 int64_t orders_converters(const struct orders_graph *graph, const int *choice, const struct orders_value *value)
