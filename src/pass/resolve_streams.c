@@ -9,6 +9,8 @@
 #include "pass/repeat_kernels.h"
 #include "pass/resolve_given.h"
 
+#define SHARED_LEAST (8 * 4096)  /* bits of a converter */
+
 static bool is_wish(const struct op *op)
 {
 	return op->code == OP_CONVERT && attr_get(op, "wish");
@@ -185,12 +187,19 @@ static struct value *answer_of_same(const struct wish_list *readers, size_t i)
 	return NULL;
 }
 
+/* A reader of a few bytes that takes them from another one's converter waits for all that this sends and saves next to nothing. */
+static bool is_worth_sharing(struct module *module, const struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct box box = box_between(module->arena, tensor, from->type, type, 0);
+	return box.why || box.elements * type_bits(type_scalar(tensor)) >= SHARED_LEAST;
+}
+
 /* What a converter sends is a part of what another one sends: of words that are sent again the first turns, or what a reader of all takes too. */
 static struct value *part_of_other(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
 {
 	struct op *wish = readers->data[i];
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
-	if (is_chunk(module, tensor, from->type, type))
+	if (is_chunk(module, tensor, from->type, type) || !is_worth_sharing(module, from, tensor, type))
 		return NULL;
 	size_t more = reader_of_more(module, from, readers, i);
 	if (more == i)

@@ -75,6 +75,14 @@ def test_products_in_fewer_turns_take_the_first_ones(tmp_path, rows):
         numpy.testing.assert_allclose(result, numpy.exp(x) @ weight, rtol=1e-3, atol=1e-3)
 
 
+def test_an_array_of_a_few_bytes_is_not_shared(tmp_path):
+    """A product in few turns would wait for what the one in many turns is sent, for the sake of half a block RAM."""
+    columns, rows = 16, (448, 128)
+    compiled(tmp_path, *products(columns, rows), [(f"%p{i}", tensor(TOKENS, n)) for i, n in enumerate(rows)])
+    text = (tmp_path / "design" / "report.txt").read_text()
+    assert re.findall(r"(\d+) bytes on chip (\S+) -> (.*)", text) == [(str(4 * TOKENS * columns), "k0", "k1"), (str(4 * TOKENS * columns), "k0", "k2")]
+
+
 def test_words_of_readers_in_step_wait_once(tmp_path):
     """Queries of eight heads wait for all keys; the kernel that turns them reads each row in three ways, so they wait in front of the fork, not three times behind it."""
     heads, width = 8, 64
