@@ -263,7 +263,8 @@ static int list_less(const struct session *session, const struct choices *wanted
 		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
 	}
-	list[count++] = (struct less){.slow = true};
+	if (!session->options.choices.value[CHOICE_CLOCK])
+		list[count++] = (struct less){.slow = true};
 	return count;
 }
 
@@ -431,16 +432,20 @@ static int list_counted(struct build *b, struct counted *list)
 	return count;
 }
 
-/* At the clock that the rule gives; of one of two phases nobody knows yet how full its dies will be. */
+/* At the clock that the rule gives, or that is asked for, even if a die is crowded whatever is taken back; of one of two phases nobody knows yet how full its dies will be. */
 static bool build_timed(struct build *b)
 {
 	struct session *session = b->session;
 	struct choices wanted = session->choices;
-	bool free = whole(b) && !session->widths && !session->options.choices.value[CHOICE_CLOCK];
+	bool free = whole(b) && !session->widths;
 	b->spares = free;
-	bool built = build_fitting(b) && (!free || !b->crowded || build_with_less(b, &wanted));
+	bool built = build_fitting(b);
+	bool less = built && free && b->crowded, spared = less && build_with_less(b, &wanted);
 	b->spares = false;
-	return built;
+	if (!less || spared || session->stop)
+		return built && !session->stop;
+	session->choices = wanted;
+	return build_fitting(b);
 }
 
 /* Of a few tokens that are counted at run time: how many does a slice take a cycle, and how many slices leave the kernels beside them enough?  One token alone waits for memory, of which every slice brings some.
