@@ -63,6 +63,13 @@ def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
+def compiler_with(path: Path, options: str) -> Path:
+    """A program at `path`: the compiler, which compiles with these options besides those that it is given."""
+    path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find(core.COMPILER)} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
 @dataclass
 class Case:
     """One model with values, and prompts for it."""

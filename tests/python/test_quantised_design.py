@@ -13,11 +13,10 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import small_case, stc
+from conftest import compiler_with, small_case, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, chat, core, quantise, workflow
-from streamtensor.core import COMPILER, find
 from streamtensor.decoder import Shape
 from streamtensor.errors import Error
 from streamtensor.generation import Decoder
@@ -275,9 +274,7 @@ def check_parts(design, parts, ports):
 def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
     if parts:
-        compiler = tmp_path / "stc"
-        compiler.write_text(f"#!/bin/sh\nexec {find(COMPILER)} \"$@\" --state-parts {parts} --softmax running\n")
-        compiler.chmod(0o755)
+        compiler = compiler_with(tmp_path / "stc", f"--state-parts {parts} --softmax running")
         monkeypatch.setattr("streamtensor.core.find", lambda file: compiler)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
     if parts:

@@ -2,7 +2,7 @@
 import os
 
 import pytest
-from conftest import FAMILIES, compare, small_case
+from conftest import FAMILIES, compare, compiler_with, small_case
 
 from streamtensor import core, workflow
 from streamtensor.progress import Progress
@@ -15,9 +15,7 @@ pytestmark = pytest.mark.usefixtures("core_built")
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """While the test goes on, the compiler is asked for a running maximum."""
-    find, script = core.find, tmp_path_factory.mktemp("running") / "stc"
-    script.write_text(f'#!/bin/sh\ncommand=$1\nshift\nexec {find(core.COMPILER)} $command --softmax running "$@"\n')
-    script.chmod(0o755)
+    find, script = core.find, compiler_with(tmp_path_factory.mktemp("running") / "stc", "--softmax running")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(core, "find", lambda file: script if file == core.COMPILER else find(file))
         yield
