@@ -439,11 +439,12 @@ static bool build_timed(struct build *b)
 	struct choices wanted = session->choices;
 	bool free = whole(b) && !session->widths;
 	b->spares = free;
-	bool built = build_fitting(b);
-	bool less = built && free && b->crowded, spared = less && build_with_less(b, &wanted);
+	bool built = build_fitting(b), crowded = built && free && b->crowded;
+	if (crowded)
+		built = build_with_less(b, &wanted);
 	b->spares = false;
-	if (!less || spared || session->stop)
-		return built && !session->stop;
+	if (built || !crowded || session->stop)
+		return built;
 	session->choices = wanted;
 	return build_fitting(b);
 }

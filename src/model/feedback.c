@@ -1,6 +1,11 @@
 #include "model/feedback.h"
 #include "model/platform.h"
 
+int64_t feedback_rows(const struct attr *entry)
+{
+	return attr_item(entry, "rows") ? attr_item(entry, "type")->type->shape[attr_item_integer(entry, "axis", 0)] : 1;
+}
+
 bool feedback_read(const struct op *main, struct feedback *feedback)
 {
 	const struct attr *attr = attr_get(main, "stream.feedback");
@@ -10,14 +15,12 @@ bool feedback_read(const struct op *main, struct feedback *feedback)
 				      .offset = attr_item_integer(attr, "offset", 0), .most = attr_item_integer(attr, "most", 1)};
 	const struct attr *entry = attr_entry(attr_get(main, "stream.inputs"), feedback->input);
 	const struct type *type = attr_item(entry, "type")->type;
-	int64_t axis = attr_item_integer(entry, "axis", 0);
 	feedback->rows = attr_item(entry, "rows") ? attr_item_text(entry, "rows") : NULL;
-	feedback->rows_most = feedback->pitch = 1;
-	for (int d = (int)axis + 1; feedback->rows && d < type->rank; d++)
-		feedback->pitch *= type->shape[d];
-	if (feedback->rows)
-		feedback->rows_most = type->shape[axis];
+	feedback->rows_most = feedback_rows(entry);
 	feedback->elements = type_elements(type) / feedback->rows_most;
+	feedback->pitch = 1;
+	for (int d = (int)attr_item_integer(entry, "axis", 0) + 1; feedback->rows && d < type->rank; d++)
+		feedback->pitch *= type->shape[d];
 	return true;
 }
 

@@ -17,6 +17,8 @@ struct feedback {
 	int64_t rows_most, pitch; /* of the input, along the axis of rows: how many there are, elements from one to the next */
 };
 
+/* Of the input of that entry of stream.inputs: how many rows there are, if they count; 1: all of it is one. */
+int64_t feedback_rows(const struct attr *entry);
 /* Of main at hardware level.  false: a launch is one token. */
 bool feedback_read(const struct op *main, struct feedback *feedback);
 /* Which element of a row is this one of the input, if it is of the first row?  -1: of another. */

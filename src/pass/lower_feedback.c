@@ -23,8 +23,7 @@ static void make_room(struct design *design, const struct attr *entry, const str
 	const struct attr **buffer = &design->buffers.data[number];
 	const struct type *word = attr_item(*buffer, "word")->type;
 	int64_t lanes = type_elements(word), words = attr_item_integer(*buffer, "words", 0), most = attr_item_integer(next, "most", 1);
-	const struct type *type = attr_item(entry, "type")->type;
-	int64_t text = (most + 1) * type_elements(type) / (rows ? type->shape[attr_item_integer(entry, "axis", 0)] : 1);
+	int64_t text = (most + 1) * type_elements(attr_item(entry, "type")->type) / feedback_rows(entry);
 	struct named items[] = {
 		{"input", attr_item(entry, "name")},
 		{"output", attr_item(next, "output")},

@@ -99,6 +99,17 @@ static bool exchange(struct search *s, const int *free, int count, int *saved)
 	return true;
 }
 
+/* Down from the choice at hand; true: that ends lower than the one that is saved, else this is taken again. */
+static bool descend_below(struct search *s, double before, const int *saved)
+{
+	descend(s);
+	if (s->now < before)
+		return true;
+	copy(s, s->choice, saved);
+	s->now = before;
+	return false;
+}
+
 /* Where only several kernels together would gain: down from anywhere, kept if that ends lower. */
 static bool begin_elsewhere(struct search *s, const int *free, int count, int *saved)
 {
@@ -106,12 +117,7 @@ static bool begin_elsewhere(struct search *s, const int *free, int count, int *s
 	copy(s, saved, s->choice);
 	for (int i = 0; i < count; i++)
 		s->choice[free[i]] = (int)(random_next(&s->random) % (uint64_t)s->space->kernel[free[i]].options);
-	descend(s);
-	if (s->now < before)
-		return true;
-	copy(s, s->choice, saved);
-	s->now = before;
-	return false;
+	return descend_below(s, before, saved);
 }
 
 /* Kernels that hand on to each other are as fast as the slower one: each option of one with the best of the other, along every edge. */
@@ -286,12 +292,7 @@ static bool make_room(struct search *s, int *saved)
 	struct width_cost cost = widths_cost(s->space, s->choice);
 	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, &cost); step++)
 		;
-	descend(s);
-	if (s->now < before)
-		return true;
-	copy(s, s->choice, saved);
-	s->now = before;
-	return false;
+	return descend_below(s, before, saved);
 }
 
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
