@@ -104,7 +104,6 @@ void report_json(const struct report *report, struct text *out)
 		text_add(out, "\"least_bytes\": %lld, ", (long long)report->fifos.needed);
 	text_add(out, "\"max_depth\": %lld},\n", (long long)report->fifos.most_depth);
 	text_add(out, "%s", report->kernel ? report->kernel : "");
-	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld},\n", report->converters.count, (long long)report->converters.bytes);
 	add_kernels(out, report);
 	text_add(out, "}\n");
 }

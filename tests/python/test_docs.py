@@ -114,6 +114,16 @@ def test_op_table_is_that_of_the_code():
     assert page.count("\n| `") > 80
 
 
+def test_keys_of_reports_are_those_of_the_code():
+    """Members of the whole: two blanks in front."""
+    written = {key for name in ("report_json", "report_layer", "phases") for key in re.findall(r'(?:"|\\n)  \\"(\w+)\\": ', (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0])}
+    written -= {"fits"}  # of `kernel`
+    written |= set(re.findall(r'report_resources\(out, "(\w+)"', (ROOT / "src/driver/report_json.c").read_text()))
+    table = (ROOT / "docs/report.md").read_text().partition("An entry of")[0]
+    named = {key for first in re.findall(r"^\| (`.*?`) \|", table, re.M) for key in re.findall(r"`(\w+)`", first)}
+    assert len(named) > 25 and named == written
+
+
 def test_error_shown_is_the_error_given(tmp_path, core_built):
     """The example in docs/errors.md is a golden test's."""
     shown = re.search(r"\n    \$ stc compile dynamic.mlir.*\n((?:    .+\n)+)", (ROOT / "docs/errors.md").read_text())[1]
