@@ -107,7 +107,7 @@ def _add_phase(command, both: bool = False) -> None:
     help = "default decode; both: one kernel that does either, on the same weights and cache" if both else "default decode"
     command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
     command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
-    command.add_argument("--tokens", type=int, metavar="N", help="prefill: most tokens of one launch (default 16; of one design that is both phases with --quant w4a8: 8)")
+    command.add_argument("--tokens", type=int, metavar="N", help="most tokens of one launch of prefill (default 16; of one design that is both phases with --quant w4a8: 8)")
 
 
 def _add_batch(command) -> None:
@@ -194,7 +194,7 @@ def _add_explore(commands, name: str) -> None:
     command = _command(commands, name, "Try many designs with Optuna, here or on a Dask cluster, and keep the best of them.", _explore)
     command.add_argument("model", type=Path, metavar="FILE.mlir", help="MLIR, as `streamtensor export` writes it")
     command.add_argument("--trials", type=int, default=100, metavar="N", help="designs to try, those before included (default 100)")
-    command.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="designs at a time on this machine (default: its cores)")
+    command.add_argument("--workers", type=int, metavar="N", help="designs at a time on this machine (default: its cores)")
     command.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, as tcp://HOST:8786; its workers need this package")
     command.add_argument("--resume", action="store_true", help="go on with the exploration that the folder holds")
     for limit in LIMITS:
@@ -231,11 +231,17 @@ def _export(options, progress: Progress) -> int:
     ours = {workflow.MLIR, workflow.WEIGHTS, workflow.CONFIG}
     outputs.check(options.output, ours)
     model = _load(options, progress)
+    _note_tokens(options, progress)
     shape = workflow.step_shapes(model, options.phase, options.context, options.tokens, batch=options.batch)[0]
     with outputs.folder(options.output, ours) as folder:
         shape = replace(shape, masked=options.bare)  # a run-time extent is an attribute
         workflow.export_files(model, shape, folder, progress, attributes=not options.bare)
     return 0
+
+
+def _note_tokens(options, progress: Progress) -> None:
+    if options.phase == "decode" and options.tokens not in (None, 1):
+        progress.note(f"--tokens {options.tokens} is about prefill: a step of decode takes one token of a sequence")
 
 
 def _compile(options, progress: Progress) -> int:
@@ -244,6 +250,7 @@ def _compile(options, progress: Progress) -> int:
     platform = _platform(options, progress)
     _check_method(options)
     model = _load(options, progress)
+    _note_tokens(options, progress)
     shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options))
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
@@ -262,10 +269,11 @@ def _check_method(options) -> None:
         raise Error("--method rtn takes no --calibration", "gptq is the method that is calibrated")
     if options.method == "gptq" and not options.calibration:
         raise Error("--method gptq needs a text to calibrate with", "--calibration FILE names it; --method rtn needs none")
-    if options.calibration and not (options.quant and Scheme.parse(options.quant).weight):
-        raise Error(f"--calibration is of no use with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
-    if options.calibration and getattr(options, "no_weights", False):
-        raise Error("--calibration and --no-weights contradict each other", "accepted is one of them")
+    given = "--calibration" if options.calibration else "--method" if options.method else None
+    if given and not (options.quant and Scheme.parse(options.quant).weight):
+        raise Error(f"{given} is of no use with --quant {options.quant or 'fp32'}", "accepted are w4a8 and w8a8, whose weights are integers")
+    if given and getattr(options, "no_weights", False):
+        raise Error(f"{given} and --no-weights contradict each other", "accepted is one of them")
 
 
 def _calibrated(options, model, progress: Progress) -> dict | None:
@@ -306,6 +314,7 @@ def _generate(options, progress: Progress) -> int:
     argmax = options.argmax or (per_launch > 1 and not options.temperature)
     generation.check_per_launch(per_launch, argmax)
     sampler = generation.Sampler(options.temperature, options.top_k, options.top_p, options.seed)
+    _check_text(options)
     _check_method(options)
     platform = _platform(options, progress)
     model = _load(options, progress)
@@ -328,6 +337,18 @@ def _generate(options, progress: Progress) -> int:
             progress.note(f"the end of the context of {shape.past + 1} tokens is reached")
         chat.print_speed(folder, answer, shapes)
     return 0
+
+
+def _check_text(options) -> None:
+    """What is about text is of no use with ids, nor what is about sampling where nothing is sampled."""
+    if "" in options.stop:
+        raise Error("--stop is empty", "accepted is a text that ends the answer")
+    about_text = "--stop" if options.stop else "--raw" if options.raw else None
+    if about_text and options.prompt is None:
+        raise Error(f"{about_text} is of no use with --prompt-ids, which take no tokenizer", "accepted is --prompt TEXT")
+    about_sampling = "--top-k" if options.top_k else "--top-p" if options.top_p < 1 else None
+    if about_sampling and not options.temperature:
+        raise Error(f"{about_sampling} is of no use with --temperature 0, which takes the likeliest token", "accepted is a --temperature above 0")
 
 
 def _evaluate(options, progress: Progress) -> int:
@@ -353,13 +374,16 @@ def _evaluate(options, progress: Progress) -> int:
 
 def _explore(options, progress: Progress) -> int:
     from . import explore, explore_page
-    if options.trials < 1 or options.workers < 1:
+    if options.workers is not None and options.scheduler:
+        raise Error("--workers and --scheduler contradict each other", "the cluster's own workers take the trials: accepted is one of them")
+    count = (os.cpu_count() or 1) if options.workers is None else options.workers
+    if options.trials < 1 or count < 1:
         raise Error("--trials and --workers count from 1")
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
     task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
     space = explore.choices(task.platform)
     study = explore.open_study(options.output, task, options.resume)
-    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(options.workers)
+    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)
     try:
         with explore.Live(study, options.trials, sys.stderr) as live:
             explore.explore(study, task, space, workers, options.trials, live.done)

@@ -168,7 +168,7 @@ class Shape:
         limit = getattr(config, "max_position_embeddings", None)
         if context < 2 or (limit and context > limit):
             raise Error(f"--context {context} is outside what the model can do", f"accepted are 2 to {limit or 'any'}")
-        if phase == "prefill" and not 1 <= tokens < context:
+        if not 1 <= tokens < context:
             raise Error(f"--tokens {tokens} is outside what the context of {context} can hold", f"accepted are 1 to {context - 1}")
         window, sliding = _window(config)
         if window is None or context <= window:

@@ -72,6 +72,7 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["export", "{gpt2}", "--context", "65", "-o", "{out}"], "--context 65", "2 to 64"),
     (["export", "{gpt2}", "--context", "1", "-o", "{out}"], "--context 1", "2 to 64"),
     (["export", "{gpt2}", "--phase", "prefill", "--tokens", "0", "-o", "{out}"], "--tokens 0", "1 to 63"),
+    (["export", "{gpt2}", "--tokens", "64", "-o", "{out}"], "--tokens 64", "1 to 63"),
     (["export", "{gpt2}"], "the following arguments are required: -o", "export --help"),
     (["export", "{gpt2}", "--phase", "both", "-o", "{out}"], "invalid choice: 'both'", "--help"),
     (["import"], "invalid choice: 'import'", "streamtensor --help"),
@@ -87,6 +88,14 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "inf"], "--temperature inf is no number", "and above"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "9223372036854775808"], "--seed", "--help"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--seed", "-1"], "--seed: -1 is outside", "--help"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0.5"], "--top-p is of no use with --temperature 0", "above 0"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--top-k", "5"], "--top-k is of no use with --temperature 0", "above 0"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--stop", "x"], "--stop is of no use with --prompt-ids", "--prompt TEXT"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--raw"], "--raw is of no use with --prompt-ids", "--prompt TEXT"),
+    (["generate", "{gpt2}", "--prompt", "x", "--stop", ""], "--stop is empty", "ends the answer"),
+    (["generate", "{gpt2}", "--prompt-ids", "1", "--method", "rtn"], "--method is of no use with --quant fp32", "w4a8"),
+    (["compile", "{gpt2}", "--quant", "w4a8", "--method", "rtn", "--no-weights", "-o", "{out}"], "--method and --no-weights contradict", "one of them"),
+    (["explore", "{gpt2}/config.json", "--workers", "2", "--scheduler", "tcp://localhost:1", "-o", "{out}"], "--workers and --scheduler contradict", "one of them"),
     (["evaluate", "{gpt2}", "--text", "{out}", "--context", "0"], "--context 0 is outside", "2 to 64"),
 ])
 def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments, message, note):
@@ -99,6 +108,12 @@ def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments,
     assert any(line.startswith("note: ") and note in line for line in err.splitlines())
     assert "Traceback" not in err and not places["out"].exists()
     assert [path.name for path in places["taken"].iterdir()] == ["mine.txt"]
+
+
+def test_tokens_beside_decode_are_not_passed_over_in_silence(run, tmp_path, folder_of):
+    status, _, err = run("export", folder_of("gpt2"), "--context", 16, "--tokens", 8, "-o", tmp_path / "x")
+    assert status == 0 and "note: --tokens 8 is about prefill" in err
+    assert "--tokens" not in run("export", folder_of("gpt2"), "--context", 16, "--tokens", 8, "--phase", "prefill", "-o", tmp_path / "x")[2]
 
 
 def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
