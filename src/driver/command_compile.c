@@ -38,7 +38,7 @@ static bool choose_passes(struct session *session, struct range *range)
 		diag_error(&session->diag, NOWHERE, "--to names '%s', which is no level", options->to);
 		return diag_note(&session->diag, "tensor, stream or hardware");
 	}
-	if (options->to && !options->stop_after)
+	if (options->to)
 		range->last = pass_last(to);
 	return true;
 }
@@ -141,10 +141,6 @@ static bool compile_one(struct session *session, bool whole)
 static bool compile_two(struct session *session)
 {
 	struct design_phases design = {0};
-	if (session->options.from) {
-		diag_error(&session->diag, NOWHERE, "--from is given with --with");
-		return diag_note(&session->diag, "phases are compiled from their tensors on");
-	}
 	return phases_compile(session, &design) && write_program(session) && build_design(session, &design);
 }
 
@@ -152,6 +148,8 @@ bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
 	bool whole = !options->to && !options->stop_after;
+	if (!options_agree(&session->diag, options, command_find("compile")))
+		return false;
 	if (whole && !options->output) {
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
@@ -160,5 +158,5 @@ bool command_compile(struct session *session)
 		return false;
 	if (!point_choose(session) || !limits_read(session) || !open_weights(session))
 		return false;
-	return whole && options->with ? compile_two(session) : compile_one(session, whole);
+	return options->with ? compile_two(session) : compile_one(session, whole);
 }

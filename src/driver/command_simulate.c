@@ -115,7 +115,12 @@ static bool open_folder(struct session *session)
 
 static bool open_module(struct session *session)
 {
-	if (is_folder(session->options.file) && !open_folder(session))
+	bool folder = is_folder(session->options.file);
+	if (!folder && session->options.phase) {
+		diag_error(&session->diag, NOWHERE, "--phase is given, but %s is one module", session->options.file);
+		return diag_note(&session->diag, "a design folder of several phases, or no --phase");
+	}
+	if (folder && !open_folder(session))
 		return false;
 	if (!load_platform(session) || !limits_clock(session) || !load_module(session, session->options.file))
 		return false;
@@ -141,10 +146,18 @@ static bool check_options(struct session *session)
 		diag_error(&session->diag, NOWHERE, "--trace %s: the name does not say what to write", options->trace);
 		return diag_note(&session->diag, "FILE.json for Perfetto and Chrome, FILE.vcd for waveform viewers");
 	}
-	if (options->samples <= SAMPLES_MOST)
+	if (options->samples > SAMPLES_MOST) {
+		diag_error(&session->diag, NOWHERE, "--samples %lld", (long long)options->samples);
+		return diag_note(&session->diag, "at most %d", SAMPLES_MOST);
+	}
+	if (options->samples && !options->json && !options->trace) {
+		diag_error(&session->diag, NOWHERE, "--samples is given without --json or --trace, which show them");
+		return diag_note(&session->diag, "with one of these, or not at all");
+	}
+	if (!options->overlap || options->launches > 1 || options->tokens)
 		return true;
-	diag_error(&session->diag, NOWHERE, "--samples %lld", (long long)options->samples);
-	return diag_note(&session->diag, "at most %d", SAMPLES_MOST);
+	diag_error(&session->diag, NOWHERE, "--overlap is about several launches");
+	return diag_note(&session->diag, "--launches COUNT says how many");
 }
 
 /* NAME=COUNT of --depth. */

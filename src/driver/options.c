@@ -28,18 +28,18 @@ static const struct option table[] = {
 	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE | CHOICES_COMMAND, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
-	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes", COMPILE, OPTION_COUNT, effort),
+	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes, for a whole design of one phase", COMPILE, OPTION_COUNT, effort),
 #define COUNT(code, name, metavar, least, most, own, unit, tried, meaning) OPTION(name, 0, metavar, meaning, DESIGN | (CHOICE_##code == CHOICE_CLOCK ? SIMULATE : 0), OPTION_COUNT, choices.value[CHOICE_##code]),
 #define WORD(code, name, metavar, words, meaning) OPTION(name, 0, metavar, meaning, DESIGN, OPTION_WORD, choices.value[CHOICE_##code]),
 #include "pass/choices.def"
 #undef COUNT
 #undef WORD
-	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas", DESIGN, OPTION_LIST, fix),
+	OPTION("fix", 0, "KERNEL:lanes=COUNT", "fix a kernel's widths; also rows=COUNT, ports=COUNT, apart by commas; with --with: of the first phase", DESIGN, OPTION_LIST, fix),
 	OPTION("max-dsp", 0, "COUNT|P%", "most DSP slices of the whole design", DESIGN, OPTION_TEXT, limit[LIMIT_DSP]),
 	OPTION("max-lut", 0, "COUNT|P%", "most LUTs", DESIGN, OPTION_TEXT, limit[LIMIT_LUT]),
 	OPTION("max-bram", 0, "COUNT|P%", "most block RAMs of 18 Kb", DESIGN, OPTION_TEXT, limit[LIMIT_BRAM]),
 	OPTION("max-uram", 0, "COUNT|P%", "most URAMs", DESIGN, OPTION_TEXT, limit[LIMIT_URAM]),
-	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do", DESIGN, OPTION_TEXT, target_ms),
+	OPTION("target-ms", 0, "MS", "a launch takes no longer: a design that takes the fewest DSP slices that do; with --with: about the first phase", DESIGN, OPTION_TEXT, target_ms),
 	OPTION("point", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
 	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
 	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
@@ -67,6 +67,16 @@ static const struct option table[] = {
 	OPTION("version", 0, NULL, "print the versions of the tool, MLIR and the design format, and end", 0, OPTION_FLAG, version),
 };
 #define OPTIONS ((int)(sizeof table / sizeof *table))
+
+/* Of two options that are given, one would do nothing. */
+static const struct {
+	const char *first, *second, *note;
+} apart[] = {
+	{"with", "from", "phases are compiled from their tensors on"},
+	{"with", "to", "two phases make a whole design; each file by itself stops where it is told"},
+	{"with", "stop-after", "two phases make a whole design; each file by itself stops where it is told"},
+	{"to", "stop-after", "one of them: a level's last pass, or a pass by name"},
+};
 
 /* --- parsing --- */
 
@@ -271,6 +281,22 @@ bool options_parse(struct arena *arena, struct diag *diag, int count, char *cons
 		diag_error(diag, NOWHERE, "%s lacks its %s", (*command)->name, (*command)->operand);
 		return diag_note(diag, "stc %s %s", (*command)->name, (*command)->operand);
 	}
+	return true;
+}
+
+static bool is_given(const struct options *options, const struct command *command, const char *name)
+{
+	const struct option *option = option_find(command, name, strlen(name), 0);
+	return option && *(const char *const *)((const char *)options + option->offset);
+}
+
+bool options_agree(struct diag *diag, const struct options *options, const struct command *command)
+{
+	for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+		if (is_given(options, command, apart[i].first) && is_given(options, command, apart[i].second)) {
+			diag_error(diag, NOWHERE, "--%s is given with --%s", apart[i].second, apart[i].first);
+			return diag_note(diag, "%s", apart[i].note);
+		}
 	return true;
 }
 

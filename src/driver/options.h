@@ -67,6 +67,8 @@ extern const int command_count;
 /* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
 bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);
 bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value);
+/* false after a diagnostic: of two options that are given, one would do nothing. */
+bool options_agree(struct diag *diag, const struct options *options, const struct command *command);
 void options_help(struct text *out, const struct command *command);   /* NULL: of the program */
 const struct command *command_find(const char *name);
 

@@ -276,7 +276,7 @@ static void unknown_platform(struct reader *reader, const char *name, const char
 static const char *platform_path(struct arena *arena, const char *name)
 {
 	size_t size = strlen(name);
-	bool path = size > 5 && !strcmp(name + size - 5, ".json");
+	bool path = strchr(name, '/') || (size > 5 && !strcmp(name + size - 5, ".json"));
 	return path ? name : data_path(arena, text_format(arena, "platforms/%s.json", name));
 }
 
@@ -292,10 +292,9 @@ static int line_of(const char *text, const char *at)
 static bool open_file(struct reader *reader, const char *name)
 {
 	size_t size;
-	const char *reason = "no such file";
+	const char *reason;
 	const char *path = platform_path(reader->arena, name);
-	bool plain = path == name || !strchr(name, '/');
-	const char *text = plain ? file_read(reader->arena, path, &size, &reason) : NULL;
+	const char *text = file_read(reader->arena, path, &size, &reason);
 	if (!text) {
 		unknown_platform(reader, name, reason);
 		return false;
