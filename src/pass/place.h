@@ -22,6 +22,7 @@ struct place_problem {
 	int *touching;            /* edges of each item, in order */
 	struct resources capacity[PLATFORM_DIES];
 	int64_t wires;            /* across one boundary between dies */
+	bool any;                 /* the first placement that fits is as good as any other */
 };
 
 struct place_cost {

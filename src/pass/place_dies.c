@@ -4,6 +4,7 @@
  * Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
 #include "pass/pass.h"
 #include "pass/place.h"
+#include <math.h>
 #include <string.h>
 
 static const int fuller_percent[] = {90, 100};
@@ -101,13 +102,28 @@ static void make_problem(struct placing *p)
 	place_index(problem);
 }
 
-/* any: the first placement that fits is as good as any other. */
-static struct place_cost place(struct place_problem *problem, int *die, bool any)
+/* Less than what all need together, or those with memory ports: then no placement fits. */
+static bool lacks_room(const struct place_problem *problem)
 {
+	struct resources all = {0}, home = {0}, room = {0};
+	int64_t have, need;
+	for (int i = 0; i < problem->items; i++) {
+		all = resources_add(all, problem->item[i].need);
+		home = problem->item[i].home ? resources_add(home, problem->item[i].need) : home;
+	}
+	for (int d = 0; d < problem->dies; d++)
+		room = resources_add(room, problem->capacity[d]);
+	return resources_exceeded(all, room, &have, &need) || resources_exceeded(home, problem->capacity[problem->home], &have, &need);
+}
+
+static struct place_cost place(struct place_problem *problem, int *die)
+{
+	if (lacks_room(problem))
+		return (struct place_cost){.overflow = INFINITY};
 	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1), *coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	int *direct = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	struct place_problem smaller = place_merge(problem, group);
-	if (place_search(&smaller, coarse).overflow > 0 || !any)
+	if (place_search(&smaller, coarse).overflow > 0 || !problem->any)
 		place_exact(&smaller, coarse);
 	for (int i = 0; i < problem->items; i++)
 		die[i] = coarse[group[i]];
@@ -121,11 +137,11 @@ static struct place_cost place(struct place_problem *problem, int *die, bool any
 	return other;
 }
 
-static bool place_uncrowded(struct placing *p, bool any)
+static bool place_uncrowded(struct placing *p)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
-	return place(&p->problem, p->die, any).overflow <= 0;
+	return place(&p->problem, p->die).overflow <= 0;
 }
 
 static bool place_at(struct placing *p, int percent)
@@ -134,7 +150,7 @@ static bool place_at(struct placing *p, int percent)
 		struct resources r = p->platform->die[d];
 		p->problem.capacity[d] = (struct resources){r.lut * percent / 100, r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100, r.uram * percent / 100};
 	}
-	return place(&p->problem, p->die, false).overflow <= 0;
+	return place(&p->problem, p->die).overflow <= 0;
 }
 
 /* --- what does not fit --- */
@@ -219,14 +235,15 @@ static struct placing placing_of(const struct platform *platform, struct module 
 bool place_finds_room(const struct platform *platform, struct module *module)
 {
 	struct placing p = placing_of(platform, module);
-	return place_uncrowded(&p, true);
+	p.problem.any = true;
+	return place_uncrowded(&p);
 }
 
 bool place_dies(struct pass_context *context, struct module *module)
 {
 	const struct platform *platform = context->platform;
 	struct placing p = placing_of(platform, module);
-	bool placed = place_uncrowded(&p, false);
+	bool placed = place_uncrowded(&p);
 	for (size_t i = 0; !placed && i < sizeof fuller_percent / sizeof *fuller_percent; i++)
 		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)

@@ -12,10 +12,12 @@
 
 struct search {
 	const struct place_problem *problem;
-	int *die, *best;
+	int *die;
 	bool *moved;
 	struct place_load load;
 	int64_t crossing;
+	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];      /* [items][die][boundary] bits over the boundary, where the item moves to the die */
+	double excess[PLATFORM_DIES][RESOURCES];              /* of what stands where it does */
 };
 
 static void as_array(struct resources resources, int64_t out[RESOURCES])
@@ -43,15 +45,10 @@ static double overflow_of(const struct place_problem *problem, const struct plac
 	return sum;
 }
 
-static struct resources negative(struct resources r)
-{
-	return (struct resources){-r.lut, -r.ff, -r.dsp, -r.bram18, -r.uram};
-}
-
-static void add_wires(struct place_load *load, int from, int to, int64_t bits)
+static void add_wires(int64_t *wires, int from, int to, int64_t bits)
 {
 	for (int d = from < to ? from : to; d < (from < to ? to : from); d++)
-		load->wires[d] += bits;
+		wires[d] += bits;
 }
 
 struct place_load place_load(const struct place_problem *problem, const int *die)
@@ -60,7 +57,7 @@ struct place_load place_load(const struct place_problem *problem, const int *die
 	for (int i = 0; i < problem->items; i++)
 		load.used[die[i]] = resources_add(load.used[die[i]], problem->item[i].need);
 	for (int e = 0; e < problem->edges; e++)
-		add_wires(&load, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
+		add_wires(load.wires, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
 	return load;
 }
 
@@ -86,74 +83,140 @@ bool place_better(struct place_cost left, struct place_cost right)
 	return left.crossing < right.crossing;
 }
 
-static struct place_load load_after(const struct search *s, int item, int to)
+/* --- moves */
+
+static void set_excess(struct search *s, int d)
+{
+	int64_t used[RESOURCES], available[RESOURCES];
+	as_array(s->load.used[d], used);
+	as_array(s->problem->capacity[d], available);
+	for (int r = 0; r < RESOURCES; r++)
+		s->excess[d][r] = excess(used[r], available[r]);
+}
+
+/* What an edge of the item to one on die `other` changes where the item moves. */
+static void add_change(struct search *s, int item, int other, int64_t bits)
+{
+	for (int d = 0; d < s->problem->dies; d++) {
+		add_wires(s->change[item][d], s->die[item], other, -bits);
+		add_wires(s->change[item][d], d, other, bits);
+	}
+}
+
+static void begin_pass(struct search *s, const int *die)
+{
+	const struct place_problem *problem = s->problem;
+	memcpy(s->die, die, sizeof *die * (size_t)problem->items);
+	memset(s->moved, 0, sizeof *s->moved * (size_t)problem->items);
+	memset(s->change, 0, sizeof *s->change * (size_t)problem->items);
+	s->load = place_load(problem, die);
+	s->crossing = crossings(&s->load);
+	for (int d = 0; d < problem->dies; d++)
+		set_excess(s, d);
+	for (int e = 0; e < problem->edges; e++) {
+		const struct place_edge *edge = &problem->edge[e];
+		add_change(s, edge->from, die[edge->to], edge->bits);
+		add_change(s, edge->to, die[edge->from], edge->bits);
+	}
+}
+
+/* The same sum as overflow_of, in the same order. */
+static double overflow_after(const struct search *s, int item, int to)
+{
+	const struct place_problem *problem = s->problem;
+	const int64_t *change = s->change[item][to];
+	int64_t used[RESOURCES], available[RESOURCES], need[RESOURCES];
+	int from = s->die[item];
+	double sum = 0;
+	as_array(problem->item[item].need, need);
+	for (int d = 0; d < problem->dies; d++) {
+		bool same = d != from && d != to;
+		as_array(s->load.used[d], used);
+		as_array(problem->capacity[d], available);
+		for (int r = 0; r < RESOURCES; r++)
+			sum += same ? s->excess[d][r] : excess(d == to ? used[r] + need[r] : used[r] - need[r], available[r]);
+		if (d + 1 < problem->dies)
+			sum += excess(s->load.wires[d] + change[d], problem->wires);
+	}
+	return sum;
+}
+
+static int64_t crossing_after(const struct search *s, int item, int to)
+{
+	int64_t sum = s->crossing;
+	for (int b = 0; b < PLATFORM_DIES; b++)
+		sum += s->change[item][to][b];
+	return sum;
+}
+
+static void move(struct search *s, int item, int to)
 {
 	const struct place_problem *problem = s->problem;
 	const struct place_item *moving = &problem->item[item];
-	struct place_load load = s->load;
 	int from = s->die[item];
-	load.used[from] = resources_add(load.used[from], negative(moving->need));
-	load.used[to] = resources_add(load.used[to], moving->need);
+	s->crossing = crossing_after(s, item, to);
+	for (int b = 0; b < PLATFORM_DIES; b++)
+		s->load.wires[b] += s->change[item][to][b];
+	s->load.used[from] = resources_less(s->load.used[from], moving->need);
+	s->load.used[to] = resources_add(s->load.used[to], moving->need);
+	set_excess(s, from);
+	set_excess(s, to);
 	for (int t = 0; t < moving->count; t++) {
 		const struct place_edge *edge = &problem->edge[problem->touching[moving->first + t]];
-		int other = s->die[edge->from == item ? edge->to : edge->from];
-		add_wires(&load, from, other, -edge->bits);
-		add_wires(&load, to, other, edge->bits);
+		int other = edge->from == item ? edge->to : edge->from;
+		add_change(s, other, from, -edge->bits);
+		add_change(s, other, to, edge->bits);
 	}
-	return load;
-}
-
-static struct place_cost cost_of(const struct search *s, const struct place_load *load)
-{
-	return (struct place_cost){overflow_of(s->problem, load), crossings(load)};
+	s->moved[item] = true;
+	s->die[item] = to;
 }
 
 /* Makes the best move of an item that has not moved in this pass; false: all have. */
 static bool move_one(struct search *s, struct place_cost *cost)
 {
 	int item = -1, to = 0;
-	struct place_load load = s->load;
 	for (int i = 0; i < s->problem->items; i++)
-		for (int d = 0; d < s->problem->dies; d++) {
-			if (s->moved[i] || s->problem->item[i].home || d == s->die[i])
+		for (int d = 0; d < s->problem->dies && !s->moved[i] && !s->problem->item[i].home; d++) {
+			struct place_cost now = {.crossing = crossing_after(s, i, d)};
+			if (d == s->die[i] || (item >= 0 && !place_better(now, *cost)))        /* even if it fitted */
 				continue;
-			struct place_load after = load_after(s, i, d);
-			struct place_cost now = cost_of(s, &after);
+			now.overflow = overflow_after(s, i, d);
 			if (item >= 0 && !place_better(now, *cost))
 				continue;
 			item = i;
 			to = d;
-			load = after;
 			*cost = now;
 		}
-	if (item < 0)
-		return false;
-	s->moved[item] = true;
-	s->die[item] = to;
-	s->load = load;
-	return true;
+	if (item >= 0)
+		move(s, item, to);
+	return item >= 0;
+}
+
+static bool is_enough(const struct place_problem *problem, struct place_cost cost)
+{
+	return problem->any && cost.overflow <= 0;
 }
 
 struct place_cost place_refine(const struct place_problem *problem, int *die)
 {
-	size_t bytes = sizeof(int) * (size_t)problem->items;
 	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .moved = ARENA_ARRAY(problem->arena, bool, problem->items + 1)};
 	struct place_cost best = place_cost(problem, die), cost = best;
 	bool gained = true;
+	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
 	for (int pass = 0; gained && pass < PASSES_MOST; pass++) {
 		gained = false;
-		memcpy(s.die, die, bytes);
-		memset(s.moved, 0, sizeof *s.moved * (size_t)problem->items);
-		s.load = place_load(problem, die);
-		while (move_one(&s, &cost))
+		begin_pass(&s, die);
+		while (!is_enough(problem, best) && move_one(&s, &cost))
 			if (place_better(cost, best)) {
 				best = cost;
-				memcpy(die, s.die, bytes);
+				memcpy(die, s.die, sizeof *die * (size_t)problem->items);
 				gained = true;
 			}
 	}
 	return best;
 }
+
+/* --- starts */
 
 static void start_home(const struct place_problem *problem, int *die)
 {
@@ -205,7 +268,7 @@ struct place_cost place_search(const struct place_problem *problem, int *die)
 {
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	struct place_cost best = {0};
-	for (int start = 0; start < 3; start++) {
+	for (int start = 0; start < 3 && !(start && is_enough(problem, best)); start++) {
 		if (start == 0)
 			start_home(problem, trial);
 		else

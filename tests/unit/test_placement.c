@@ -238,6 +238,10 @@ static void exact_is_best(void **state)
 		int die[6];
 		struct place_cost best = try_all(&problem), found = place_search(&problem, die);
 		assert_false(place_better(found, best));
+		struct place_problem any = problem;
+		any.any = true;
+		assert_true((found.overflow > 0) == (place_search(&any, die).overflow > 0));
+		assert_true(place_cost(&problem, die).overflow > 0 || best.overflow <= 0);
 		found = place_exact(&problem, die);
 		assert_false(place_better(found, best));
 		fitting += best.overflow == 0;
