@@ -1,8 +1,10 @@
-/* Streamed: an image is made and written in chunks, so that memory does not grow with the model.  Packing and hashing of several images run side by side. */
+/* Weight by weight: each is read and rounded once, and goes in chunks into all images that hold a part of it, so that memory does not grow with the model.  Several are packed side by side;
+ * then the images are hashed. */
 #define _POSIX_C_SOURCE 200809L
 #include "driver/pack.h"
 #include "driver/quantised_weight.h"
 #include "base/blake2.h"
+#include "base/map.h"
 #include "emit/emit.h"
 #include "model/segment.h"
 #include "sim/eval_level.h"
@@ -17,21 +19,28 @@
 #define CHUNK_BYTES ((size_t)4 << 20)
 #define WORKERS 2
 
-struct source {               /* a segment and what it is packed from */
-	struct segment segment;
-	const void *data;         /* NULL: `weight`, rounded */
-	const struct quantised_weight *weight;
-};
+enum { VALUES, SCALES, PARTS };
 
 struct image_file {
 	const char *path, *place;
-	int64_t elements;
-	int element_bytes;
-	bool halves;              /* two elements a byte */
-	VEC(struct source) sources;
+	size_t bytes;
 	int reason;               /* errno */
-	const char *weight;       /* the one that cannot be packed, if reason is EDOM */
 	char hash[65];
+};
+
+struct piece {                /* where a part of an argument lies */
+	struct segment segment;
+	size_t file;
+};
+
+struct job {                  /* an argument's data as they are; or the integers and the scales of a weight, which are rounded together */
+	const void *data;         /* NULL: `weight` */
+	const struct quantised_weight *weight[PARTS];     /* NULL: no argument holds it */
+	VEC(struct piece) pieces[PARTS];
+	int64_t elements, number;
+	int reason;               /* errno, of */
+	size_t file;
+	bool unfit;               /* holds a number that is infinite or not a number */
 };
 
 struct packing {
@@ -39,175 +48,233 @@ struct packing {
 	struct module *module;
 	struct weights *weights;
 	struct arena *arena;
-	size_t most;              /* bytes of the largest weight that is rounded */
+	size_t most[PARTS];       /* bytes of the largest weight that is rounded, and of its scales */
 	VEC(struct image_file) files;
-	atomic_size_t next;       /* file that a worker takes next */
+	VEC(struct job *) jobs;
+	struct map rounded;       /* the job of an argument of few bits, by its name */
+	size_t pieces;
+	atomic_size_t next;       /* job, then file, that a worker takes next */
 	atomic_bool failed;
 };
 
 struct worker {
 	struct packing *packing;
 	char *chunk;
-	const struct quantised_weight *rounded;   /* the weight that was rounded last, and */
-	void *data;               /* room for the largest */
+	void *room[PARTS];
 };
 
 /* ---- what goes where */
 
+static struct job *add_job(struct packing *p, const void *data)
+{
+	struct job *job = ARENA_NEW(p->arena, struct job);
+	*job = (struct job){.data = data, .number = (int64_t)p->jobs.count};
+	VEC_PUSH(p->arena, &p->jobs, job);
+	return job;
+}
+
+/* The job of the other part of the same runs, or a new one. */
+static struct job *job_beside(struct packing *p, const struct quantised_weight *weight, int part)
+{
+	for (size_t i = p->jobs.count; i-- > 0;) {
+		struct job *job = p->jobs.data[i];
+		if (job->weight[1 - part] && !job->weight[part] && quantised_weight_pairs(job->weight[1 - part], weight))
+			return job;
+	}
+	return add_job(p, NULL);
+}
+
+/* NULL after a diagnostic. */
+static struct job *rounded_job(struct packing *p, const char *name, const struct attr *from, int part)
+{
+	struct job *job = map_get(&p->rounded, name);
+	const struct quantised_weight *weight = job ? NULL : quantised_weight_find(p->arena, p->module->diag, p->weights, from);
+	if (!weight)
+		return job;
+	size_t bytes = quantised_weight_bytes(weight);
+	p->most[part] = bytes > p->most[part] ? bytes : p->most[part];
+	job = job_beside(p, weight, part);
+	job->weight[part] = weight;
+	map_set(&p->rounded, name, job);
+	return job;
+}
+
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
-static const void *segment_data(struct packing *p, const struct attr *segment, const struct attr *input)
+static struct job *plain_job(struct packing *p, const struct attr *segment, const struct attr *input)
 {
 	const struct type *type = attr_item(input, "type")->type;
 	const char *name = attr_item(segment, "name")->text, *role = attr_item(segment, "role")->text;
+	if (!type_elements(type))
+		return NULL;
 	if (text_same(role, "constant")) {
 		struct evaluation e = {.module = p->module, .arena = p->arena};
 		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, "value"), module_main(p->module)->location);
-		return tensor ? tensor->data : NULL;
+		return tensor ? add_job(p, tensor->data) : NULL;
 	}
 	if (!text_same(role, "weight") || !p->weights)
 		return NULL;
 	const struct weight *weight = weights_find(p->weights, name, type);
-	return weight ? weight->data : NULL;
+	return weight ? add_job(p, weight->data) : NULL;
 }
 
-static bool add_source(struct packing *p, struct image_file *file, const struct attr *segment)
+/* false after a diagnostic. */
+static bool add_piece(struct packing *p, const struct attr *segment, int element_bytes, bool halves)
 {
 	const struct attr *input = attr_entry(attr_get(module_main(p->module), "stream.inputs"), attr_item(segment, "name")->text), *from = attr_item(input, "from");
-	struct source source = {.data = NULL};
-	int errors = p->module->diag->count;
-	if (from && p->weights && !(source.weight = quantised_weight_find(p->arena, p->module->diag, p->weights, from)))
-		return false;
-	if (input && !from && type_elements(attr_item(input, "type")->type))
-		source.data = segment_data(p, segment, input);
-	if (p->module->diag->count > errors)
-		return false;
-	if (!source.weight && !source.data)
+	int errors = p->module->diag->count, part = text_same(attr_item_text(from, "part"), "scale") ? SCALES : VALUES;
+	bool rounded = from && p->weights;
+	if (!input || (from && !rounded))
 		return true;
-	size_t bytes = source.weight ? quantised_weight_bytes(source.weight) : 0;
-	p->most = bytes > p->most ? bytes : p->most;
+	struct job *job = rounded ? rounded_job(p, attr_item(segment, "name")->text, from, part) : plain_job(p, segment, input);
+	if (p->module->diag->count > errors || !job)
+		return p->module->diag->count == errors;
+	struct piece piece = {.file = p->files.count};
 	const struct type *host = attr_item(input, "type")->type;
-	const char *wrong = segment_read(p->arena, segment, &source.segment);
-	INVARIANT(p->module->guard, !wrong, "%s \"%s\"", wrong, source.segment.name);
-	source.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
-	source.segment.image_bytes = file->element_bytes;
-	source.segment.halves = file->halves;
-	VEC_PUSH(p->arena, &file->sources, source);
+	const char *wrong = segment_read(p->arena, segment, &piece.segment);
+	INVARIANT(p->module->guard, !wrong && !(halves && piece.segment.offset % 2), "%s \"%s\"", wrong ? wrong : "half a byte is in front of", piece.segment.name);
+	piece.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
+	piece.segment.image_bytes = element_bytes;
+	piece.segment.halves = halves;
+	job->elements += segment_elements(&piece.segment);
+	VEC_PUSH(p->arena, &job->pieces[part], piece);
+	p->pieces++;
 	return true;
 }
 
 static bool plan_file(struct packing *p, const struct attr *buffer)
 {
-	const struct attr *segments = attr_item(buffer, "segments"), *word = attr_item(buffer, "word");
-	struct image_file file = {.halves = emit_bytes(word->type) < type_elements(word->type)};
-	file.element_bytes = file.halves ? 1 : (int)(emit_bytes(word->type) / type_elements(word->type));
-	file.elements = attr_item(buffer, "words")->integer * type_elements(word->type);
+	const struct attr *segments = attr_item(buffer, "segments");
+	const struct type *word = attr_item(buffer, "word")->type;
+	bool halves = emit_bytes(word) < type_elements(word);
+	int element_bytes = halves ? 1 : (int)(emit_bytes(word) / type_elements(word));
+	size_t pieces = p->pieces;
 	for (int i = 0; i < segments->count; i++)
-		if (!add_source(p, &file, segments->items[i].value))
+		if (!add_piece(p, segments->items[i].value, element_bytes, halves))
 			return false;
-	if (!file.sources.count)
+	if (p->pieces == pieces)
 		return true;
-	file.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, "name")->text);
+	struct image_file file = {.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, "name")->text), .bytes = (size_t)(attr_item(buffer, "words")->integer * emit_bytes(word))};
 	file.place = output_place(p->output, file.path);
 	VEC_PUSH(p->arena, &p->files, file);
 	return file.place != NULL;
 }
 
+/* The largest first, so that the workers end at about the same time. */
+static int by_size(const void *left, const void *right)
+{
+	const struct job *a = *(struct job *const *)left, *b = *(struct job *const *)right;
+	int64_t difference = b->elements != a->elements ? b->elements - a->elements : a->number - b->number;
+	return difference < 0 ? -1 : difference > 0;
+}
+
 /* ---- writing */
 
-static int64_t bytes_of(const struct image_file *file, int64_t elements)
+static int make_file(const struct image_file *file)
 {
-	return file->halves ? elements / 2 : elements * file->element_bytes;
+	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), reason = to < 0 || ftruncate(to, (off_t)file->bytes) ? errno : 0;
+	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
-/* Segments of one weight follow one another: it is rounded once for each file. */
-static const void *source_data(struct worker *worker, const struct source *source)
-{
-	if (!source->weight)
-		return source->data;
-	if (worker->rounded != source->weight && !quantised_weight_fill(source->weight, worker->data))
-		return NULL;
-	worker->rounded = source->weight;
-	return worker->data;
-}
-
-/* NULL, or the weight that cannot be packed. */
-static const char *fill_chunk(struct worker *worker, const struct image_file *file, int64_t first, int64_t count)
-{
-	char *chunk = worker->chunk;
-	memset(chunk, 0, (size_t)bytes_of(file, count));
-	for (size_t s = 0; s < file->sources.count; s++) {
-		const struct segment *segment = &file->sources.data[s].segment;
-		int64_t begin = segment->offset, end = begin + segment_elements(segment);
-		begin = begin > first ? begin : first;
-		end = end < first + count ? end : first + count;
-		if (begin >= end)
-			continue;
-		const void *data = source_data(worker, &file->sources.data[s]);
-		if (!data)
-			return file->sources.data[s].weight->from->source;
-		segment_pack(segment, data, chunk, first, begin - segment->offset, end - begin);
-	}
-	return NULL;
-}
-
-static int put(int to, const char *data, size_t size)
+static int put(int to, const char *data, size_t size, off_t at)
 {
 	while (size) {
-		ssize_t done = write(to, data, size);
+		ssize_t done = pwrite(to, data, size, at);
 		if (done < 0 && errno != EINTR)
 			return errno;
 		data += done > 0 ? done : 0;
+		at += done > 0 ? done : 0;
 		size -= done > 0 ? (size_t)done : 0;
 	}
 	return 0;
 }
 
-static int write_image(struct worker *worker, struct image_file *file)
+static int write_piece(struct worker *worker, const struct segment *segment, const void *data, const char *place)
 {
-	struct blake2 hash;
-	int to = open(file->place, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), reason = to < 0 ? errno : 0;
-	int64_t step = (int64_t)CHUNK_BYTES / file->element_bytes;
-	blake2_start(&hash);
-	for (int64_t first = 0; first < file->elements && !reason; first += step) {
-		int64_t count = file->elements - first < step ? file->elements - first : step;
-		size_t bytes = (size_t)bytes_of(file, count);
-		file->weight = fill_chunk(worker, file, first, count);
-		reason = file->weight ? EDOM : 0;
-		blake2_add(&hash, worker->chunk, bytes);
-		if (!reason)
-			reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes);
+	int64_t step = (int64_t)CHUNK_BYTES / segment->image_bytes, elements = segment_elements(segment);
+	int to = open(place, O_WRONLY | O_CLOEXEC), reason = to < 0 ? errno : 0;
+	for (int64_t first = 0; first < elements && !reason; first += step) {
+		int64_t count = elements - first < step ? elements - first : step, at = segment->offset + first;
+		size_t bytes = (size_t)segment_bytes(segment, count);
+		memset(worker->chunk, 0, bytes);
+		segment_pack(segment, data, worker->chunk, at, first, count);
+		reason = output_stopped(worker->packing->output) ? EINTR : put(to, worker->chunk, bytes, (off_t)segment_bytes(segment, at));
 	}
-	blake2_end(&hash, file->hash);
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
-static void *work(void *argument)
+static bool fill_room(struct worker *worker, const struct job *job)
+{
+	const struct quantised_weight *values = job->weight[VALUES], *scales = job->weight[SCALES];
+	if (!values)
+		return quantised_weight_fill(scales, worker->room[SCALES], NULL);
+	return quantised_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL);
+}
+
+/* false: the others need not go on. */
+static bool do_job(struct worker *worker, struct job *job)
+{
+	struct packing *p = worker->packing;
+	job->unfit = !job->data && !fill_room(worker, job);
+	for (int part = 0; part < PARTS && !job->unfit; part++)
+		for (size_t i = 0; i < job->pieces[part].count; i++) {
+			const struct piece *piece = &job->pieces[part].data[i];
+			job->reason = write_piece(worker, &piece->segment, job->data ? job->data : worker->room[part], p->files.data[piece->file].place);
+			job->file = piece->file;
+			if (job->reason)
+				return false;
+		}
+	if (!job->data)
+		quantised_weight_release(job->weight[job->weight[VALUES] ? VALUES : SCALES]);
+	return !job->unfit;
+}
+
+static void *do_jobs(void *argument)
+{
+	struct worker *worker = argument;
+	struct packing *p = worker->packing;
+	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->jobs.count;)
+		if (!do_job(worker, p->jobs.data[i]))
+			p->failed = true;
+	return NULL;
+}
+
+static int hash_file(struct worker *worker, struct image_file *file)
+{
+	struct blake2 hash;
+	int from = open(file->place, O_RDONLY | O_CLOEXEC), reason = from < 0 ? errno : 0;
+	size_t left = file->bytes;
+	blake2_start(&hash);
+	while (left && !reason) {
+		ssize_t got = read(from, worker->chunk, left < CHUNK_BYTES ? left : CHUNK_BYTES);
+		bool again = got < 0 && errno == EINTR;
+		reason = again ? 0 : got < 0 ? errno : got == 0 ? EIO : output_stopped(worker->packing->output) ? EINTR : 0;
+		if (got > 0)
+			blake2_add(&hash, worker->chunk, (size_t)got);
+		left -= got > 0 ? (size_t)got : 0;
+	}
+	blake2_end(&hash, file->hash);
+	if (from >= 0)
+		close(from);
+	return reason;
+}
+
+static void *hash_files(void *argument)
 {
 	struct worker *worker = argument;
 	struct packing *p = worker->packing;
 	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->files.count;) {
-		p->files.data[i].reason = write_image(worker, &p->files.data[i]);
+		p->files.data[i].reason = hash_file(worker, &p->files.data[i]);
 		if (p->files.data[i].reason)
 			p->failed = true;
 	}
 	return NULL;
 }
 
-/* The largest first, so that the workers end at about the same time. */
-static int by_size(const void *left, const void *right)
+static void run_workers(struct packing *p, struct worker *worker, void *(*work)(void *worker))
 {
-	const struct image_file *a = left, *b = right;
-	int64_t difference = bytes_of(b, b->elements) - bytes_of(a, a->elements);
-	return difference ? difference < 0 ? -1 : 1 : strcmp(a->path, b->path);
-}
-
-static void run_workers(struct packing *p)
-{
-	struct worker worker[WORKERS];
 	pthread_t thread[WORKERS];
 	bool started[WORKERS] = {0};
-	for (int i = 0; i < WORKERS; i++)
-		worker[i] = (struct worker){.packing = p, .chunk = arena_alloc(p->arena, CHUNK_BYTES), .data = arena_alloc(p->arena, p->most)};
+	p->next = 0;
 	for (int i = 1; i < WORKERS; i++)
 		started[i] = !pthread_create(&thread[i], NULL, work, &worker[i]);
 	work(&worker[0]);
@@ -216,31 +283,59 @@ static void run_workers(struct packing *p)
 			pthread_join(thread[i], NULL);
 }
 
+static void pack_files(struct packing *p)
+{
+	struct worker worker[WORKERS];
+	for (size_t i = 0; i < p->files.count && !p->failed; i++) {
+		p->files.data[i].reason = make_file(&p->files.data[i]);
+		p->failed = p->files.data[i].reason != 0;
+	}
+	for (int i = 0; i < WORKERS; i++) {
+		worker[i] = (struct worker){.packing = p, .chunk = arena_alloc(p->arena, CHUNK_BYTES)};
+		for (int part = 0; part < PARTS; part++)
+			worker[i].room[part] = arena_alloc(p->arena, p->most[part]);
+	}
+	run_workers(p, worker, do_jobs);
+	run_workers(p, worker, hash_files);
+}
+
+/* false after a diagnostic. */
+static bool check_jobs(const struct packing *p)
+{
+	for (size_t i = 0; i < p->jobs.count; i++) {
+		const struct job *job = p->jobs.data[i];
+		if (job->unfit) {
+			const struct quantised_weight *weight = job->weight[job->weight[VALUES] ? VALUES : SCALES];
+			diag_error(p->output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", weight->from->source);
+			return diag_note(p->output->diag, "numbers that have a largest one, which becomes the scale of their group");
+		}
+		if (job->reason)
+			return output_error(p->output, p->files.data[job->file].path, job->reason);
+	}
+	return true;
+}
+
 bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
 {
 	const struct attr *buffers = attr_get(module_main(module), "stream.buffers");
-	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena};
-	int64_t total = 0;
+	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena, .rounded = map_new(module->arena)};
 	for (int b = 0; b < buffers->count; b++)
 		if (!attr_item(buffers->items[b].value, "same") && !plan_file(&p, buffers->items[b].value))
 			return false;
-	if (p.files.count)
-		qsort(p.files.data, p.files.count, sizeof *p.files.data, by_size);
-	run_workers(&p);
+	if (p.jobs.count)
+		qsort(p.jobs.data, p.jobs.count, sizeof *p.jobs.data, by_size);
+	pack_files(&p);
+	if (output_stopped(output))
+		return diag_error(output->diag, NOWHERE, "stopped");
+	if (!check_jobs(&p))
+		return false;
 	for (size_t i = 0; i < p.files.count; i++) {
 		const struct image_file *file = &p.files.data[i];
-		if (file->reason && output_stopped(output))
-			return diag_error(output->diag, NOWHERE, "stopped");
-		if (file->weight) {
-			diag_error(output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", file->weight);
-			return diag_note(output->diag, "numbers that have a largest one, which becomes the scale of their group");
-		}
 		if (file->reason)
 			return output_error(output, file->path, file->reason);
 		output_record(output, file->path, file->hash);
-		total += bytes_of(file, file->elements);
+		if (bytes)
+			*bytes += (int64_t)file->bytes;
 	}
-	if (bytes)
-		*bytes += total;
 	return true;
 }

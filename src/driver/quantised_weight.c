@@ -71,15 +71,27 @@ static bool cast(const struct quantised_weight *weight, uint16_t *to)
 	return true;
 }
 
-bool quantised_weight_fill(const struct quantised_weight *weight, void *data)
+bool quantised_weight_pairs(const struct quantised_weight *left, const struct quantised_weight *right)
+{
+	const struct quantised *a = left->from, *b = right->from;
+	return !a->cast && !b->cast && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantised_same_runs(a, b);
+}
+
+bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales)
 {
 	const struct quantised *from = weight->from;
 	if (from->cast)
 		return cast(weight, data);
 	int8_t *values = from->scales ? NULL : data;
-	uint16_t *scales = from->scales ? data : NULL;
+	scales = from->scales ? data : scales;
 	if (weight->weight)
 		return quantised_round(from, weight->weight, values, scales);
 	quantised_take(from, weight->integers, weight->scales, values, scales);
 	return true;
+}
+
+void quantised_weight_release(const struct quantised_weight *weight)
+{
+	size_t elements = (size_t)type_elements(weight->from->type);
+	weights_release(weight->weight ? weight->weight : weight->integers, weight->weight ? elements * sizeof(float) : elements);
 }

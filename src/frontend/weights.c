@@ -1,5 +1,5 @@
 /* A safetensors file: 8 bytes little endian, the size of the header; the header, JSON: name -> {dtype, shape, data_offsets}; then the data without gaps. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "frontend/weights.h"
 #include "base/data.h"
 #include "base/json.h"
@@ -242,6 +242,13 @@ struct weights *weights_open(struct arena *arena, struct diag *diag, const char 
 		return weights;
 	weights_close(weights);
 	return NULL;
+}
+
+void weights_release(const void *data, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)data % page;
+	if (before + bytes >= page)
+		madvise((void *)((uintptr_t)data - before), (before + bytes) / page * page, MADV_DONTNEED);
 }
 
 void weights_close(struct weights *weights)

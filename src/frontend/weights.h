@@ -19,6 +19,8 @@ struct weights *weights_open(struct arena *arena, struct diag *diag, const char 
 void weights_close(struct weights *weights);                                  /* unmaps; NULL is accepted */
 /* The tensor of this name, checked against a tensor type.  NULL after a diagnostic. */
 const struct weight *weights_find(struct weights *weights, const char *name, const struct type *type);
+/* A tensor's pages need not stay in memory; they are read again where they are wanted. */
+void weights_release(const void *data, size_t bytes);
 bool weights_has(const struct weights *weights, const char *name);
 int weights_count(const struct weights *weights);
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #define PART 1024             /* numbers that are looked at together */
-#define F32_MOST 3.402823466e38f
 #define F16_MOST 65504.0f
 
 const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
@@ -45,6 +44,23 @@ const struct attr *quantised_attr(struct module *module, const struct quantised 
 	return attr_dictionary(module, (int)(sizeof items / sizeof *items), items);
 }
 
+static bool same_numbers(const int64_t *left, const int64_t *right, int count)
+{
+	return !count || !memcmp(left, right, sizeof *left * (size_t)count);
+}
+
+static bool same_segment(const struct segment *left, const struct segment *right)
+{
+	return left->base == right->base && left->dims == right->dims && left->conditions == right->conditions && same_numbers(left->trip, right->trip, left->dims) &&
+	       same_numbers(left->stride, right->stride, left->dims) && same_numbers(left->condition, right->condition, left->conditions * (left->dims + 1));
+}
+
+bool quantised_same_runs(const struct quantised *left, const struct quantised *right)
+{
+	return text_same(left->source, right->source) && left->bits == right->bits && left->axis == right->axis && left->group == right->group && left->shared == right->shared &&
+	       left->block == right->block && same_segment(&left->from, &right->from);
+}
+
 int64_t quantised_runs(const struct quantised *quantised)
 {
 	return segment_elements(&quantised->from) / quantised->group;
@@ -55,17 +71,13 @@ int64_t quantised_scales(const struct quantised *quantised)
 	return quantised_runs(quantised) / quantised->shared;
 }
 
-/* Not a number stays. */
-static float larger(float most, float next)
+/* As bits, of which infinities and what is not a number have more than any number. */
+static uint32_t largest_of(const float *x, int64_t count, uint32_t most)
 {
-	return next > most || next != next ? next : most;
-}
-
-static float largest_of(const float *x, int64_t count)
-{
-	float most = 0;
-	for (int64_t i = 0; i < count; i++)
-		most = larger(most, st_abs(x[i]));
+	for (int64_t i = 0; i < count; i++) {
+		uint32_t size = st_bits(x[i]) & ~ST_SIGN_BIT;
+		most = size > most ? size : most;
+	}
 	return most;
 }
 
@@ -76,38 +88,15 @@ static uint16_t scale_bits(float largest, int bits)
 	return half ? half : st_f16_bits(1.0f);
 }
 
+/* Rounding what is clipped already is adding and taking away a number so large that no fraction has room. */
 static void round_run(const float *x, int64_t count, float scale, int bits, int8_t *to)
 {
-	float most = (float)((1 << (bits - 1)) - 1);
+	const float most = (float)((1 << (bits - 1)) - 1), whole = 12582912.0f;
 	for (int64_t i = 0; i < count; i++) {
-		float near = st_round_even(x[i] / scale);
-		to[i] = (int8_t)(near > most ? most : near < -most ? -most : near);
-	}
-}
-
-static int64_t part_of(int64_t left)
-{
-	return left < PART ? left : PART;
-}
-
-static float run_largest(const struct quantised *quantised, const void *weight, int64_t run)
-{
-	float part[PART], largest = 0;
-	for (int64_t at = 0; at < quantised->group; at += PART) {
-		int64_t first = run * quantised->group + at, some = part_of(quantised->group - at);
-		segment_pack(&quantised->from, weight, part, first, first, some);
-		largest = larger(largest, largest_of(part, some));
-	}
-	return largest;
-}
-
-static void run_values(const struct quantised *quantised, const void *weight, int64_t run, float scale, int8_t *values)
-{
-	float part[PART];
-	for (int64_t at = 0; at < quantised->group; at += PART) {
-		int64_t first = run * quantised->group + at, some = part_of(quantised->group - at);
-		segment_pack(&quantised->from, weight, part, first, first, some);
-		round_run(part, some, scale, quantised->bits, values + first);
+		float near = x[i] / scale;
+		near = near > most ? most : near;
+		near = near < -most ? -most : near;
+		to[i] = (int8_t)(int32_t)(near + whole - whole);
 	}
 }
 
@@ -115,23 +104,6 @@ static void run_values(const struct quantised *quantised, const void *weight, in
 static int64_t run_of(const struct quantised *quantised, int64_t scale, int64_t member)
 {
 	return (scale / quantised->block * quantised->shared + member) * quantised->block + scale % quantised->block;
-}
-
-bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales)
-{
-	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
-		float largest = 0;
-		for (int64_t member = 0; member < quantised->shared; member++)
-			largest = larger(largest, run_largest(quantised, weight, run_of(quantised, s, member)));
-		if (!(largest <= F32_MOST))
-			return false;
-		uint16_t scale = scale_bits(largest, quantised->bits);
-		if (scales)
-			scales[s] = scale;
-		for (int64_t member = 0; values && member < quantised->shared; member++)
-			run_values(quantised, weight, run_of(quantised, s, member), st_f16_value(scale), values);
-	}
-	return true;
 }
 
 /* Linear address in the weight of the first number of a run. */
@@ -144,6 +116,64 @@ static int64_t run_address(const struct quantised *quantised, int64_t run)
 		left /= from->trip[d];
 	}
 	return at;
+}
+
+/* The numbers of a run from number `at` on, `some` of them. */
+static void run_part(const struct quantised *quantised, const void *weight, int64_t run, int64_t at, int64_t some, float *part)
+{
+	const struct segment *from = &quantised->from;
+	int last = from->dims - 1;
+	int64_t first = run * quantised->group + at;
+	if (from->conditions || last < 0 || from->stride[last] != 1 || from->trip[last] % quantised->group)
+		segment_pack(from, weight, part, first, first, some);
+	else
+		memcpy(part, (const char *)weight + (run_address(quantised, run) + at) * (int64_t)sizeof *part, (size_t)some * sizeof *part);
+}
+
+static int64_t part_of(int64_t left)
+{
+	return left < PART ? left : PART;
+}
+
+/* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in `part`. */
+static uint32_t runs_largest(const struct quantised *quantised, const void *weight, int64_t scale, float *part)
+{
+	uint32_t largest = 0;
+	for (int64_t member = 0; member < quantised->shared; member++)
+		for (int64_t at = 0; at < quantised->group; at += PART) {
+			run_part(quantised, weight, run_of(quantised, scale, member), at, part_of(quantised->group - at), part);
+			largest = largest_of(part, part_of(quantised->group - at), largest);
+		}
+	return largest;
+}
+
+/* there: `part` has all of them. */
+static void runs_values(const struct quantised *quantised, const void *weight, int64_t scale, float value, float *part, bool there, int8_t *values)
+{
+	for (int64_t member = 0; member < quantised->shared; member++)
+		for (int64_t at = 0; at < quantised->group; at += PART) {
+			int64_t run = run_of(quantised, scale, member), some = part_of(quantised->group - at);
+			if (!there)
+				run_part(quantised, weight, run, at, some, part);
+			round_run(part, some, value, quantised->bits, values + run * quantised->group + at);
+		}
+}
+
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales)
+{
+	float part[PART];
+	bool there = quantised->shared == 1 && quantised->group <= PART;
+	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
+		uint32_t largest = runs_largest(quantised, weight, s, part);
+		if (largest >= ST_INF_BITS)
+			return false;
+		uint16_t scale = scale_bits(st_float(largest), quantised->bits);
+		if (scales)
+			scales[s] = scale;
+		if (values)
+			runs_values(quantised, weight, s, st_f16_value(scale), part, there, values);
+	}
+	return true;
 }
 
 int64_t quantised_groups(const struct quantised *quantised)

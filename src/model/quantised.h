@@ -20,6 +20,7 @@ struct quantised {
 /* NULL: `from` is not such an attribute. */
 const struct quantised *quantised_read(struct arena *arena, const struct attr *from);
 const struct attr *quantised_attr(struct module *module, const struct quantised *quantised);
+bool quantised_same_runs(const struct quantised *left, const struct quantised *right);   /* of the same weight, with as many bits */
 int64_t quantised_runs(const struct quantised *quantised);
 int64_t quantised_scales(const struct quantised *quantised);
 

@@ -296,6 +296,36 @@ static void test_rounding(void **state)
 	assert_false(quantised_round(&from, wrong, values, scales));
 }
 
+/* Runs of more numbers than are looked at together, at any address, from memory as it lies and through conditions that always hold; with all in one scale and each in its own. */
+static void test_long_runs(void **state)
+{
+	(void)state;
+	enum { ROWS = 3, GROUP = 1500 };
+	static char bytes[ROWS * GROUP * sizeof(float) + 1];
+	static int8_t plain[ROWS * GROUP], guarded[ROWS * GROUP];
+	const int64_t trip[] = {ROWS, GROUP}, stride[] = {GROUP, 1}, limit[] = {1, 0, ROWS}, shape[] = {ROWS, GROUP};
+	struct type type = {.kind = TYPE_TENSOR, .rank = 2, .shape = shape};
+	struct quantised from = {.source = "w", .type = &type, .bits = 8, .axis = 1, .group = GROUP, .shared = 1, .block = 1,
+				 .from = {.dims = 2, .trip = trip, .stride = stride, .condition = limit, .host_bytes = 4, .image_bytes = 4}};
+	for (int i = 0; i < ROWS * GROUP; i++)
+		memcpy(bytes + 1 + i * (int)sizeof(float), &(float){(float)((i * 7919) % 1000 - 499) * (float)(1 + i / GROUP)}, sizeof(float));
+	for (; from.shared <= ROWS; from.shared += ROWS - 1) {
+		struct quantised through = from;
+		uint16_t scales[ROWS], other[ROWS];
+		through.from.conditions = 1;
+		assert_false(quantised_same_runs(&from, &through));
+		assert_true(quantised_round(&from, bytes + 1, plain, scales) && quantised_round(&through, bytes + 1, guarded, NULL) && quantised_round(&through, bytes + 1, NULL, other));
+		assert_memory_equal(plain, guarded, sizeof plain);
+		assert_memory_equal(scales, other, sizeof *scales * (size_t)quantised_scales(&from));
+		assert_true(plain[0] == -127 / (from.shared > 1 ? 3 : 1) && plain[ROWS * GROUP - 1] != 0);
+	}
+	struct quantised scales_of = from;
+	scales_of.scales = true;
+	assert_true(quantised_same_runs(&from, &scales_of));
+	scales_of.bits = 4;
+	assert_false(quantised_same_runs(&from, &scales_of));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_a_maximum_runs_over_blocks),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_long_runs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

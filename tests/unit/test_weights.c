@@ -99,6 +99,8 @@ static void test_found(void **state)
 	assert_true(a && b && weights_find(f->weights, "none", tensor(f, type_float(f->module, 32), 2, 0, 4)));
 	assert_int_equal(*(const char *)a->data, 0);
 	assert_int_equal(*(const char *)b->data, 24);
+	weights_release(a->data, 1 << 12);
+	assert_int_equal(*(const char *)b->data, 24);
 	assert_int_equal(b->bytes, 16);
 	assert_true(opens(f, f->folder));
 	assert_int_equal(weights_count(f->weights), 3);
