@@ -1,5 +1,6 @@
 /* host/main.c: a C program on the runtime that reads inputs from files, launches the design and writes the outputs. */
 #include "emit/emit.h"
+#include "model/feedback.h"
 
 static const char *const choice =
 	"/* What the launch runs. */\n"
@@ -9,17 +10,104 @@ static const char *const choice =
 	"\t\tif (!strcmp(name, phase->name)) {\n"
 	"\t\t\tinputs = phase->inputs;\n"
 	"\t\t\toutputs = phase->outputs;\n"
+	"%s"
 	"\t\t\treturn stc_design_phase(design, name) ? fail(name, stc_design_error(design)) : 0;\n"
 	"\t\t}\n"
 	"\treturn fail(name, \"the design has no such phase\");\n"
 	"}\n"
 	"\n";
 
+static const char *const chosen_text = "\t\t\ttext = phase->text;\n";
+
 static const char *const chosen =
 	"\tif (choose(design, argument[3]))\n"
 	"\t\treturn 1;\n"
 	"\tcount--;\n"
 	"\targument++;\n";
+
+/* Of designs that choose tokens themselves. */
+static const char *const text_type =
+	"\n"
+	"/* The input that takes the token that was chosen: with --tokens its file holds several, and --out NAME=FILE gets them all. */\n"
+	"struct text {\n"
+	"\tconst char *name;\n"
+	"\tsize_t first, each;        /* bytes of the input, and of a token that is fed to it */\n"
+	"\tsize_t begin;              /* of what --out gets: that of an input that may be several tokens is not written again */\n"
+	"};\n";
+
+static const char *const several_steps =
+	"struct several {\n"
+	"\tint asked;\n"
+	"\tlong long tokens;\n"
+	"\tconst char *in, *out;      /* files */\n"
+	"};\n"
+	"\n"
+	"static const char *file_of(const char *argument, const char *name)\n"
+	"{\n"
+	"\tsize_t size = strlen(name);\n"
+	"\treturn !strncmp(argument, name, size) && argument[size] == '=' ? argument + size + 1 : NULL;\n"
+	"}\n"
+	"\n"
+	"/* --tokens COUNT and, with it, the files of the text are taken out of the arguments; how many are left. */\n"
+	"static int take_several(struct several *several, int count, char **argument)\n"
+	"{\n"
+	"\tint left = 3, end = 3;\n"
+	"\tfor (int i = 3; i < count; i++)\n"
+	"\t\tif (!strcmp(argument[i], \"--tokens\") && i + 1 < count && text)\n"
+	"\t\t\t*several = (struct several){.asked = 1, .tokens = atoll(argument[++i])};\n"
+	"\t\telse\n"
+	"\t\t\targument[left++] = argument[i];\n"
+	"\tfor (int i = 3; i < left; i++) {\n"
+	"\t\tint out = !strcmp(argument[i], \"--out\") && i + 1 < left;\n"
+	"\t\tconst char *file = several->asked ? file_of(argument[i + out], text->name) : NULL;\n"
+	"\t\tif (file && out)\n"
+	"\t\t\tseveral->out = file;\n"
+	"\t\telse if (file)\n"
+	"\t\t\tseveral->in = file;\n"
+	"\t\telse\n"
+	"\t\t\targument[end++] = argument[i];\n"
+	"\t\ti += file && out;\n"
+	"\t}\n"
+	"\treturn end;\n"
+	"}\n"
+	"\n"
+	"static int save_text(const char *path, const char *data, size_t bytes)\n"
+	"{\n"
+	"\tFILE *file = fopen(path, \"wb\");\n"
+	"\tsize_t put = file ? fwrite(data, 1, bytes, file) : 0;\n"
+	"\treturn !file || fclose(file) || put != bytes ? fail(path, \"cannot be written\") : 0;\n"
+	"}\n"
+	"\n"
+	"static int launch_several(stc_design *design, const struct several *several)\n"
+	"{\n"
+	"\tif (several->tokens < 1 || several->tokens > stc_design_tokens_most(design))\n"
+	"\t\treturn stc_design_tokens(design, several->tokens, 1, NULL, 0) ? fail(\"--tokens\", stc_design_error(design)) : 0;\n"
+	"\tsize_t bytes = text->first + (size_t)several->tokens * text->each;\n"
+	"\tFILE *file = several->in ? fopen(several->in, \"rb\") : NULL;\n"
+	"\tchar *data = calloc(bytes + 1, 1);\n"
+	"\tsize_t got = file && data ? fread(data, 1, bytes + 1, file) : 0;\n"
+	"\tint whole = text->begin ? got == text->first : got && got <= bytes && got % text->each == 0, status = 0;\n"
+	"\tif (file)\n"
+	"\t\tfclose(file);\n"
+	"\tif (!whole)\n"
+	"\t\tstatus = fail(several->in ? several->in : text->name, \"cannot be read, or has not the size of the input\");\n"
+	"\telse if (stc_design_tokens(design, several->tokens, text->begin ? 1 : (long long)(got / text->each), data, bytes))\n"
+	"\t\tstatus = fail(\"launch\", stc_design_error(design));\n"
+	"\telse if (several->out)\n"
+	"\t\tstatus = save_text(several->out, data + text->begin, bytes - text->begin);\n"
+	"\tfree(data);\n"
+	"\treturn status;\n"
+	"}\n"
+	"\n";
+
+static const char *const take =
+	"\tstruct several several = {0};\n"
+	"\tcount = take_several(&several, count, argument);\n";
+
+static const char *const launch_text =
+	"\tif (!status && several.asked)\n"
+	"\t\tstatus = launch_several(design, &several);\n"
+	"\telse if";
 
 static const char *const program =
 	"\n"
@@ -78,19 +166,19 @@ static const char *const program =
 	"\treturn status;\n"
 	"}\n"
 	"\n"
-	"%sint main(int count, char **argument)\n"
+	"%s%sint main(int count, char **argument)\n"
 	"{\n"
 	"\tstc_design *design;\n"
 	"\tchar error[4096];\n"
 	"\tdouble host, device;\n"
 	"\tif (count < %d) {\n"
-	"\t\tfprintf(stderr, \"usage: host DESIGN DEVICE %sNAME=FILE…\\nDEVICE: cpu, or xrt:0 for the card; FILE: the raw numbers, little endian\\n\");\n"
+	"\t\tfprintf(stderr, \"usage: host DESIGN DEVICE %s%sNAME=FILE…\\nDEVICE: cpu, or xrt:0 for the card; FILE: the raw numbers, little endian\\n\");\n"
 	"\t\treturn 2;\n"
 	"\t}\n"
 	"\tif (stc_design_open(argument[1], argument[2], NULL, &design, error, sizeof error))\n"
 	"\t\treturn fail(argument[1], error);\n"
-	"%s\tint status = transfer(design, count, argument, inputs, load);\n"
-	"\tif (!status && stc_design_launch(design))\n"
+	"%s%s\tint status = transfer(design, count, argument, inputs, load);\n"
+	"%s (!status && stc_design_launch(design))\n"
 	"\t\tstatus = fail(\"launch\", stc_design_error(design));\n"
 	"\tif (!status)\n"
 	"\t\tstatus = transfer(design, count, argument, outputs, save);\n"
@@ -120,24 +208,49 @@ static void write_lists(const struct op *main, const char *suffix, struct text *
 	write_list(attr_get(main, "stream.outputs"), text_format(out->arena, "outputs%s", suffix), true, out);
 }
 
-static void write_phases(const struct phases *phases, struct text *out)
+static bool feeds(const struct phases *phases)
+{
+	struct feedback feedback;
+	bool feeds = false;
+	for (int p = 0; p < phases->count; p++)
+		feeds = feeds || feedback_read(module_main(phases->phase[p].module), &feedback);
+	return feeds;
+}
+
+/* A pointer to what the phase says of its text. */
+static const char *text_of(struct arena *arena, const struct op *main)
+{
+	struct feedback feedback;
+	if (!feedback_read(main, &feedback))
+		return "NULL";
+	long long first = (long long)emit_bytes(attr_item(attr_entry(attr_get(main, "stream.inputs"), feedback.input), "type")->type), each = first / feedback.rows_most;
+	return text_format(arena, "&(const struct text){\"%s\", %lld, %lld, %lld}", feedback.input, first, each, feedback.rows ? first : 0);
+}
+
+static void write_phases(const struct phases *phases, bool several, struct text *out)
 {
 	for (int p = 0; p < phases->count; p++)
 		write_lists(module_main(phases->phase[p].module), text_format(out->arena, "_%d", p), out);
-	text_add(out, "\nstatic const struct phase {\n\tconst char *name;\n\tconst struct tensor *inputs, *outputs;\n} phases[] = {\n");
-	for (int p = 0; p < phases->count; p++)
-		text_add(out, "\t{\"%s\", inputs_%d, outputs_%d},\n", phases->phase[p].name, p, p);
-	text_add(out, "\t{NULL, NULL, NULL},\n};\nstatic const struct tensor *inputs, *outputs;\n");
+	text_add(out, "\nstatic const struct phase {\n\tconst char *name;\n\tconst struct tensor *inputs, *outputs;\n%s} phases[] = {\n", several ? "\tconst struct text *text;\n" : "");
+	for (int p = 0; p < phases->count; p++) {
+		const char *text = several ? text_format(out->arena, ", %s", text_of(out->arena, module_main(phases->phase[p].module))) : "";
+		text_add(out, "\t{\"%s\", inputs_%d, outputs_%d%s},\n", phases->phase[p].name, p, p, text);
+	}
+	text_add(out, "\t{NULL, NULL, NULL%s},\n};\nstatic const struct tensor *inputs, *outputs;\n%s", several ? ", NULL" : "", several ? "static const struct text *text;\n" : "");
 }
 
 void emit_host(const struct phases *phases, const char *top, struct text *out)
 {
-	bool one = phases->count == 1;
+	bool one = phases->count == 1, text = feeds(phases);
+	const struct op *main = module_main(phases->phase[0].module);
 	text_add(out, "/* Runs %s: NAME=FILE reads an input, or writes an output after the launch. */\n", top);
-	text_add(out, "#include <stc_runtime.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\nstruct tensor {\n\tconst char *name;\n\tsize_t bytes;\n};\n");
+	text_add(out, "#include <stc_runtime.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\nstruct tensor {\n\tconst char *name;\n\tsize_t bytes;\n};\n%s", text ? text_type : "");
 	if (one)
-		write_lists(module_main(phases->phase[0].module), "", out);
+		write_lists(main, "", out);
 	else
-		write_phases(phases, out);
-	text_add(out, program, one ? "" : choice, one ? 3 : 4, one ? "" : "PHASE ", one ? "" : chosen);
+		write_phases(phases, text, out);
+	if (one && text)
+		text_add(out, "\nstatic const struct text *const text = %s;\n", text_of(out->arena, main));
+	const char *chooses = one ? "" : text_format(out->arena, choice, text ? chosen_text : "");
+	text_add(out, program, chooses, text ? several_steps : "", one ? 3 : 4, one ? "" : "PHASE ", text ? "[--tokens COUNT [--out NAME=FILE]] " : "", one ? "" : chosen, text ? take : "", text ? launch_text : "\tif");
 }

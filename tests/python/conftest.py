@@ -63,6 +63,14 @@ def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
+def host_of(folder: Path, program: Path) -> Path:
+    """A design's own host program, built."""
+    library, include = core.find(core.LIBRARY).parent, Path(__file__).resolve().parents[2] / "include"
+    command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{include}", "-o", program, folder / "host" / "main.c", f"-L{library}", f"-Wl,-rpath,{library}", "-lstreamtensor"]
+    subprocess.run(command, check=True, timeout=60)
+    return program
+
+
 def compiler_with(path: Path, options: str) -> Path:
     """A program at `path`: the compiler, which compiles with these options besides those that it is given."""
     path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find(core.COMPILER)} "$@"\n')

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import compiler_with, small_case, stc
+from conftest import compiler_with, host_of, small_case, stc
 from safetensors.torch import save_file
 
 from streamtensor import api, chat, core, quantise, workflow
@@ -401,6 +401,10 @@ def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
     done = stc("run", folder, "--tokens", "5", *words, "--out", "ids=text.npy", cwd=tmp_path)
     text = numpy.load(tmp_path / "text.npy")
     assert done.returncode == 0 and text.shape == (5, 1, 1) and text.reshape(-1).tolist() == list(Decoder(torch_design, *shapes, *shapes).tokens(prompt[:4], 5)), done.stderr
+    for name, value in (("ids", prompt[:4]), ("positions", [0]), ("tokens", [4])):
+        (tmp_path / name).write_bytes(numpy.array(value).tobytes())
+    done = subprocess.run([host_of(folder, tmp_path / "host"), folder, "cpu", "--tokens", "5", "ids=ids", "--out", "ids=text", "positions=positions", "tokens=tokens"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and numpy.frombuffer((tmp_path / "text").read_bytes(), numpy.int64).tolist() == text.reshape(-1).tolist(), done.stderr
 
 
 def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp_path):

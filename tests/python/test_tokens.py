@@ -1,12 +1,13 @@
 """Launches of several tokens, which the design chooses itself: the ids and the cache are those of one launch a token, and PyTorch's."""
 import json
 import re
+import subprocess
 from dataclasses import replace
 
 import numpy
 import pytest
 import torch
-from conftest import Case, TorchDesign, small_case, stc
+from conftest import Case, TorchDesign, host_of, small_case, stc
 
 from streamtensor import cli, core, reference, workflow
 from streamtensor.decoder import Shape
@@ -95,6 +96,22 @@ def test_run_writes_the_text(compiled, tmp_path):
         assert refused.returncode == 1 and message in refused.stderr and refused.stderr.count("error:") == 1
 
 
+def test_the_host_program_writes_the_text(compiled, tmp_path):
+    case, design, folder, _ = compiled
+    ids, _, _ = decode(design, case, 1, PROMPT, 6)
+    host, text = host_of(folder, tmp_path / "host"), tmp_path / "text"
+    (tmp_path / "ids").write_bytes(numpy.array(PROMPT).tobytes())
+    (tmp_path / "zero").write_bytes(numpy.array([0]).tobytes())
+    run = lambda *words: subprocess.run([host, folder, "cpu", *words, f"positions={tmp_path}/zero"], capture_output=True, text=True, timeout=60)  # noqa: E731
+    words = ("--out", f"ids={text}", f"ids={tmp_path}/ids")
+    done = run("--tokens", "10", *words)
+    assert done.returncode == 0 and numpy.frombuffer(text.read_bytes(), numpy.int64).tolist() == PROMPT + ids, done.stderr
+    for tokens, message in ((f"{CONTEXT + 1}", f"accepted are 1 to {CONTEXT}"), ("x", f"accepted are 1 to {CONTEXT}"), ("4", "5 tokens are given to a launch of 4"), ("3", "not the size of the input")):
+        refused = run("--tokens", tokens, *words)
+        assert refused.returncode == 1 and message in refused.stderr, refused.stderr
+    assert "no such input or output" in run(*words).stderr and "cannot be read" in run("--tokens", "2").stderr
+
+
 @pytest.mark.parametrize("key, value", [("offset", 10**9), ("offset", -1), ("most", 0), ("most", 2**40), ("most", CONTEXT + 1), ("input", "x"), ("output", "x"), ("buffer", "x"), ("rows", "x")])
 def test_a_damaged_text_is_refused(compiled, tmp_path, key, value):
     _, _, folder, _ = compiled
@@ -129,7 +146,7 @@ def test_the_simulation_sums_tokens(compiled):
 def test_a_design_without_a_choice_takes_one_token(core_built, tmp_path):
     case = small_case(tmp_path / "gpt2", "gpt2", CONTEXT)
     workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), values=False)
-    assert "feedback" not in (tmp_path / "design" / "manifest.json").read_text()
+    assert "feedback" not in (tmp_path / "design" / "manifest.json").read_text() and "--tokens" not in (tmp_path / "design" / "host" / "main.c").read_text()
     for words in (["run", tmp_path / "design", "--tokens", "2", "--out", "logits=y.npy"], ["simulate", tmp_path / "design", "--tokens", "2"]):
         done = stc(*words, cwd=tmp_path)
         assert done.returncode == 1 and "a launch of this design is one token" in done.stderr and done.stderr.count("error:") == 1
