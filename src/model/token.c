@@ -1,4 +1,5 @@
 #include "model/token.h"
+#include "base/jobs.h"
 #include <stdlib.h>
 
 #define NO_LIMIT INT64_MAX
@@ -475,24 +476,33 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 	return collect(&run);
 }
 
-/* Cycles as built; *skipped: layers that are left out of them. */
-static int64_t cycles_of_layers(const struct platform *platform, const struct module *module, struct token_detail detail, int64_t *skipped)
+struct prediction {
+	const struct platform *platform;
+	const struct module *module;
+	struct token_detail detail;
+	const struct token_network *network;
+	int64_t cycles;
+};
+
+/* Cycles as built. */
+static void predict(void *data, struct arena *scratch)
 {
-	struct arena *arena = arena_within(module->arena);
-	const struct token_network *network = token_network_new(arena, platform, module, detail);
+	struct prediction *p = data;
 	struct token_options options = {.mode = TOKEN_EARLIEST, .parts = TOKEN_PARTS_HELD, .budget = TOKEN_WORK};
-	int64_t cycles = 0;
-	*skipped = network ? network->skipped : 0;
-	if (network) {
-		int64_t *depth = ARENA_ARRAY(arena, int64_t, network->channels.count + 1);
-		for (size_t i = 0; i < network->channels.count; i++)
-			depth[i] = network->channels.data[i].depth;
-		options.depth = depth;
-		struct token_result result = token_run(arena, network, &options);
-		cycles = result.ended ? result.cycles : 0;
-	}
-	arena_free(arena);
-	return cycles;
+	int64_t *depth = ARENA_ARRAY(scratch, int64_t, p->network->channels.count + 1);
+	for (size_t i = 0; i < p->network->channels.count; i++)
+		depth[i] = p->network->channels.data[i].depth;
+	options.depth = depth;
+	struct token_result result = token_run(scratch, p->network, &options);
+	p->cycles = result.ended ? result.cycles : 0;
+}
+
+static void build_and_predict(void *data, struct arena *scratch)
+{
+	struct prediction *p = data;
+	p->network = token_network_new(scratch, p->platform, p->module, p->detail);
+	if (p->network)
+		predict(p, scratch);
 }
 
 const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS}, token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1};
@@ -500,10 +510,16 @@ const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES
 /* The layers that are left out take as long as the one before the last of those that are walked. */
 int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)
 {
-	int64_t skipped, fewer_skipped, cycles = cycles_of_layers(platform, module, detail, &skipped);
-	detail.layers--;
-	int64_t fewer = cycles && skipped ? cycles_of_layers(platform, module, detail, &fewer_skipped) : 0;
-	return cycles && (!skipped || fewer) ? cycles + skipped * (cycles - fewer) : 0;
+	struct arena *arena = arena_within(module->arena);
+	struct prediction all = {.network = token_network_new(arena, platform, module, detail)}, fewer = {platform, module, detail, NULL, 0};
+	int64_t skipped = all.network ? all.network->skipped : 0;
+	fewer.detail.layers--;
+	if (skipped)
+		jobs_run(module->guard, 2, (struct job[]){{build_and_predict, &fewer}, {predict, &all}});
+	else if (all.network)
+		predict(&all, arena);
+	arena_free(arena);
+	return all.cycles && (!skipped || fewer.cycles) ? all.cycles + skipped * (all.cycles - fewer.cycles) : 0;
 }
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)

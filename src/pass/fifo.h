@@ -73,6 +73,8 @@ bool fifo_ends(struct fifo_network *network, bool in_order, const int64_t *depth
 #define FIFO_RAISED 1
 #define FIFO_RAISED_MOST 64
 bool fifo_repair(struct fifo_network *network, int64_t eighths, int64_t *depth);
+/* Is it seen at once that nothing has to be raised at any extent?  budget: of the proof at each. */
+bool fifo_all_end(struct fifo_network *network, int64_t budget, int64_t *depth);
 /* From `depth`: depths at which the cycles stay within a two-hundredth of those of `limit`.  false: there is no proof that they end.  order: of the search, 0 …; any order ends at a local minimum if the budget lasts. */
 bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, int64_t *depth);
 #define FIFO_ORDERS 5

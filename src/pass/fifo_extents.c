@@ -133,6 +133,8 @@ enum fifo_shown fifo_show(struct fifo_network *n, bool safe, int64_t *depth)
 	const struct token_network *tokens = n->tokens;
 	const struct token_detail detail = n->detail;
 	bool good = true;
+	if (fifo_all_end(n, BUDGET, depth))
+		return FIFO_SHOWN_BY_TOKENS;
 	for (int i = 0; good && i < n->extents; i++) {
 		n->tokens = n->at[i].tokens;
 		n->detail = n->at[i].detail;

@@ -1,5 +1,6 @@
 /* The proof that a launch ends under given depths, and depths that are raised until it does.
  * Where layers are rolled the proof walks a few of them, one after the other (token_counter_holds); if that shows nothing about the others, all of them. */
+#include "base/jobs.h"
 #include "pass/fifo.h"
 #include <string.h>
 
@@ -80,15 +81,54 @@ bool fifo_ends(struct fifo_network *n, bool in_order, const int64_t *depth)
 }
 
 /* A search ends with the proof of what is shown next. */
-static bool is_proven(const struct fifo_network *n, const int64_t *depth)
+static bool is_proven(const struct fifo_network *n, const struct token_network *tokens, const int64_t *depth)
 {
-	return n->proven && n->proven_at == n->tokens && !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
+	return n->proven && n->proven_at == tokens && !memcmp(n->proven, depth, sizeof *depth * (size_t)n->count);
+}
+
+/* One run of a proof, in which nothing is raised. */
+struct check {
+	const struct token_network *tokens;
+	const int64_t *bound;
+	bool in_order, ends, holds;
+	int64_t budget, work;
+};
+
+static void run_check(void *data, struct arena *scratch)
+{
+	struct check *check = data;
+	struct token_counter *counter = token_counter_new(scratch, check->tokens, check->bound, check->in_order);
+	check->ends = token_counter_run(counter, check->budget, &check->work) == TOKEN_ENDS;
+	check->holds = token_counter_holds(counter);
+}
+
+/* The runs of all extents look at nothing of each other. */
+bool fifo_all_end(struct fifo_network *n, int64_t budget, int64_t *depth)
+{
+	struct proof p = proof_of(n, depth, 0);
+	struct check check[2 * FIFO_EXTENTS];
+	struct job job[2 * FIFO_EXTENTS];
+	int count = 0;
+	for (int i = 0; i < n->extents; i++) {
+		const struct token_network *tokens = n->at[i].tokens;
+		if (!tokens)
+			return false;
+		for (int way = 0; !is_proven(n, tokens, depth) && way < 1 + tokens->freezes; way++, count++) {
+			check[count] = (struct check){.tokens = tokens, .bound = p.bound, .in_order = !way, .budget = budget / 2};
+			job[count] = (struct job){run_check, &check[count]};
+		}
+	}
+	jobs_run(n->module->guard, count, job);
+	bool end = true;
+	for (int c = 0; c < count; c++)
+		end = end && check[c].ends && check[c].holds;
+	return end;
 }
 
 /* First where pipelines hold nothing: deeper FIFOs still end so.  Where no pipeline freezes, it is the same whether they hold words or not. */
 bool fifo_repair(struct fifo_network *n, int64_t eighths, int64_t *depth)
 {
-	if (!n->tokens || is_proven(n, depth))
+	if (!n->tokens || is_proven(n, n->tokens, depth))
 		return n->tokens;
 	struct proof p = proof_of(n, depth, eighths);
 	bool proven = prove(&p, true) && (!n->tokens->freezes || prove(&p, false));

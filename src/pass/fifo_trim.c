@@ -9,8 +9,7 @@
  * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
  * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
  * how a design runs on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which counts words exactly. */
-#include "pass/fifo.h"
-#include "sim/flow.h"
+#include "pass/fifo_trim.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,27 +23,15 @@
 #define BEHIND 2.0            /* with so many times the words that would be in proportion, since sums come together */
 #define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
 #define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
-#define LOW_STEPS 3           /* how often depths that are too low are raised fourfold before the search begins from above */
+#define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
+#define LOW_RAISED 4          /* by so many times */
 #define NOTHING_KNOWN (-1)
 #define AHEAD_BYTES (INT64_C(1) << 18)
-#define EXTENTS 2
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
-struct trimming {
-	struct fifo_network *network;
-	struct flow_network *flow;        /* NULL: the token model */
-	const struct token_network *tokens[EXTENTS];      /* at the most run-time extents, and at lesser ones */
-	int extents;
-	int64_t cycles[EXTENTS];  /* of the last run */
-	int64_t allowed[EXTENTS];
-	int64_t *end[EXTENTS];    /* [processes] of the last earliest run */
-	int64_t reserve;          /* of the budget, for the proof */
-	int64_t *trial, *most;    /* [channels] */
-};
-
-static void spend(struct fifo_network *n, int64_t work)
+static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
 {
-	n->budget -= work;
+	memcpy(to, from, sizeof *to * (size_t)t->network->count);
 }
 
 /* A launch with these depths; fills t->cycles and t->most.  false: it does not end. */
@@ -53,39 +40,16 @@ static bool simulate(struct trimming *t, const int64_t *depth)
 	struct fifo_network *n = t->network;
 	struct flow_result flow;
 	enum flow_outcome outcome = flow_run(t->flow, &(struct flow_options){.depth = depth}, &flow);
-	spend(n, flow_events(t->flow));
+	n->budget -= flow_events(t->flow);
 	for (int i = 0; i < n->count && outcome == FLOW_DONE; i++)
 		t->most[i] = flow.channel[i].most;
 	t->cycles[0] = flow.cycles;
 	return outcome == FLOW_DONE;
 }
 
-static bool predict_at(struct trimming *t, int extent, const int64_t *depth, enum token_mode mode)
-{
-	struct fifo_network *n = t->network;
-	struct arena *arena = arena_within(n->arena);
-	struct token_result result = token_run(arena, t->tokens[extent], &(struct token_options){.mode = mode, .depth = depth, .end = t->end[extent], .parts = FIFO_PARTS});
-	spend(n, result.work);
-	for (int i = 0; i < n->count; i++)
-		t->most[i] = extent && t->most[i] > result.flow[i].most ? t->most[i] : result.flow[i].most;
-	for (int i = 0; mode == TOKEN_EARLIEST && i < n->processes; i++)
-		t->end[extent][i] = result.end[i];
-	t->cycles[extent] = result.cycles;
-	arena_free(arena);
-	return result.ended;
-}
-
-static bool predict(struct trimming *t, const int64_t *depth, enum token_mode mode)
-{
-	bool ended = true;
-	for (int e = 0; e < t->extents && ended; e++)
-		ended = predict_at(t, e, depth, mode);
-	return ended;
-}
-
 static bool run(struct trimming *t, const int64_t *depth)
 {
-	return t->flow ? simulate(t, depth) : predict(t, depth, TOKEN_EARLIEST);
+	return t->flow ? simulate(t, depth) : fifo_predict(t, depth, TOKEN_EARLIEST);
 }
 
 /* Of predictions this is asked once, at the end. */
@@ -94,11 +58,10 @@ static bool ends_in_order(struct trimming *t, const int64_t *depth)
 	return !t->flow || !t->network->tokens || fifo_ends(t->network, true, depth);
 }
 
-static bool suffices(struct trimming *t, const int64_t *depth)
+/* next: depths that are tried next where these do not suffice; NULL: that is not known. */
+static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	bool enough = true;
-	for (int e = 0; enough && e < (t->flow ? 1 : t->extents); e++)
-		enough = (t->flow ? simulate(t, depth) : predict_at(t, e, depth, TOKEN_EARLIEST)) && t->cycles[e] <= t->allowed[e];
+	bool enough = t->flow ? simulate(t, depth) && t->cycles[0] <= t->allowed[0] : fifo_predict_enough(t, depth, next);
 	return enough && ends_in_order(t, depth);
 }
 
@@ -130,16 +93,6 @@ static void lower(const struct trimming *t, int64_t *depth)
 		if (may_shrink(&t->network->fifo[i]) && most < depth[i])
 			depth[i] = most;
 	}
-}
-
-static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
-{
-	memcpy(to, from, sizeof *to * (size_t)t->network->count);
-}
-
-static bool same(const struct trimming *t, const int64_t *left, const int64_t *right)
-{
-	return !memcmp(left, right, sizeof *left * (size_t)t->network->count);
 }
 
 /* What suffices is taken; no more of it than was held, if that ends in order too. */
@@ -183,12 +136,12 @@ static int64_t next_trial(const struct trimming *t, int number, int64_t low, int
 }
 
 /* One run that halves what is not known about one FIFO.  low: a depth that does not suffice. */
-static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth)
+static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth, const int64_t *next)
 {
 	int64_t tried = next_trial(t, number, *low, depth[number]);
 	copy(t, t->trial, depth);
 	t->trial[number] = tried;
-	bool enough = suffices(t, t->trial);
+	bool enough = suffices(t, t->trial, next);
 	if (enough)
 		take(t, depth);
 	if (!enough || *low == NOTHING_KNOWN)
@@ -205,7 +158,7 @@ static void shrink(struct trimming *t, int number, int64_t *depth)
 {
 	int64_t low = first_low(t, number);
 	while (unknown(t, number, low, depth) && t->network->budget > t->reserve)
-		halve(t, number, &low, depth);
+		halve(t, number, &low, depth, NULL);
 }
 
 static bool from_memory(const struct fifo *fifo)
@@ -259,15 +212,28 @@ static int least_known(const struct trimming *t, const int64_t *low, const int64
 	return best;
 }
 
+/* What is tried after a FIFO, if it cannot be lowered to what is tried of it; NULL: nothing. */
+static const int64_t *foresee(const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
+{
+	int64_t known = low[number];
+	low[number] = next_trial(t, number, known, depth[number]);
+	int other = least_known(t, low, depth);
+	copy(t, next, depth);
+	if (other >= 0)
+		next[other] = next_trial(t, other, low[other], depth[other]);
+	low[number] = known;
+	return other >= 0 ? next : NULL;
+}
+
 /* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the first of them could use all to find its last words. */
 static void shrink_together(struct trimming *t, int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
-	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	for (int i = 0; i < n->count; i++)
 		low[i] = first_low(t, i);
 	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
-		halve(t, i, &low[i], depth);
+		halve(t, i, &low[i], depth, foresee(t, i, low, depth, next));
 }
 
 static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
@@ -295,7 +261,7 @@ static bool begin_near(struct trimming *t, int64_t *depth)
 	}
 	if (!far)
 		return true;
-	bool enough = suffices(t, t->trial);
+	bool enough = suffices(t, t->trial, NULL);
 	if (enough)
 		take(t, depth);
 	return enough;
@@ -304,33 +270,39 @@ static bool begin_near(struct trimming *t, int64_t *depth)
 /* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
 static void begin_late(struct trimming *t, bool known, int64_t *depth)
 {
-	if (!t->network->tokens || (!known && !predict(t, depth, TOKEN_EARLIEST)))
+	if (!t->network->tokens || (!known && !fifo_predict(t, depth, TOKEN_EARLIEST)))
 		return;
 	copy(t, t->trial, depth);
-	if (!predict(t, depth, TOKEN_LATEST))
+	if (!fifo_predict(t, depth, TOKEN_LATEST))
 		return;
 	lower(t, t->trial);
-	if (suffices(t, t->trial))
+	if (suffices(t, t->trial, NULL))
 		take(t, depth);
 }
 
 /* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
+/* Times so much, but nowhere above what suffices. */
+static void raise_within(const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
+{
+	for (int i = 0; i < t->network->count; i++)
+		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
+}
+
 static void begin_low(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
-	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
 	copy(t, low, depth);
 	for (int i = 0; i < n->count; i++)
 		if (may_shrink(&n->fifo[i]) && !from_memory(&n->fifo[i]) && least_of(t, i) < low[i])
 			low[i] = least_of(t, i);
 	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low), good = false;
 	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
-		for (int i = 0; i < n->count; i++) {
-			low[i] = step ? 4 * low[i] : low[i];
-			low[i] = low[i] < depth[i] ? low[i] : depth[i];
-		}
+		raise_within(t, step ? LOW_RAISED : 1, depth, low);
+		copy(t, next, low);
+		raise_within(t, LOW_RAISED, depth, next);
 		copy(t, t->trial, low);
-		good = suffices(t, t->trial);
+		good = suffices(t, t->trial, step + 1 < LOW_STEPS ? next : NULL);
 	}
 	if (good)
 		take(t, depth);
@@ -375,7 +347,7 @@ static void hold_once(struct trimming *t, int process, int64_t *depth)
 	copy(t, t->trial, depth);
 	for (int i = 0; i < n->count; i++)
 		t->trial[i] += i == front ? least : n->fifo[i].writer == process ? -least : 0;
-	if (suffices(t, t->trial))
+	if (suffices(t, t->trial, NULL))
 		take(t, depth);
 }
 
@@ -404,7 +376,7 @@ static void hold_behind(struct trimming *t, int number, int64_t *depth)
 		gain -= (t->trial[i] - depth[i]) * other->word_bytes;
 		outputs++;
 	}
-	if (outputs && gain > fifo_bytes(n, depth) / WORTH_MOVE && suffices(t, t->trial))
+	if (outputs && gain > fifo_bytes(n, depth) / WORTH_MOVE && suffices(t, t->trial, NULL))
 		take(t, depth);
 }
 
@@ -435,17 +407,15 @@ static void end_safe(struct trimming *t, int64_t *depth)
 	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || handed_on(n, safe) > handed_on(n, depth))
 		return;
 	copy(t, t->trial, safe);
-	if (suffices(t, t->trial))
+	if (suffices(t, t->trial, NULL))
 		take(t, depth);
 }
 
 static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
 {
-	struct trimming t = {.network = n, .flow = flow, .tokens = {n->tokens, n->lesser}, .extents = n->lesser ? EXTENTS : 1};
+	struct trimming t = {.network = n, .flow = flow};
 	t.trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
-	t.most = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
-	for (int e = 0; e < EXTENTS; e++)
-		t.end[e] = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
+	fifo_predict_begin(&t);
 	return t;
 }
 
@@ -467,9 +437,9 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	n->granted = !quick && !n->context->fifo_events && before < n->predictions * work ? n->predictions * work - before : 0;
 	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
-	for (int e = 0; e < EXTENTS; e++)
+	for (int e = 0; e < TRIM_EXTENTS; e++)
 		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
-	bool enough = (!quick && same(&t, depth, limit)) || suffices(&t, depth);
+	bool enough = (!quick && !memcmp(depth, limit, sizeof *depth * (size_t)n->count)) || suffices(&t, depth, NULL);
 	if (!enough)
 		copy(&t, depth, limit);
 	bool known = begin_near(&t, depth) && enough && !quick;
@@ -496,7 +466,7 @@ void fifo_settle(struct fifo_network *n, const int64_t *limit, int64_t *depth)
 	for (int same = 0; same < n->count && n->budget > 0; number = (number + 1) % n->count) {
 		copy(&t, t.trial, depth);
 		t.trial[number]--;
-		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) && suffices(&t, t.trial);
+		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) && suffices(&t, t.trial, NULL);
 		same = lower ? 0 : same + 1;
 		if (lower) {
 			take(&t, depth);
