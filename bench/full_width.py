@@ -14,6 +14,7 @@ tokens of chunks as PyTorch against itself, less a sixth.
 --write puts the rows into docs/models.md and leaves the others. The exit status is 1 where a model does not pass.
 """
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from pathlib import Path
 from common import ROOT, Table, first_cell
 
 sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # PyTorch's threads would spin while the design runs, half of the time that all takes
 
 import torch  # noqa: E402
 
