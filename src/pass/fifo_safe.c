@@ -34,33 +34,44 @@ static const struct block *body_of(const struct proof *p, const struct op *call)
 	return module_find(p->network->module, attr_text_or(call, "callee", ""))->region[0];
 }
 
-/* The block whose loops are the stages: inside the layer loop, where everything is. */
-static const struct block *stages_of(const struct block *body)
+static const struct op *layers_of(const struct block *body)
 {
-	const struct op *layers = NULL;
-	int loops = 0;
-	for (const struct op *op = body->first; op; op = op->next) {
-		loops += op->code == OP_FOR;
-		layers = attr_get(op, "stream.layer") && op->code == OP_FOR ? op : layers;
-	}
-	return !layers ? body : loops == 1 ? layers->region[0] : NULL;
+	const struct op *op = body->first;
+	while (op && (op->code != OP_FOR || !attr_get(op, "stream.layer")))
+		op = op->next;
+	return op;
 }
 
 /* The only loop of the block in which the channel is used: its number, or -1. */
-static int stage_of(const struct block *stages, const struct value *argument)
+static int loop_of(const struct block *block, const struct value *argument, int *loops)
 {
-	int number = -1, loops = 0;
-	for (const struct op *op = stages ? stages->first : NULL; op; op = op->next) {
+	int number = -1;
+	*loops = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
 			return -1;
 		if (op->code != OP_FOR)
 			continue;
 		if (fifo_direction(op->region[0], argument) >= 0 && number >= 0)
 			return -1;
-		number = fifo_direction(op->region[0], argument) >= 0 ? loops : number;
-		loops++;
+		number = fifo_direction(op->region[0], argument) >= 0 ? *loops : number;
+		++*loops;
 	}
 	return number;
+}
+
+/* Loops are stages: those inside the layer loop, where there is one.  What stands in front of it counts with the first of them, what stands behind it with the last.  -1: the process is one stage. */
+static int stage_of(const struct block *body, const struct value *argument)
+{
+	const struct op *layers = layers_of(body), *op = body->first;
+	int outside, loops, around = loop_of(body, argument, &outside), stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
+	if (!layers || around < 0)
+		return layers ? -1 : stage;
+	if (fifo_direction(layers->region[0], argument) >= 0)
+		return stage;
+	while (op != layers && (op->code != OP_FOR || fifo_direction(op->region[0], argument) < 0))
+		op = op->next;
+	return op == layers ? loops - 1 : loops ? 0 : -1;
 }
 
 static void add_edge(struct proof *p, const struct value *channel, const struct block *body, const struct value *argument, int stage)
@@ -71,11 +82,12 @@ static void add_edge(struct proof *p, const struct value *channel, const struct 
 
 static void add_process(struct proof *p, const struct op *call)
 {
-	const struct block *body = body_of(p, call), *stages = stages_of(body);
+	const struct block *body = body_of(p, call);
 	int first = p->stages, last = 0;
+	bool stages = true;
 	for (int a = 0; a < call->operands; a++) {
-		int stage = call->operand[a]->def ? stage_of(stages, body->argument[a]) : 0;
-		stages = stage < 0 ? NULL : stages;
+		int stage = call->operand[a]->def ? stage_of(body, body->argument[a]) : 0;
+		stages = stages && stage >= 0;
 		last = stage > last ? stage : last;
 	}
 	p->stages += stages ? last + 1 : 1;
@@ -83,7 +95,7 @@ static void add_process(struct proof *p, const struct op *call)
 		p->stage[i].later = i > first;
 	for (int a = 0; a < call->operands; a++)
 		if (call->operand[a]->def)
-			add_edge(p, call->operand[a], body, body->argument[a], first + (stages ? stage_of(stages, body->argument[a]) : 0));
+			add_edge(p, call->operand[a], body, body->argument[a], first + (stages ? stage_of(body, body->argument[a]) : 0));
 }
 
 static int loops_of(const struct block *block)

@@ -1,9 +1,9 @@
 #include "pass/held.h"
 #include "model/box.h"
 #include "model/resource.h"
+#include "pass/carried.h"
 #include "pass/explain.h"
 #include "pass/schedule.h"
-#include "pass/served.h"
 
 #define FIFO_WORDS 2
 
@@ -35,7 +35,7 @@ static void add_op(struct op *op, void *context)
 		VEC_PUSH(held->arena, &held->converter, op);
 		held->converters += attr_get(op, "cut") ? 0 : converter_bytes(op);
 	}
-	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op))
+	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op) && !carried_by_maker(held->arena, op))
 		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, "buffer", 0));
 	if (op->code == OP_KERNEL)
 		held->sums += bytes_of(op->kernel->type, sums_of(op));

@@ -2,8 +2,8 @@
  * phase from the array, each once for a turn of the shared loops.
  * Why it does not lock: make the FIFOs behind it as long as a phase; then the process never waits for a reader, and what it waits for is its writer.  Any network that ends
  * with such FIFOs ends under every schedule (Kahn), and size_fifos shortens them only where no reader of a phase waits, by another way, for a later one. */
+#include "pass/carried.h"
 #include "pass/lower_box.h"
-#include "pass/served.h"
 
 struct buffer {
 	const struct op *op;
@@ -100,7 +100,7 @@ static struct box box_of(struct arena *arena, struct module *module, const struc
 
 bool lower_buffer(struct design *design, const struct op *op)
 {
-	if (served_by_writer(design->module->arena, op))
+	if (served_by_writer(design->module->arena, op) || carried_by_maker(design->module->arena, op))
 		return true;
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, "tensor")->type;

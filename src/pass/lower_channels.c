@@ -1,6 +1,6 @@
 /* Casts, choices and the ring of a rolled layer as processes. */
+#include "pass/carried.h"
 #include "pass/streams.h"
-#include "pass/process.h"
 
 /* Is operand `choice` the one of this layer? */
 static struct value *chosen(struct process *p, const struct attr *table, int choice)
@@ -95,6 +95,8 @@ void lower_ring(struct design *design, const struct op *loop)
 	struct module *module = design->module;
 	const struct block *body = loop->region[0];
 	for (int i = 0; i < loop->results; i++) {
+		if (carried_in_place(module->arena, loop, i))
+			continue;
 		const struct value *inside = body->argument[i + 1];
 		const struct value *made = body->last->operand[i];
 		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;

@@ -1,10 +1,10 @@
 /* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
  * last reduction point pushes one result word. */
 #include "ir/rows.h"
+#include "pass/carried.h"
 #include "pass/given.h"
 #include "pass/kept.h"
 #include "pass/products.h"
-#include "pass/served.h"
 
 #define TURNS_LEAST 4         /* points of a loop, of which one more costs little */
 
@@ -20,6 +20,7 @@ struct lowering {
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	struct served served;     /* no buffer, or one whose readers are served from the sums */
+	struct carried carried;   /* no loop, or the one whose next turn's readers are served from the sums, before that turn's are added up */
 	struct given given;       /* NULL converter, or one whose order the sums are given in */
 	struct kept kept;         /* the operand that is there as a whole before the first point, in the array */
 	struct value *array;
@@ -402,7 +403,7 @@ static void add_term(struct lowering *l, bool kept, struct value **array, struct
 	l->accumulator = start;
 	if (kept) {                           /* several reduction points: the accumulator is kept between them */
 		address = accumulator_address(l, part_of(l), 0, &words);
-		*array = accumulators(l, words);
+		*array = *array ? *array : accumulators(l, words);
 		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
 	}
 	if (result)
@@ -694,18 +695,19 @@ static int lower_turns(struct lowering *l, int turning, int64_t *trip, const str
 	return opened;
 }
 
-/* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there. */
-static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+/* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there; those of the next layer when it begins. */
+static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
 {
-	struct value *array = NULL;
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
 	l->accumulator = sum_or(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_type(l)) : NULL, 0);
 	make_store(&l->p, widen(l, finished(l), sum_type(l)), array, address);
 	process_close(&l->p, opened);
+	if (l->carried.loop)
+		return 0;
 	if (l->served.buffer)
-		serve_results(&l->p, &l->served, array, words);
+		serve_results(&l->p, &l->served, array);
 	else
 		give_results(&l->p, &l->given, array);
 	return 0;
@@ -715,7 +717,12 @@ void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
 	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .served = served_of(arena, op)};
-	l.given = given_of(arena, op);
+	struct value *array = NULL;
+	l.carried = carried_of(arena, op);
+	if (l.carried.loop)
+		l.served = l.carried.served;
+	else
+		l.given = given_of(arena, op);
 	l.kept = kept_of(arena, op);
 	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
 	l.width = l.kernel->lanes;
@@ -729,11 +736,19 @@ void lower_kernel(struct design *design, const struct op *op)
 	}
 	if (l.kernel->scan)
 		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
+	if (l.carried.loop) {
+		array = accumulators(&l, l.served.words);
+		carried_fill(&l.p, &l.carried, array);
+	}
 	process_layers(&l.p);
+	if (l.carried.loop)
+		serve_results(&l.p, &l.served, array);
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
+	if (l.carried.loop)
+		carried_give(&l.p, &l.carried, array);
 	process_finish(&l.p);
 }

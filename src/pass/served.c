@@ -77,17 +77,20 @@ static bool find_boxes(struct arena *arena, const struct op *writer, const struc
 	return true;
 }
 
-static bool find(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct served *served)
+bool find_served(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type, struct served *served)
 {
 	if (!writer || !kernel_holds_result(writer))
 		return false;
+	served->type = type;
+	served->lanes = stream_lanes(writer->result[0]->type);
+	served->words = itensor_tiles(writer->result[0]->type->itensor);
 	return keep_order(arena, tensor, writer->result[0]->type, readers, type) || find_boxes(arena, writer, tensor, readers, type, served);
 }
 
 bool can_be_served(struct arena *arena, const struct op *writer, const struct type *tensor, int readers, const struct type *const *type)
 {
 	struct served served = {0};
-	return find(arena, writer, tensor, readers, type, &served);
+	return find_served(arena, writer, tensor, readers, type, &served);
 }
 
 static struct served served_from(struct arena *arena, const struct op *buffer)
@@ -96,7 +99,7 @@ static struct served served_from(struct arena *arena, const struct op *buffer)
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++)
 		type[r] = buffer->result[r]->type;
-	bool good = !attr_integer_or(buffer, "shared", 0) && find(arena, buffer->operand[0]->def, attr_get(buffer, "tensor")->type, buffer->results, type, &served);
+	bool good = !attr_integer_or(buffer, "shared", 0) && find_served(arena, buffer->operand[0]->def, attr_get(buffer, "tensor")->type, buffer->results, type, &served);
 	return good ? served : (struct served){0};
 }
 
@@ -156,28 +159,40 @@ static struct parts in_order(struct arena *arena, int64_t words, int64_t count)
 	return parts;
 }
 
+static struct parts parts_for(struct arena *arena, const struct served *served, int reader)
+{
+	return served->stride ? parts_of(arena, &served->box[reader].drain, served->lanes) : in_order(arena, served->words, served->lanes / stream_lanes(served->type[reader]));
+}
+
+int served_words(struct process *p, const struct served *served, int reader, struct value **address)
+{
+	struct parts parts = parts_for(p->module->arena, served, reader);
+	struct value **counter = ARENA_ARRAY(p->module->arena, struct value *, parts.loops + 1);
+	int opened = process_nest(p, parts.loops, parts.trip, 1, counter);
+	*address = make_address(p, parts.loops, counter, parts.word, parts.first_word);
+	return opened;
+}
+
 /* Result `first` and those after it in the same phase; returns the next one. */
-static int serve(struct process *p, const struct served *served, struct value *array, int64_t words, int first)
+static int serve(struct process *p, const struct served *served, struct value *array, int first)
 {
 	struct arena *arena = p->module->arena;
 	const struct op *buffer = served->buffer;
 	const struct attr *phase = attr_get(buffer, "phases");
-	const struct type *type = stream_word(p->module, buffer->result[first]->type);
-	int64_t lanes = stream_lanes(buffer->operand[0]->type), count = lanes / stream_lanes(buffer->result[first]->type);
-	struct parts parts = served->stride ? parts_of(arena, &served->box[first].drain, lanes) : in_order(arena, words, count);
+	struct parts parts = parts_for(arena, served, first);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, parts.loops + 1);
 	int opened = process_nest(p, parts.loops, parts.trip, 1, counter), r = first;
 	struct value *word = make_load(p, array, make_address(p, parts.loops, counter, parts.word, parts.first_word));
-	if (count > 1)
-		word = make_op(p, OP_SPLIT_LANES, type, 2, (struct value *[]){word, make_address(p, parts.loops, counter, parts.part, parts.first_part)});
+	if (stream_lanes(served->type[first]) < served->lanes)
+		word = make_op(p, OP_SPLIT_LANES, stream_word(p->module, served->type[first]), 2, (struct value *[]){word, make_address(p, parts.loops, counter, parts.part, parts.first_part)});
 	for (; r < buffer->results && phase->integers[r] == phase->integers[first]; r++)
 		make_push(p, NULL, word, process_argument(p, stream_fifo(p->design, buffer->result[r]), text_format(p->module->arena, "y%d", r)));
 	process_close(p, opened);
 	return r;
 }
 
-void serve_results(struct process *p, const struct served *served, struct value *array, int64_t words)
+void serve_results(struct process *p, const struct served *served, struct value *array)
 {
 	for (int r = 0; r < served->buffer->results;)
-		r = serve(p, served, array, words, r);
+		r = serve(p, served, array, r);
 }

@@ -4,8 +4,10 @@
 #include "frontend/import.h"
 #include "model/platform.h"
 #include "model/resource.h"
+#include "pass/carried.h"
+#include "pass/fifo.h"
+#include "pass/held.h"
 #include "pass/sequence.h"
-#include "pass/served.h"
 #include "sim/eval.h"
 #include "random_convert.h"
 #include "stream_case.h"
@@ -552,6 +554,27 @@ static struct turned agree_and_count(struct fixture *f, const char *text)
 	return turned;
 }
 
+/* What a layer hands on lies where the next layer keeps it: in the sums, whose readers are served before the next are added up.  Nothing is fed back through a ring, and the linear program knows that
+ * the kernel that is first and last begins twice. */
+static void test_layers_share_an_array(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct pass_context context;
+	struct module *module = streams_of(f, layers, &context);
+	struct held on_chip = held_count(f->arena, module_main(module)->region[0]);
+	assert_true(!on_chip.buffers && on_chip.sums >= 16 * 128 * 4);
+	assert_true(make_processes(&context, module));
+	assert_true(!has_process(module, "buffer") && !has_process(module, "enter") && !has_process(module, "leave"));
+	struct fifo_network *n = fifo_collect(f->arena, &context, module);
+	int64_t *depth = ARENA_ARRAY(f->arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		depth[i] = n->fifo[i].whole;
+	assert_true(fifo_lp(n, FIFO_CURVES, NULL, depth));
+	expect_processes_agree(f, streams_of(f, layers, &context), &context, 5);
+	end(f);
+}
+
 /* Rows are in one array for all who read them, each in its own order: for sums, for a norm that works again for every block of a product, and to be added at the end.  What a layer takes lies in a
  * buffer, what a block takes from the one before in the sums there. */
 static void test_readers_have_their_orders(void **state)
@@ -703,6 +726,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -557,33 +557,42 @@ static bool contains(const struct block *block, enum op_code code, int operand, 
 	return false;
 }
 
-/* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no such nest. */
+static bool uses(const struct op *loop, const struct value *argument)
+{
+	return contains(loop->region[0], OP_PUSH, 2, argument) || contains(loop->region[0], OP_TAKE, 1, argument);
+}
+
+/* The nest of the process, or of its layer loop, that alone uses the channel; -1: there is no such nest.  What is in front of the layers is in the first nest, what is behind them in the last. */
 static int nest_of(const struct block *body, const struct value *argument)
 {
-	const struct op *only = NULL;
-	int loops = 0, found = -1, uses = 0;
+	const struct op *layers = NULL;
+	int loops = 0, found = -1, used = 0;
+	bool behind = false;
 	for (const struct op *op = body->first; op; op = op->next) {
 		if (op->code != OP_FOR)
 			continue;
-		only = op;
-		if (contains(op->region[0], OP_PUSH, 2, argument) || contains(op->region[0], OP_TAKE, 1, argument)) {
+		layers = attr_get(op, "stream.layer") ? op : layers;
+		if (uses(op, argument)) {
 			found = loops;
-			uses++;
+			behind = layers && op != layers;
+			used++;
 		}
 		loops++;
 	}
-	if (only && attr_get(only, "stream.layer"))
-		return loops == 1 ? nest_of(only->region[0], argument) : -1;
-	return uses == 1 && loops <= STAGES ? found : -1;
+	if (!layers || used != 1)
+		return used == 1 && loops <= STAGES ? found : -1;
+	if (uses(layers, argument))
+		return nest_of(layers->region[0], argument);
+	loops = 0;
+	for (const struct op *op = layers->region[0]->first; op; op = op->next)
+		loops += op->code == OP_FOR;
+	return behind && loops ? loops - 1 : 0;
 }
 
 static bool in_stages(const struct block *body)
 {
 	for (int a = 0; a < body->arguments; a++)
 		if (body->argument[a]->type->kind == TYPE_BLOCKS || (body->argument[a]->type->kind == TYPE_FIFO && nest_of(body, body->argument[a]) < 0))
-			return false;
-	for (const struct op *op = body->first; op; op = op->next)
-		if (op->next && attr_get(op, "stream.layer") && op->next->code == OP_FOR)
 			return false;
 	return true;
 }
