@@ -238,7 +238,7 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	int64_t channel = channel_of(j, same, channels, own);
 	int place = stand_in(j, port, same, channel), host = place < 0 ? host_of(j, port, channel) : place;
 	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
-	const struct attr *burst = host < 0 ? NULL : function_argument_attr(j->main[0], host, "stream.burst");
+	const char *const of_adapter[] = {"stream.burst", "stream.outstanding"};
 	int64_t *used = ARENA_NEW(j->arena, int64_t);
 	*used = channel < 0 ? first.channel : channel;
 	map_set(channels, own, used);
@@ -248,8 +248,10 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	*item = attr_with(module, *item, "stream.channel", attr_integer(module, *used));
 	*item = attr_with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
 	*item = attr_with(module, *item, "stream.bundle", attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
-	if (burst)
-		*item = attr_with(module, *item, "stream.burst", burst);
+	for (size_t i = 0; host >= 0 && i < sizeof of_adapter / sizeof *of_adapter; i++) {
+		const struct attr *attr = function_argument_attr(j->main[0], host, of_adapter[i]);
+		*item = attr ? attr_with(module, *item, of_adapter[i], attr) : *item;
+	}
 	*item = attr_with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
 	j->joined->ports += place < 0;
 }

@@ -45,9 +45,10 @@ struct kernel_port {
 	int64_t words, bytes;     /* of the largest buffer that it is for */
 	bool both;                /* between tokens it is read and written */
 	bool single;              /* words travel one by one */
+	int outstanding;          /* requests under way that it has for itself; 0: those of its adapter by default */
 	const struct op *process; /* the call whose it is; NULL where phases differ in that */
 	int adapter, unit;        /* the first port of its adapter; which load or store unit of it this has, from 0, and -1 where it is the only port: ports of one process share one */
-	int64_t adapter_bytes, adapter_bits;      /* of the adapter's buffers together; of its widest port */
+	int64_t adapter_bytes, adapter_bits, adapter_outstanding;         /* of the adapter's buffers together; of its widest port; of its ports together */
 };
 int emit_kernel_ports(struct arena *arena, const struct phases *phases, const struct kernel_port **port);     /* all of them, in order; returns how many */
 int emit_adapters(struct arena *arena, const struct phases *phases);

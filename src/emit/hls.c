@@ -3,6 +3,7 @@
 #include "model/bundle.h"
 #include "model/feedback.h"
 
+#define OUTSTANDING 16        /* requests under way, by default */
 #define SHORT_BURST 2         /* the least that the vendor's compiler takes, where words travel one by one */
 
 static const char *const head =
@@ -61,6 +62,8 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), port.buffer), *size = attr_item(buffer, "words"), *word = attr_item(buffer, "word");
 	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
 	bool single = bundle_burst(main, argument, SHORT_BURST) < SHORT_BURST;
+	int outstanding = bundle_outstanding(main, argument, 0);
+	kernel->outstanding = outstanding > kernel->outstanding ? outstanding : kernel->outstanding;
 	kernel->single = single && (kernel->single || !kernel->port.name);
 	if (!kernel->port.name)
 		kernel->port = port;
@@ -108,6 +111,7 @@ static void join_adapter(struct kernel_port *list, int count, int number)
 			again |= text_same(list[j].port.bundle, port->port.bundle) && text_same(list[j].port.buffer, other->port.buffer);
 		port->adapter = port->adapter < 0 ? i : port->adapter;
 		port->adapter_bytes += again ? 0 : other->bytes;
+		port->adapter_outstanding += other->outstanding;
 		port->adapter_bits = bits > port->adapter_bits ? bits : port->adapter_bits;
 		others += i != number;
 	}
@@ -176,7 +180,8 @@ static void write_interface(struct text *out, const char *const *name, const str
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	text_add(out, " num_%s_outstanding=16 max_%s_burst_length=%d max_widen_bitwidth=%lld", way, way, kernel->single ? SHORT_BURST : 16, (long long)kernel->adapter_bits);
+	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < OUTSTANDING ? OUTSTANDING : kernel->adapter_outstanding;
+	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? SHORT_BURST : 16, (long long)kernel->adapter_bits);
 	if (kernel->both)                     /* a word now and then, between tokens */
 		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, SHORT_BURST);
 	text_add(out, "\n");

@@ -1,6 +1,8 @@
 #include "model/bundle.h"
 #include "base/map.h"
 
+#define OUTSTANDING_MOST 256  /* that an adapter may have (UG1399) */
+
 const char *bundle_of(const struct op *main, int argument)
 {
 	const struct attr *bundle = function_argument_attr(main, argument, "stream.bundle"), *port = function_argument_attr(main, argument, "stream.port");
@@ -21,6 +23,12 @@ int bundle_burst(const struct op *main, int argument, int burst)
 {
 	const struct attr *own = function_argument_attr(main, argument, "stream.burst");
 	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < burst ? (int)own->integer : burst;
+}
+
+int bundle_outstanding(const struct op *main, int argument, int outstanding)
+{
+	const struct attr *own = function_argument_attr(main, argument, "stream.outstanding");
+	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < OUTSTANDING_MOST ? (int)own->integer : outstanding;
 }
 
 static bool has_word(const struct op *op, const struct value *port)

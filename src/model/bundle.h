@@ -6,6 +6,7 @@
 const char *bundle_of(const struct op *main, int argument);
 int bundle_count(struct arena *arena, const struct op *main);
 int bundle_burst(const struct op *main, int argument, int burst);      /* words of a request, where the platform's adapters ask for `burst` */
+int bundle_outstanding(const struct op *main, int argument, int outstanding);      /* requests under way, where there are `outstanding` of the platform's adapters */
 /* Words that a launch moves through a port of main's block, at given extents; layered: only those in loops over layers. */
 int64_t bundle_words(const struct module *module, const struct block *main, const struct value *port, bool layered, int extents, const struct extent_value *extent);
 /* Cycles in which the busiest adapter of those that move whole bursts brings all that it has to. */

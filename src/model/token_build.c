@@ -97,11 +97,12 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 {
 	bool known, load = op->code == OP_MEMREF_LOAD;
 	const struct value *port = b->call->operand[accessed(op)->index];
+	int64_t under_way = bundle_outstanding(module_main(b->module), port->index, b->platform->outstanding);
 	int64_t most = bundle_burst(module_main(b->module), port->index, b->platform->burst), run = words_in_a_row(b, op, first, &known), burst = run < most ? run : most;
 	double rate = b->platform->channel_gbps * b->platform->channel_efficiency * 1e3 / b->platform->clock_mhz;      /* bytes a cycle */
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
-	access->credit = load && !known ? 0 : burst * b->platform->outstanding;
+	access->credit = load && !known ? 0 : burst * under_way;
 	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)

@@ -2,7 +2,7 @@
  * The vendor's compiler lets pointers of several processes be one interface, each with a load or store unit of its own, if each is given a channel (UG1399, M_AXI Channels).  Pointers of one
  * interface should be equally wide: otherwise no bursts are inferred (UG1448, 200-451).  So:
  *   Where adapters are short, ports as wide as the unit's words ride on those of its loaders: a loader runs so far ahead that it can wait while keys and values are read, and they while weights are.  An adapter that
- *   is left takes as many of them as keep it as busy as the others.
+ *   is left takes as many of them as keep it as busy as the others, and so does that of narrow ports.
  *   Other ports share with equally wide ones, as long as what joins is no more than what is there.
  *   Those through which few words go, and that are narrow or append to what another one reads, or are few beside the unit's, share one adapter that reaches all their buffers' channels (a linker takes a range of
  *   channels for a port, UG1393); their words travel one by one.
@@ -12,7 +12,9 @@
 
 #define NARROW_BITS 64
 #define FEW_WORDS 4096        /* of a launch */
-#define SELDOM 16             /* as many requests are under way, each for the 100 cycles that memory takes to answer: a word in seven cycles, where the unit's take one and a half */
+#define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
+#define SLOWER 3              /* so at most so many times as long */
+#define SELDOM 4              /* of a unit's port, the words that small operands have are at most one part in so many */
 #define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
 
 struct bundled {
@@ -41,7 +43,8 @@ static int other_port(const struct bundling *b, int number)
 /* Full words that are few beside the unit's, and are read ahead: a request for each is quick enough, and no slice's adapter has more to do than the others because of them. */
 static bool is_seldom(const struct bundling *b, const struct bundled *port, int64_t most)
 {
-	return map_get(&b->design->shared, port->buffer) && port->bits == UNIT_WORD_BITS && port->words <= most / SELDOM;
+	bool once = port->words <= FEW_WORDS && port->other < 0 && !port->write;
+	return port->bits == UNIT_WORD_BITS && (once || (map_get(&b->design->shared, port->buffer) && port->words <= most / SELDOM));
 }
 
 static void survey(struct bundling *b)
@@ -152,6 +155,8 @@ static void set_bundles(const struct bundling *b)
 		*attrs = attr_with(design->module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b->port[i].bundle], "stream.port"));
 		if (b->port[i].narrow)
 			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
+		if (b->port[i].narrow && !b->port[i].write && b->port[i].bits == UNIT_WORD_BITS && b->port[i].words > FEW_WORDS)
+			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, UNDER_WAY));
 	}
 }
 
@@ -176,7 +181,25 @@ static int64_t load_of(const struct bundling *b, int bundle)
 	return words;
 }
 
-/* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, or that of an earlier one. */
+/* That travel one by one while layers are worked on, through all ports. */
+static int64_t slow_words(const struct bundling *b)
+{
+	int64_t words = 0;
+	for (int i = 0; i < b->ports; i++)
+		words += b->port[i].narrow ? b->port[i].layered : 0;
+	return words;
+}
+
+/* The adapter of narrow ports.  -1: there is none. */
+static int narrow_adapter(const struct bundling *b)
+{
+	int i = 0;
+	while (i < b->ports && !b->port[i].narrow)
+		i++;
+	return i < b->ports ? i : -1;
+}
+
+/* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, that of an earlier one, or, of what is read, that of narrow ports. */
 static int adapter_for(const struct bundling *b, const bool *placed, int number, int unit)
 {
 	int other = b->port[number].other, best = unit;
@@ -188,7 +211,10 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 	for (int i = 0; i < unit; i++)
 		if (placed[i] && is_rider(&b->port[i]) && b->port[i].bundle == i && load_of(b, i) < load_of(b, best))
 			best = i;
-	return best;
+	int narrow = b->port[number].write ? -1 : narrow_adapter(b);
+	int64_t own = b->port[number].layered, least = load_of(b, best);
+	bool spare = narrow >= 0 && SLOWER * own < least + own && slow_words(b) + own <= least;
+	return spare ? narrow : best;
 }
 
 /* Adapters that are left where each loader of the unit has one. */
@@ -215,6 +241,7 @@ static void place_riders(struct bundling *b, int unit)
 			return;
 		bool founds = spare > 0 && (b->port[next].other < 0 || !placed[b->port[next].other]);
 		b->port[next].bundle = founds ? next : adapter_for(b, placed, next, unit);
+		b->port[next].narrow = b->port[b->port[next].bundle].narrow;
 		spare -= founds;
 		placed[next] = true;
 	}

@@ -241,6 +241,13 @@ static void keep_depth(struct design *design, struct value *fifo, int64_t words)
 	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
 }
 
+/* Words that wait behind a cast need not wait in front of it as well. */
+static void keep_passing(struct design *design, struct value *fifo)
+{
+	if (fifo->type->depth > AHEAD_PASSING)
+		keep_depth(design, fifo, AHEAD_PASSING);
+}
+
 /* Words of past rows wait for nothing: as many are read ahead as a URAM is deep, while the adapter's other ports are not in need of it.  They wait as they are taken. */
 static void read_ahead(struct design *design, struct value *fifo, struct value *taken, int64_t words)
 {
@@ -249,7 +256,7 @@ static void read_ahead(struct design *design, struct value *fifo, struct value *
 		return;
 	keep_depth(design, taken, words < AHEAD_MOST ? words : AHEAD_MOST);
 	if (fifo != taken)
-		keep_depth(design, fifo, AHEAD_PASSING);
+		keep_passing(design, fifo);
 }
 
 /* The buffer of a part's port: its part of every word of all layers. */
@@ -291,8 +298,9 @@ static void lower_state(struct design *design, const struct op *load)
 			state.buffer[number] = state_buffer(design, &source, &image, &state, number);
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
-		if (apart || state.ports > 1)
-			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words);
+		for (int l = i * loads / state.parts; l < (i + 1) * loads / state.parts; l++)
+			if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[l] != alike.taken.data[l]))
+				read_ahead(design, alike.fifos.data[l], alike.taken.data[l], image.words * state.parts / loads);
 		add_loader(design, &(struct loader){state.ports, port, loads / state.parts, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * state.ports]});
 	}
 	remember_state(design, &source, &state);
@@ -369,6 +377,28 @@ static bool is_wide(const struct op *load)
 	return attr_get(load, "wide");
 }
 
+/* Wide words of wide numbers would take as many wires as a slice's, where a die that has the ports has none to spare: they go from there in narrower ones, ahead of their use. */
+static bool crosses_narrow(const struct type *stream)
+{
+	return type_bits(type_scalar(stream)) >= 32 && stream_lanes(stream) * type_bits(type_scalar(stream)) > WIDE_BITS;
+}
+
+static void serve_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *given, const struct type *wanted, int64_t words)
+{
+	struct design *design = shared->process.design;
+	if (!crosses_narrow(given) || !crosses_narrow(wanted)) {
+		shared_port_cast(shared, from, to, stream_lanes(given) > stream_lanes(wanted) ? given : wanted);
+		return;
+	}
+	const struct type *scalar = type_scalar(given);
+	int64_t lanes = WIDE_BITS / type_bits(scalar);
+	struct value *narrow = design_fifo(design, "s_words", vector_of(design->module, scalar, lanes), words * stream_lanes(given) / lanes);
+	design_prefetch(design, narrow);
+	keep_passing(design, narrow);
+	shared_port_cast(shared, from, narrow, given);
+	shared_port_cast(shared, narrow, to, wanted);
+}
+
 /* Words of the whole port; a cast makes them as narrow or as wide as their reader wants. */
 static void serve_wide(struct shared_port *shared, const struct op *load)
 {
@@ -384,10 +414,12 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 		VEC_PUSH(arena, &shared->segments, segment);
 	}
 	struct value *fifo = stream_fifo(design, load->result[0]), *target = fifo;
-	if (type != load->result[0]->type) {
+	if (type != load->result[0]->type || crosses_narrow(load->result[0]->type)) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		shared_port_cast(shared, target, fifo, stream_lanes(type) > stream_lanes(load->result[0]->type) ? type : load->result[0]->type);
+		if (words_ride(design->source))
+			keep_passing(design, target);
+		serve_cast(shared, target, fifo, type, load->result[0]->type, words);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
 	int opened = process_nest_to(p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);

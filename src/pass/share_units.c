@@ -19,7 +19,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 #define FEW_ABREAST 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
 #define BLOCK_ONCE 1024       /* rows of a slice that may be one block, */
 #define KEPT_WORDS 32         /* where keeping all groups for the next one would take more LUTs: so many words are half as dear as one more */
-#define RIDERS_SHARE 600      /* two slices more take one part in 420 of all weights off each adapter: f32 that one brings besides, in full words, must be less */
+#define RIDERS_SHARE 120      /* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are to be a quarter of its words at most (bundle_ports.c) */
 
 struct pair {
 	struct op *sums, *scaled;

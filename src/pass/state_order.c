@@ -109,17 +109,12 @@ static void find_wide(struct streams *s, const struct block *block, struct wide_
 	}
 }
 
-/* Each slice's loader, and that of scales, can have one beside its own; where small operands have an adapter of their own, so that slices are fewer, one adapter is left for some more. */
-static int64_t room_beside_unit(const struct streams *s)
-{
-	return s->context->platform->ports - words_ride(module_main(s->module));
-}
-
+/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides with small operands. */
 static void spread_over_adapters(struct streams *s, const struct block *block)
 {
 	struct wide_states wide = {0};
 	find_wide(s, block, &wide);
-	if (2 * wide.ports > room_beside_unit(s) || 2 * wide.bits > WORD_BITS || 2 * wide.bits > PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS))
+	if (2 * wide.ports > s->context->platform->ports || 2 * wide.bits > WORD_BITS || 2 * wide.bits > PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS))
 		return;
 	for (size_t i = 0; i < wide.flows.count; i++)
 		wide.flows.data[i]->bits *= 2;

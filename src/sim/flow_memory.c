@@ -100,7 +100,7 @@ static bool build_port(struct flow_network *network, struct flow_port *port)
 	port->memory = &network->memory[port->channel];
 	port->bytes = (type_bits(word) + 7) / 8;
 	port->word = (int64_t)((double)port->bytes / rate * MEMORY_FRACTION + 0.5);
-	port->outstanding = platform->outstanding;
+	port->outstanding = bundle_outstanding(network->main, port->number, platform->outstanding);
 	port->latency = platform->memory_latency;
 	for (port->mask = 1; port->mask < port->outstanding; port->mask *= 2)
 		;

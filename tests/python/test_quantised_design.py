@@ -16,7 +16,7 @@ from torch import nn
 from conftest import compiler_with, host_of, small_case, stc
 from safetensors.torch import save_file
 
-from streamtensor import api, chat, core, quantise, workflow
+from streamtensor import api, chat, core, families, models, quantise, workflow
 from streamtensor.decoder import Shape
 from streamtensor.errors import Error
 from streamtensor.generation import Decoder
@@ -426,3 +426,25 @@ def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
     kept = [{item["name"]: (item["dtype"], item["shape"]) for item in phase["inputs"] if item["role"] == "state"}
             for phase in json.loads((tmp_path / "design" / "manifest.json").read_text())["phases"]]
     assert kept[0] == kept[1] and {dtype for dtype, _ in kept[0].values()} == {"i8", "f16"}
+
+
+def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
+    """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales, what is left on the adapter of small operands, so that no channel has two of them to bring."""
+    monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 6})
+    model = models.load("gpt2-medium", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "decode", 1024, 1), argmax=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    adapters, report = check_adapters(tmp_path / "design"), json.loads((tmp_path / "design" / "report.json").read_text())
+    slices = [kernel for kernel in report["kernels"] if re.fullmatch(r"p\d+_load_unit\d+", kernel["name"])]
+    assert len(slices) == 30 and report["ports"] == 32 and report["clock_mhz"] == 300
+    manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
+    states = {buffer["name"] for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64}
+    read = {f"m_{name}" for name in states}
+    riders = [read & {name for name, _, _ in ports} for ports in adapters.values()]
+    small = next(i for i, ports in enumerate(adapters.values()) if "m_words_f32" in {name for name, _, _ in ports})
+    assert all(len(names) <= 1 for i, names in enumerate(riders) if i != small) and 1 <= len(riders[small]) <= 4 and sum(map(len, riders)) == len(read) > 32
+    text, design = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text(), (tmp_path / "design" / "design.mlir").read_text()
+    under_way = {port: int(most) for port, most in re.findall(r"port=(\w+) bundle=m_shared_i64 .*num_read_outstanding=(\d+)", text)}
+    assert max(under_way.values()) >= 64  # each port of many words has 32
+    calls = [(set(operands.split(", ")), name) for operands, name in re.findall(r'"func.call"\(([^)]*)\) {callee = @p\d+_(\w+)}', design)]
+    words = next(operands for operands, name in calls if name == "load_words_f32")
+    assert {name for operands, name in calls if operands & words} == {"load_words_f32", "cast"}  # no word as wide as the port's leaves the die
