@@ -47,6 +47,11 @@ struct arena *arena_within(struct arena *parent)
 	return arena;
 }
 
+void arena_leave_as(struct arena *arena, const struct arena *other)
+{
+	arena->guard = other->guard;
+}
+
 void arena_free(struct arena *arena)
 {
 	if (!arena)

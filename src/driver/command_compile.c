@@ -1,4 +1,5 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "base/jobs.h"
 #include "base/nearest.h"
 #include "driver/explore.h"
 #include "driver/limits.h"
@@ -76,20 +77,50 @@ static bool write_timing(struct session *session, int64_t packed_bytes)
 	return output_unlisted(session->output, "timing.json", text.data, text.size);
 }
 
+struct emission {
+	struct session *session;
+	const struct design_phases *design;
+	struct report *report;
+	bool done;
+};
+
+static bool report_and_emit(const struct emission *e)
+{
+	struct session *session = e->session;
+	if (!phases_fit(session, e->design, e->report))
+		return false;
+	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
+	return session->output && session_stage(session, "emit") && write_code(session->output, &e->design->phases, session->platform, e->design->name) && session_stage(session, "simulate");
+}
+
+static void emit(void *data, struct arena *scratch)
+{
+	struct emission *emission = data;
+	(void)scratch;
+	emission->done = report_and_emit(emission);
+}
+
+/* What is built is simulated beside. */
+static bool report_emit_simulate(struct session *session, const struct design_phases *design, struct report *report)
+{
+	struct emission emission = {session, design, report, false};
+	struct simulation simulation[PHASES_MOST];
+	struct job job[1 + PHASES_MOST] = {{emit, &emission}};
+	phases_open(session, design, simulation);
+	for (int p = 0; p < design->phases.count; p++)
+		job[1 + p] = (struct job){simulation_run, &simulation[p]};
+	jobs_run(&session->guard, 1 + design->phases.count, job);
+	if (emission.done)
+		phases_simulated(session, design, simulation, report);
+	return emission.done;
+}
+
 /* Nothing is in place before everything is written. */
 static bool build_design(struct session *session, const struct design_phases *design)
 {
 	int64_t packed_bytes = 0;
 	struct report *report = ARENA_ARRAY(session->arena, struct report, design->phases.count);
-	if (!session_stage(session, "report") || !phases_fit(session, design, report))
-		return false;
-	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
-	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, &design->phases, session->platform, design->name))
-		return false;
-	if (!session_stage(session, "simulate"))
-		return false;
-	phases_simulate(session, design, report);
-	if (!phases_report(session, design, report) || !session_stage(session, "pack weights"))
+	if (!session_stage(session, "report") || !report_emit_simulate(session, design, report) || !phases_report(session, design, report) || !session_stage(session, "pack weights"))
 		return false;
 	for (int p = 0; p < design->phases.count; p++)
 		if (!pack_weights(session->output, design->phase[p].module, session->weights, &packed_bytes))

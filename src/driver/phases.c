@@ -253,11 +253,18 @@ bool phases_fit(struct session *session, const struct design_phases *design, str
 	return report_fits(session, &all);
 }
 
-void phases_simulate(struct session *session, const struct design_phases *design, struct report *report)
+void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
-		report_simulate(session, &report[p]);
+		simulation[p] = simulation_open(session);
+	}
+}
+
+void phases_simulated(struct session *session, const struct design_phases *design, const struct simulation *simulation, struct report *report)
+{
+	for (int p = 0; p < design->phases.count; p++) {
+		report_simulated(session, &simulation[p], &report[p]);
 		if (!report[p].shown && !report[p].deadlock)
 			text_add(&session->notices, "stc: it is not shown that every launch ends%s\n", report[p].simulated ? "; the one that was simulated does" : "");
 	}

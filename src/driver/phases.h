@@ -17,7 +17,8 @@ struct design_phases {
 /* options.file and options.with through all passes: the first with half of the platform, the second with what that leaves. */
 bool phases_compile(struct session *session, struct design_phases *design);
 bool phases_fit(struct session *session, const struct design_phases *design, struct report *report);      /* report[p] is made */
-void phases_simulate(struct session *session, const struct design_phases *design, struct report *report);
+void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation);   /* [phases] */
+void phases_simulated(struct session *session, const struct design_phases *design, const struct simulation *simulation, struct report *report);
 bool phases_report(struct session *session, const struct design_phases *design, const struct report *report);   /* writes report.json, report.txt, report.html */
 
 #endif

@@ -40,7 +40,7 @@ struct build {
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
 	struct resources used;    /* by the last design that got as far */
 	struct design_cost cost;  /* of OUTCOME_BUILT, whole */
-	double ms;                /* and modelled */
+	double ms;                /* and modelled, where there is a target */
 };
 
 /* --- one attempt */
@@ -110,10 +110,9 @@ static enum outcome attempt(struct build *b)
 		return classify(b);
 	if (!whole(b))
 		return OUTCOME_BUILT;
-	struct report report = report_make(session, "");
-	b->cost = report.cost;
-	b->used = report.cost.total;
-	b->ms = report.model_ms;
+	b->cost = design_cost(session->arena, session->platform, session->module);
+	b->used = b->cost.total;
+	b->ms = session->target_ms ? report_make(session, "").model_ms : 0;
 	b->over = limits_exceeded(session, b->used);
 	b->crowded = limits_crowded(session, &b->cost);
 	return b->over == LIMITS ? OUTCOME_BUILT : OUTCOME_SPACE;

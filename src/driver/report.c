@@ -149,28 +149,48 @@ double report_products(const struct report *report)
 	return (double)report->time.multipliers * report->mac_ms / report->latency_ms;
 }
 
-void report_simulate(struct session *session, struct report *report)
+struct simulation simulation_open(struct session *session)
 {
-	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
 	int told = session->diag.count;
-	struct flow_result flow = {.first_output = -1};
-	struct flow_network *network = flow_open(session->arena, session->platform, session->module);
-	struct flow_options options = {.arena = session->arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
-	enum flow_outcome outcome = network ? flow_run(network, &options, &flow) : FLOW_REFUSED;
-	report->simulated = outcome == FLOW_DONE || outcome == FLOW_DEADLOCK;
+	struct arena *arena = arena_within(session->arena);
+	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
+	struct simulation simulation = {.arena = arena, .network = flow_open(arena, session->platform, session->module), .outcome = FLOW_REFUSED, .flow = {.first_output = -1}};
+	simulation.options = (struct flow_options){.arena = arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
 	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
-	report->flow = flow;
+	return simulation;
+}
+
+void simulation_run(void *data, struct arena *scratch)
+{
+	struct simulation *simulation = data;
+	arena_leave_as(simulation->arena, scratch);
+	if (simulation->network)
+		simulation->outcome = flow_run(simulation->network, &simulation->options, &simulation->flow);
+}
+
+void report_simulated(struct session *session, const struct simulation *simulation, struct report *report)
+{
+	arena_leave_as(simulation->arena, session->arena);
+	report->simulated = simulation->outcome == FLOW_DONE || simulation->outcome == FLOW_DEADLOCK;
+	report->flow = simulation->flow;
 	if (!report->simulated)
 		return;
-	report->cycles = flow.cycles;
-	report->first_output = flow.first_output;
-	report->deadlock = flow.deadlock;
-	if (flow.deadlock) {
-		text_add(&session->notices, "stc: the simulated design does not end: %s\n", flow.deadlock);
+	report->cycles = report->flow.cycles;
+	report->first_output = report->flow.first_output;
+	report->deadlock = report->flow.deadlock;
+	if (report->deadlock) {
+		text_add(&session->notices, "stc: the simulated design does not end: %s\n", report->deadlock);
 		return;
 	}
-	set_latency(report, flow.cycles);
+	set_latency(report, report->cycles);
 	estimate_energy(report, session->arena);
+}
+
+void report_simulate(struct session *session, struct report *report)
+{
+	struct simulation simulation = simulation_open(session);
+	simulation_run(&simulation, session->arena);
+	report_simulated(session, &simulation, report);
 }
 
 static const char *remedy(const char *resource)

@@ -46,6 +46,14 @@ struct report {
 	const char *kernel;       /* JSON members about a kernel of several phases; NULL: there is one phase */
 };
 
+struct simulation {           /* of a design as built: one launch */
+	struct arena *arena;      /* its own */
+	struct flow_network *network;      /* NULL: it cannot be simulated */
+	struct flow_options options;
+	enum flow_outcome outcome;
+	struct flow_result flow;
+};
+
 struct report_answer {
 	const char *limit;        /* what limits the design */
 	const char **advice;      /* what would change that, the most useful first */
@@ -57,7 +65,11 @@ struct report report_make(struct session *session, const char *name);
 int64_t report_cycles(const struct session *session, struct token_detail detail);
 bool report_ends(const struct report *report);        /* simulated to the end: times are that one's, else the model's */
 double report_products(const struct report *report);  /* made a cycle of a launch */
-void report_simulate(struct session *session, struct report *report);     /* if that takes few iterations (options.events); uses the scratch fields of the module's values */
+/* If it takes few iterations (options.events).  Opening uses the scratch fields of the module's values; running looks at the network alone, and may go on beside what uses them next. */
+struct simulation simulation_open(struct session *session);
+void simulation_run(void *simulation, struct arena *scratch);          /* a job (base/jobs.h) */
+void report_simulated(struct session *session, const struct simulation *simulation, struct report *report);
+void report_simulate(struct session *session, struct report *report);     /* the three at once */
 bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_resources(struct text *out, const char *key, struct resources r);       /* a JSON member */
 void report_table(struct text *out, const char *name, struct resources used, struct resources available);

@@ -77,6 +77,7 @@ bool import_normalise(struct reader *reader, MlirModule module)
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCanonicalizer());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsCSE());
 	mlirPassManagerAddOwnedPass(passes, mlirCreateTransformsSymbolDCE());
+	mlirPassManagerEnableVerifier(passes, false);      /* MLIR's own passes, of what was verified when it was parsed */
 	bool good = mlirLogicalResultIsSuccess(mlirPassManagerRunOnOp(passes, operation));
 	mlirPassManagerDestroy(passes);
 	return good;
