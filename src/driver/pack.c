@@ -205,9 +205,10 @@ static int write_piece(struct worker *worker, const struct segment *segment, con
 static bool fill_room(struct worker *worker, const struct job *job)
 {
 	const struct quantised_weight *values = job->weight[VALUES], *scales = job->weight[SCALES];
+	const volatile sig_atomic_t *stop = worker->packing->output->stop;
 	if (!values)
-		return quantised_weight_fill(scales, worker->room[SCALES], NULL);
-	return quantised_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL);
+		return quantised_weight_fill(scales, worker->room[SCALES], NULL, stop);
+	return quantised_weight_fill(values, worker->room[VALUES], scales ? worker->room[SCALES] : NULL, stop);
 }
 
 /* false: the others need not go on. */

@@ -77,7 +77,7 @@ bool quantised_weight_pairs(const struct quantised_weight *left, const struct qu
 	return !a->cast && !b->cast && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantised_same_runs(a, b);
 }
 
-bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales)
+bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop)
 {
 	const struct quantised *from = weight->from;
 	if (from->cast)
@@ -85,7 +85,7 @@ bool quantised_weight_fill(const struct quantised_weight *weight, void *data, ui
 	int8_t *values = from->scales ? NULL : data;
 	scales = from->scales ? data : scales;
 	if (weight->weight)
-		return quantised_round(from, weight->weight, values, scales);
+		return quantised_round(from, weight->weight, values, scales, stop);
 	quantised_take(from, weight->integers, weight->scales, values, scales);
 	return true;
 }

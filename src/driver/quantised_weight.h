@@ -15,8 +15,8 @@ const struct quantised_weight *quantised_weight_find(struct arena *arena, struct
 /* Two parts of the same runs: integers and scales. */
 bool quantised_weight_pairs(const struct quantised_weight *left, const struct quantised_weight *right);
 /* As main's argument has it: integers a byte each, or f16 scales, or bf16.  scales: beside integers, the scales of their runs; NULL: nobody wants them.
- * False: the weight holds a number that is infinite or not a number. */
-bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales);
+ * False: the weight holds a number that is infinite or not a number, or *stop was set. */
+bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop);
 size_t quantised_weight_bytes(const struct quantised_weight *weight);
 void quantised_weight_release(const struct quantised_weight *weight);        /* as weights_release */
 #endif

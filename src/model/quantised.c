@@ -159,13 +159,13 @@ static void runs_values(const struct quantised *quantised, const void *weight, i
 		}
 }
 
-bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales)
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop)
 {
 	float part[PART];
 	bool there = quantised->shared == 1 && quantised->group <= PART;
 	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
 		uint32_t largest = runs_largest(quantised, weight, s, part);
-		if (largest >= ST_INF_BITS)
+		if (largest >= ST_INF_BITS || (stop && *stop))
 			return false;
 		uint16_t scale = scale_bits(st_float(largest), quantised->bits);
 		if (scales)

@@ -4,6 +4,7 @@
 #define STC_QUANTISED_H
 #include "ir/ir.h"
 #include "model/image.h"
+#include <signal.h>
 
 struct quantised {
 	const char *source;       /* name of the model's weight */
@@ -25,8 +26,9 @@ int64_t quantised_runs(const struct quantised *quantised);
 int64_t quantised_scales(const struct quantised *quantised);
 
 /* Rounds an f32 weight to nearest: scale = largest / (2^(bits - 1) - 1) as f16, 1 for zeros.
- * values: [runs * group], scales: one for each that there is; either may be NULL.  False: a number is infinite or not a number. */
-bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales);
+ * values: [runs * group], scales: one for each that there is; either may be NULL.  False: a number is infinite or not a number, or
+ * *stop was set (NULL: nobody does). */
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop);
 
 /* The same of a weight that was rounded elsewhere: integers in the shape of the weight; f16 scales in that shape with groups in place of dim `axis`. */
 void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales);

@@ -284,16 +284,17 @@ static void test_rounding(void **state)
 				 .from = {.dims = 2, .trip = trip, .stride = stride, .conditions = 1, .condition = limit, .host_bytes = 4, .image_bytes = 4}};
 	int8_t values[12];
 	uint16_t scales[3];
-	assert_true(quantised_round(&from, weight, values, scales));
+	assert_true(quantised_round(&from, weight, values, scales, NULL));
 	const int8_t expected[12] = {0, -1, 7, 4, 0, 0, 0, 0, 4, -7, 0, 0};       /* halves go to the even one */
 	assert_memory_equal(values, expected, sizeof values);
 	assert_true(st_f16_value(scales[0]) == 1.0f && st_f16_value(scales[1]) == 1.0f && fabsf(st_f16_value(scales[2]) - 2e-3f / 7) < 1e-6f);
 	from.shared = 3;
 	assert_int_equal(quantised_scales(&from), 1);
-	assert_true(quantised_round(&from, weight, values, scales));
+	assert_true(quantised_round(&from, weight, values, scales, NULL));
 	assert_true(values[2] == 7 && values[8] == 0 && st_f16_value(scales[0]) == 1.0f);
 	const float wrong[10] = {0, 0, 0, 0, 0, INFINITY};
-	assert_false(quantised_round(&from, wrong, values, scales));
+	assert_false(quantised_round(&from, wrong, values, scales, NULL));
+	assert_false(quantised_round(&from, weight, values, scales, &(volatile sig_atomic_t){1}));
 }
 
 /* Runs of more numbers than are looked at together, at any address, from memory as it lies and through conditions that always hold; with all in one scale and each in its own. */
@@ -314,7 +315,7 @@ static void test_long_runs(void **state)
 		uint16_t scales[ROWS], other[ROWS];
 		through.from.conditions = 1;
 		assert_false(quantised_same_runs(&from, &through));
-		assert_true(quantised_round(&from, bytes + 1, plain, scales) && quantised_round(&through, bytes + 1, guarded, NULL) && quantised_round(&through, bytes + 1, NULL, other));
+		assert_true(quantised_round(&from, bytes + 1, plain, scales, NULL) && quantised_round(&through, bytes + 1, guarded, NULL, NULL) && quantised_round(&through, bytes + 1, NULL, other, NULL));
 		assert_memory_equal(plain, guarded, sizeof plain);
 		assert_memory_equal(scales, other, sizeof *scales * (size_t)quantised_scales(&from));
 		assert_true(plain[0] == -127 / (from.shared > 1 ? 3 : 1) && plain[ROWS * GROUP - 1] != 0);
