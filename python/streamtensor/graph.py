@@ -121,6 +121,7 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
     except Error:
         raise
     except Exception as error:
+        _remove_left(error)
         raise Error(f"the module cannot be lowered to linalg: {_reason(said, error)}",
                     "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
 
@@ -173,6 +174,13 @@ def _origin(module, line: int) -> str | None:
     lines = module.operation.get_asm(enable_debug_info=True, use_local_scope=True).splitlines()
     found = re.findall(r'loc\((?:fused\[|callsite\()?"([^"]+)"', lines[line - 1]) if line <= len(lines) else []
     return found[-1] if found else None
+
+
+def _remove_left(error: Exception) -> None:
+    """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says where."""
+    found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
+    if found:
+        Path(found[1]).unlink(missing_ok=True)
 
 
 def _reason(said: list[str], error: Exception) -> str:

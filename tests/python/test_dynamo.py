@@ -112,6 +112,17 @@ def test_without_fallback_an_unsupported_graph_is_an_error(fresh):
     assert not left_in(fresh)
 
 
+class Spectrum(nn.Module):
+    def forward(self, x):
+        return torch.linalg.svd(x)[1]
+
+
+def test_what_torch_mlir_cannot_lower_is_not_left(fresh):
+    with torch.no_grad(), pytest.raises(streamtensor.Error, match="linalg_svd"):
+        compiled(Spectrum())(torch.randn(4, 4))
+    assert not left_in(fresh)
+
+
 class Sorted(nn.Module):
     def forward(self, x):
         return torch.sort(x * 2).values
