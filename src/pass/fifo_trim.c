@@ -280,7 +280,6 @@ static void begin_late(struct trimming *t, bool known, int64_t *depth)
 		take(t, depth);
 }
 
-/* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
 /* Times so much, but nowhere above what suffices. */
 static void raise_within(const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
 {
@@ -288,6 +287,7 @@ static void raise_within(const struct trimming *t, int64_t times, const int64_t 
 		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
 }
 
+/* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
 static void begin_low(struct trimming *t, int64_t *depth)
 {
 	struct fifo_network *n = t->network;
