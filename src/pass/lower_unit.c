@@ -36,11 +36,17 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
+static struct value *row_there(struct process *p, const struct phase *phase, struct value *const *counter)
+{
+	struct value *last = make_same(p, counter[0], make_own_index(p, phase->blocks - 1));
+	return make_below(p, counter[2], make_select(p, last, make_own_index(p, phase->rows), make_own_index(p, phase->block)));
+}
+
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1], *rows = !token && unit->short_rows ? make_below(p, counter[2], make_own_index(p, phase->rows)) : NULL;
-	struct value *word = make_take(p, token ? make_equal(p, token, 0) : rows, fifo);
-	if (rows)                             /* of the rows beyond, nothing is used */
+	struct value *token = counter[UNIT_LOOPS - 1], *there = token ? make_equal(p, token, 0) : unit->short_rows ? row_there(p, phase, counter) : NULL;
+	struct value *word = make_take(p, there, fifo);
+	if (there && !token)                  /* of the rows beyond, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
 	return word;
 }
@@ -55,41 +61,63 @@ static struct value *inner_fifo(const struct unit *unit, const char *name, const
 
 /* ---- what lies in memory */
 
-typedef const struct attr *segment_of(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset);
-
 static int64_t words_of(const struct phase *phase)
 {
-	return phase->blocks * phase->contract.groups * phase->rows;
+	return phase->contract.groups * ((phase->blocks - 1) * phase->block + phase->rows);
 }
 
-/* The words of a phase in the order of use; `each` numbers of the tensor for a row and group. */
-static struct image image_in_order(const struct unit *unit, const struct phase *phase, int64_t each, int64_t lanes)
+/* Blocks of a phase that have as many rows each. */
+struct part {
+	int64_t first, blocks, rows;
+};
+
+/* All blocks, or the full ones and the last. */
+static int parts_of(const struct phase *phase, struct part part[2])
+{
+	bool ragged = phase->rows < phase->block && phase->blocks > 1;
+	part[0] = (struct part){0, phase->blocks - ragged, ragged ? phase->block : phase->rows};
+	part[1] = (struct part){phase->blocks - 1, 1, phase->rows};
+	return 1 + ragged;
+}
+
+/* Their words in the order of use; `each` numbers of the tensor for a row and group. */
+static struct image image_in_order(const struct unit *unit, const struct phase *phase, const struct part *part, int64_t each, int64_t lanes)
 {
 	struct arena *arena = unit->design->module->arena;
-	const int64_t trip[3] = {phase->blocks, phase->contract.groups, phase->rows}, rows = unit->slices;
+	const int64_t trip[3] = {part->blocks, phase->contract.groups, part->rows}, rows = unit->slices;
 	const int64_t stride[3] = {phase->block * rows * each, phase->contract.outputs * each, rows * each};
 	struct sequence order = {.dims = 3, .trip = arena_copy(arena, trip, sizeof trip), .stride = arena_copy(arena, stride, sizeof stride), .lanes = lanes, .lane_stride = 1};
+	order.offset = part->first * stride[0];
 	return image_of(arena, order);
 }
 
+/* Outputs from the part's first row on. */
+static int64_t outputs_from(const struct unit *unit, const struct phase *phase, const struct part *part)
+{
+	return phase->contract.outputs - part->first * phase->block * unit->slices;
+}
+
+/* `layer`: of the phase's weights or scales; `offset`: where it begins in the port's buffer. */
+typedef const struct attr *segment_of(const struct unit *unit, const struct phase *phase, const struct part *part, int layer, int slice, int64_t offset);
+
 /* A word of weights is one group of the slice's row, as long as there is such a row. */
-static const struct attr *weight_segment(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset)
+static const struct attr *weight_segment(const struct unit *unit, const struct phase *phase, const struct part *part, int layer, int slice, int64_t offset)
 {
 	const struct contract *contract = &phase->contract;
-	struct image image = image_in_order(unit, phase, contract->size, contract->size);
-	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 0, contract->outputs - slice};
-	image.order.offset = slice * contract->size;
+	struct image image = image_in_order(unit, phase, part, contract->size, contract->size);
+	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 0, outputs_from(unit, phase, part) - slice};
+	image.order.offset += slice * contract->size;
 	image.order.conditions = 1;
 	image.order.condition = condition;
 	return image_segment(unit->design, false, contract->weight[layer]->index, &image, 0, contract->size, offset);
 }
 
 /* A word of scales is one for each slice. */
-static const struct attr *scale_segment(const struct unit *unit, const struct phase *phase, int layer, int slice, int64_t offset)
+static const struct attr *scale_segment(const struct unit *unit, const struct phase *phase, const struct part *part, int layer, int slice, int64_t offset)
 {
 	const struct contract *contract = &phase->contract;
-	struct image image = image_in_order(unit, phase, 1, SCALE_LANES);
-	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 1, contract->outputs, 0, 0, 0, 1, unit->slices};
+	struct image image = image_in_order(unit, phase, part, 1, SCALE_LANES);
+	int64_t condition[] = {phase->block * unit->slices, 0, unit->slices, 1, outputs_from(unit, phase, part), 0, 0, 0, 1, unit->slices};
 	(void)slice;
 	image.order.conditions = 2;
 	image.order.condition = condition;
@@ -162,8 +190,11 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
 			for (int i = first; i < end; i++) {
 				const struct phase *phase = &unit->phases.data[i];
-				VEC_PUSH(arena, &segments, segment(unit, phase, phase->contract.layers ? layer : 0, slice, elements));
-				elements += words_of(phase) * type_elements(word);
+				struct part part[2];
+				for (int n = 0, parts = parts_of(phase, part); n < parts; n++) {
+					VEC_PUSH(arena, &segments, segment(unit, phase, &part[n], phase->contract.layers ? layer : 0, slice, elements));
+					elements += part[n].blocks * phase->contract.groups * part[n].rows * type_elements(word);
+				}
 			}
 	}
 	process_finish(&p);
@@ -507,7 +538,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->block = block;
 		phase->blocks = blocks;
 	}
-	phase->rows = few ? rows : phase->block;
+	phase->rows = unit->streams ? rows - (phase->blocks - 1) * phase->block : phase->block;
 	if (phase->tile > 1 && phase->blocks > 1 && unit_block_once((double)rows, phase->contract.groups, (double)phase->words)) {
 		int64_t each = rows_in_turn(unit, unit_lanes(unit->abreast));
 		phase->block = ((rows > least ? rows : least) + each - 1) / each * each;

@@ -23,7 +23,7 @@ struct phase {
 	struct launch_rows there; /* of the tokens */
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
-	int64_t rows;             /* of a block, that there are words of; the others are only there so that sums are far enough apart */
+	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 };
 
@@ -31,7 +31,7 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
-	bool short_rows;          /* some phase has blocks of more rows than it has */
+	bool short_rows;          /* some phase has a last block of fewer rows than the others */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */

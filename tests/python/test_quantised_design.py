@@ -133,6 +133,11 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     products = 2 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
     assert ("_slice3_datapath(" in text) == (products == 1) and all((f"dot{count}_i8x128_i4x128(" in text) == (products == count) for count in (1, 2, 4))
     assert "_slice4_datapath(" not in text or options[:2] != ("--slices", "4")
+    if tokens > 1 or "spatial" in options:
+        return
+    weights = [buffer for buffer in json.loads((design / "manifest.json").read_text())["buffers"] if re.fullmatch(r"unit\d+", buffer["name"])]
+    words = sum(-(-layer.weight.shape[0] // len(weights)) * -(-layer.weight.shape[1] // 128) for layer in (module.up, module.gate, module.down, module.head))
+    assert {buffer["bytes"] for buffer in weights} == {64 * words}  # of the rows that a slice has, and none of padding
 
 
 def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_group(core_built, tmp_path):
