@@ -12,7 +12,7 @@ from streamtensor.errors import Error
 from streamtensor.quantise import Scheme
 
 CONTEXT = 64
-SIZES = {"short": dict(width=64, layers=2, steps=100), "long": dict(width=128, layers=3, steps=300)}
+SIZES = {"short": dict(width=64, layers=2, steps=100), "long": dict(width=256, layers=4, steps=300)}
 MODE = "long" if os.environ.get("STC_TEST_MODE") == "long" else "short"
 
 
