@@ -175,17 +175,19 @@ struct part {                 /* of a conjunction */
 struct conjunction {
 	struct part part[PARTS];
 	int parts, first, last;
+	bool *seen;               /* [loops] a part looks at it */
 };
 
-static void find_loops(const struct value *value, struct part *part, int first)
+static void find_loops(const struct value *value, struct part *part, int first, bool *seen)
 {
 	if (!value->def && value->id >= first) {
+		seen[value->id] = true;
 		part->low = value->id < part->low ? value->id : part->low;
 		part->high = value->id > part->high ? value->id : part->high;
 	}
 	bool counts = value->def && attr_get(value->def, "stream.run_time");
 	for (int i = 0; value->def && !counts && i < value->def->operands; i++)
-		find_loops(value->def->operand[i], part, first);
+		find_loops(value->def->operand[i], part, first, seen);
 }
 
 static bool split(struct conjunction *c, const struct value *value)
@@ -196,7 +198,7 @@ static bool split(struct conjunction *c, const struct value *value)
 	if (c->parts == PARTS)
 		return false;
 	struct part part = {value, c->last + 1, c->first - 1};
-	find_loops(value, &part, c->first);
+	find_loops(value, &part, c->first, c->seen);
 	c->part[c->parts++] = part;
 	return true;
 }
@@ -231,6 +233,15 @@ static bool looked_at(const struct conjunction *c, int low, int high)
 	return false;
 }
 
+/* The first combination that differs from the one at hand in loops alone that nothing looks at. */
+static int64_t first_alike(const struct conjunction *c, const struct token_loop *loop, int low, int high)
+{
+	int64_t number = 0;
+	for (int l = low; l <= high; l++)
+		number = number * loop[l].trips + (c->seen[l] ? loop[l].counter : 0);
+	return number;
+}
+
 static bool fill_digit(struct arena *arena, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
 {
 	digit->trips = 1;
@@ -245,9 +256,10 @@ static bool fill_digit(struct arena *arena, const struct conjunction *c, struct 
 	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->active = 0;
 	for (int64_t i = 0; i < digit->trips; i++) {
-		bool active;
 		set_counters(loop, low, high, i);
-		if (!is_active(c, loop, low, high, &active))
+		int64_t alike = first_alike(c, loop, low, high);
+		bool active = alike < i && digit->before[alike + 1] > digit->before[alike];
+		if (alike == i && !is_active(c, loop, low, high, &active))
 			return false;
 		digit->before[i] = digit->active;
 		if (active)
@@ -286,7 +298,7 @@ static void add_digit(struct token_pattern *pattern, struct token_digit digit)
 
 bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
 {
-	struct conjunction c = {.first = first, .last = last};
+	struct conjunction c = {.first = first, .last = last, .seen = ARENA_ARRAY(arena, bool, last + 2)};
 	bool ever = true;
 	*pattern = (struct token_pattern){.digit = ARENA_ARRAY(arena, struct token_digit, last - first + 2)};
 	if (!split(&c, when) || !is_active(&c, loop, 0, -1, &ever))
