@@ -161,29 +161,6 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
     assert json.loads((design / "report.json").read_text())["converters"]["bytes"] < 2 * 2 * 16 * 384 * 4      # the tiles of two tensors
 
 
-class Attention(nn.Module):
-    """Two heads behind one layer; what a token sees is given as a mask of positions."""
-    def __init__(self, sees):
-        super().__init__()
-        self.sees, self.parts, self.out = sees, nn.ModuleList(nn.Linear(128, 128) for _ in range(3)), nn.Linear(128, 128)
-
-    def forward(self, x):
-        query, key, value = (part(x).view(x.shape[0], 2, 64).transpose(0, 1) for part in self.parts)
-        at = torch.arange(x.shape[0])
-        hidden = torch.where(self.sees(at[:, None], at[None]), 0.0, float("-inf"))
-        return self.out(((query @ key.transpose(1, 2) / 8 + hidden).softmax(-1) @ value).transpose(0, 1).reshape(x.shape[0], 128))
-
-
-@pytest.mark.parametrize("sees, waits", [(lambda query, key: key <= query, False), (lambda query, key: key <= query + 1, True), (lambda query, key: key >= 0 * query, True)], ids=["causal", "one more", "all"])
-def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, waits):
-    """Where a token sees one later token, or all, tiles of queries wait for all keys; else for those of their own and of earlier tiles, and the numbers are the same."""
-    module, x = seeded(lambda: Attention(sees)), random(48, 128)
-    design = compile_module(module, x, "w4a8", tmp_path, None, "--slices", "4", "--dump-dir", str(tmp_path / "dumps"))
-    torch.testing.assert_close(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x), rtol=0, atol=1e-2)
-    assert ("later = [" not in next((tmp_path / "dumps").glob("*-hide_later.mlir")).read_text()) == waits
-    assert ("_later" not in (design / "design.mlir").read_text()) == waits
-
-
 def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     """A comparison takes two cycles: in two parts, put together while the next head's come, although the number of keys is known at run time."""
     case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
