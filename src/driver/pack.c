@@ -4,13 +4,13 @@
 #include "driver/pack.h"
 #include "driver/quantised_weight.h"
 #include "base/blake2.h"
+#include "base/jobs.h"
 #include "base/map.h"
 #include "emit/emit.h"
 #include "model/segment.h"
 #include "sim/eval_level.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct piece {                /* where a part of an argument lies */
 	size_t file;
 };
 
-struct job {                  /* an argument's data as they are; or the integers and the scales of a weight, which are rounded together */
+struct parcel {               /* an argument's data as they are; or the integers and the scales of a weight, which are rounded together */
 	const void *data;         /* NULL: `weight` */
 	const struct quantised_weight *weight[PARTS];     /* NULL: no argument holds it */
 	VEC(struct piece) pieces[PARTS];
@@ -50,10 +50,10 @@ struct packing {
 	struct arena *arena;
 	size_t most[PARTS];       /* bytes of the largest weight that is rounded, and of its scales */
 	VEC(struct image_file) files;
-	VEC(struct job *) jobs;
-	struct map rounded;       /* the job of an argument of few bits, by its name */
+	VEC(struct parcel *) parcels;
+	struct map rounded;       /* the parcel of an argument of few bits, by its name */
 	size_t pieces;
-	atomic_size_t next;       /* job, then file, that a worker takes next */
+	atomic_size_t next;       /* parcel, then file, that a worker takes next */
 	atomic_bool failed;
 };
 
@@ -65,42 +65,42 @@ struct worker {
 
 /* ---- what goes where */
 
-static struct job *add_job(struct packing *p, const void *data)
+static struct parcel *add_parcel(struct packing *p, const void *data)
 {
-	struct job *job = ARENA_NEW(p->arena, struct job);
-	*job = (struct job){.data = data, .number = (int64_t)p->jobs.count};
-	VEC_PUSH(p->arena, &p->jobs, job);
-	return job;
+	struct parcel *parcel = ARENA_NEW(p->arena, struct parcel);
+	*parcel = (struct parcel){.data = data, .number = (int64_t)p->parcels.count};
+	VEC_PUSH(p->arena, &p->parcels, parcel);
+	return parcel;
 }
 
-/* The job of the other part of the same runs, or a new one. */
-static struct job *job_beside(struct packing *p, const struct quantised_weight *weight, int part)
+/* The parcel of the other part of the same runs, or a new one. */
+static struct parcel *parcel_beside(struct packing *p, const struct quantised_weight *weight, int part)
 {
-	for (size_t i = p->jobs.count; i-- > 0;) {
-		struct job *job = p->jobs.data[i];
-		if (job->weight[1 - part] && !job->weight[part] && quantised_weight_pairs(job->weight[1 - part], weight))
-			return job;
+	for (size_t i = p->parcels.count; i-- > 0;) {
+		struct parcel *parcel = p->parcels.data[i];
+		if (parcel->weight[1 - part] && !parcel->weight[part] && quantised_weight_pairs(parcel->weight[1 - part], weight))
+			return parcel;
 	}
-	return add_job(p, NULL);
+	return add_parcel(p, NULL);
 }
 
 /* NULL after a diagnostic. */
-static struct job *rounded_job(struct packing *p, const char *name, const struct attr *from, int part)
+static struct parcel *rounded_parcel(struct packing *p, const char *name, const struct attr *from, int part)
 {
-	struct job *job = map_get(&p->rounded, name);
-	const struct quantised_weight *weight = job ? NULL : quantised_weight_find(p->arena, p->module->diag, p->weights, from);
+	struct parcel *parcel = map_get(&p->rounded, name);
+	const struct quantised_weight *weight = parcel ? NULL : quantised_weight_find(p->arena, p->module->diag, p->weights, from);
 	if (!weight)
-		return job;
+		return parcel;
 	size_t bytes = quantised_weight_bytes(weight);
 	p->most[part] = bytes > p->most[part] ? bytes : p->most[part];
-	job = job_beside(p, weight, part);
-	job->weight[part] = weight;
-	map_set(&p->rounded, name, job);
-	return job;
+	parcel = parcel_beside(p, weight, part);
+	parcel->weight[part] = weight;
+	map_set(&p->rounded, name, parcel);
+	return parcel;
 }
 
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
-static struct job *plain_job(struct packing *p, const struct attr *segment, const struct attr *input)
+static struct parcel *plain_parcel(struct packing *p, const struct attr *segment, const struct attr *input)
 {
 	const struct type *type = attr_item(input, "type")->type;
 	const char *name = attr_item(segment, "name")->text, *role = attr_item(segment, "role")->text;
@@ -109,12 +109,12 @@ static struct job *plain_job(struct packing *p, const struct attr *segment, cons
 	if (text_same(role, "constant")) {
 		struct evaluation e = {.module = p->module, .arena = p->arena};
 		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, "value"), module_main(p->module)->location);
-		return tensor ? add_job(p, tensor->data) : NULL;
+		return tensor ? add_parcel(p, tensor->data) : NULL;
 	}
 	if (!text_same(role, "weight") || !p->weights)
 		return NULL;
 	const struct weight *weight = weights_find(p->weights, name, type);
-	return weight ? add_job(p, weight->data) : NULL;
+	return weight ? add_parcel(p, weight->data) : NULL;
 }
 
 /* false after a diagnostic. */
@@ -125,8 +125,8 @@ static bool add_piece(struct packing *p, const struct attr *segment, int element
 	bool rounded = from && p->weights;
 	if (!input || (from && !rounded))
 		return true;
-	struct job *job = rounded ? rounded_job(p, attr_item(segment, "name")->text, from, part) : plain_job(p, segment, input);
-	if (p->module->diag->count > errors || !job)
+	struct parcel *parcel = rounded ? rounded_parcel(p, attr_item(segment, "name")->text, from, part) : plain_parcel(p, segment, input);
+	if (p->module->diag->count > errors || !parcel)
 		return p->module->diag->count == errors;
 	struct piece piece = {.file = p->files.count};
 	const struct type *host = attr_item(input, "type")->type;
@@ -135,8 +135,8 @@ static bool add_piece(struct packing *p, const struct attr *segment, int element
 	piece.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
 	piece.segment.image_bytes = element_bytes;
 	piece.segment.halves = halves;
-	job->elements += segment_elements(&piece.segment);
-	VEC_PUSH(p->arena, &job->pieces[part], piece);
+	parcel->elements += segment_elements(&piece.segment);
+	VEC_PUSH(p->arena, &parcel->pieces[part], piece);
 	p->pieces++;
 	return true;
 }
@@ -162,7 +162,7 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 /* The largest first, so that the workers end at about the same time. */
 static int by_size(const void *left, const void *right)
 {
-	const struct job *a = *(struct job *const *)left, *b = *(struct job *const *)right;
+	const struct parcel *a = *(struct parcel *const *)left, *b = *(struct parcel *const *)right;
 	int64_t difference = b->elements != a->elements ? b->elements - a->elements : a->number - b->number;
 	return difference < 0 ? -1 : difference > 0;
 }
@@ -202,9 +202,9 @@ static int write_piece(struct worker *worker, const struct segment *segment, con
 	return to >= 0 && close(to) && !reason ? errno : reason;
 }
 
-static bool fill_room(struct worker *worker, const struct job *job)
+static bool fill_room(struct worker *worker, const struct parcel *parcel)
 {
-	const struct quantised_weight *values = job->weight[VALUES], *scales = job->weight[SCALES];
+	const struct quantised_weight *values = parcel->weight[VALUES], *scales = parcel->weight[SCALES];
 	const volatile sig_atomic_t *stop = worker->packing->output->stop;
 	if (!values)
 		return quantised_weight_fill(scales, worker->room[SCALES], NULL, stop);
@@ -212,31 +212,31 @@ static bool fill_room(struct worker *worker, const struct job *job)
 }
 
 /* false: the others need not go on. */
-static bool do_job(struct worker *worker, struct job *job)
+static bool fill_parcel(struct worker *worker, struct parcel *parcel)
 {
 	struct packing *p = worker->packing;
-	job->unfit = !job->data && !fill_room(worker, job);
-	for (int part = 0; part < PARTS && !job->unfit; part++)
-		for (size_t i = 0; i < job->pieces[part].count; i++) {
-			const struct piece *piece = &job->pieces[part].data[i];
-			job->reason = write_piece(worker, &piece->segment, job->data ? job->data : worker->room[part], p->files.data[piece->file].place);
-			job->file = piece->file;
-			if (job->reason)
+	parcel->unfit = !parcel->data && !fill_room(worker, parcel);
+	for (int part = 0; part < PARTS && !parcel->unfit; part++)
+		for (size_t i = 0; i < parcel->pieces[part].count; i++) {
+			const struct piece *piece = &parcel->pieces[part].data[i];
+			parcel->reason = write_piece(worker, &piece->segment, parcel->data ? parcel->data : worker->room[part], p->files.data[piece->file].place);
+			parcel->file = piece->file;
+			if (parcel->reason)
 				return false;
 		}
-	if (!job->data)
-		quantised_weight_release(job->weight[job->weight[VALUES] ? VALUES : SCALES]);
-	return !job->unfit;
+	if (!parcel->data)
+		quantised_weight_release(parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES]);
+	return !parcel->unfit;
 }
 
-static void *do_jobs(void *argument)
+static void fill_parcels(void *argument, struct arena *scratch)
 {
+	(void)scratch;
 	struct worker *worker = argument;
 	struct packing *p = worker->packing;
-	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->jobs.count;)
-		if (!do_job(worker, p->jobs.data[i]))
+	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->parcels.count;)
+		if (!fill_parcel(worker, p->parcels.data[i]))
 			p->failed = true;
-	return NULL;
 }
 
 static int hash_file(struct worker *worker, struct image_file *file)
@@ -259,8 +259,9 @@ static int hash_file(struct worker *worker, struct image_file *file)
 	return reason;
 }
 
-static void *hash_files(void *argument)
+static void hash_files(void *argument, struct arena *scratch)
 {
+	(void)scratch;
 	struct worker *worker = argument;
 	struct packing *p = worker->packing;
 	for (size_t i; !p->failed && (i = atomic_fetch_add(&p->next, 1)) < p->files.count;) {
@@ -268,20 +269,15 @@ static void *hash_files(void *argument)
 		if (p->files.data[i].reason)
 			p->failed = true;
 	}
-	return NULL;
 }
 
-static void run_workers(struct packing *p, struct worker *worker, void *(*work)(void *worker))
+static void run_workers(struct packing *p, struct worker *worker, void (*work)(void *worker, struct arena *scratch))
 {
-	pthread_t thread[WORKERS];
-	bool started[WORKERS] = {0};
+	struct job job[WORKERS];
+	for (int i = 0; i < WORKERS; i++)
+		job[i] = (struct job){work, &worker[i]};
 	p->next = 0;
-	for (int i = 1; i < WORKERS; i++)
-		started[i] = !pthread_create(&thread[i], NULL, work, &worker[i]);
-	work(&worker[0]);
-	for (int i = 1; i < WORKERS; i++)
-		if (started[i])
-			pthread_join(thread[i], NULL);
+	jobs_run(p->module->guard, WORKERS, job);
 }
 
 static void pack_files(struct packing *p)
@@ -296,22 +292,22 @@ static void pack_files(struct packing *p)
 		for (int part = 0; part < PARTS; part++)
 			worker[i].room[part] = arena_alloc(p->arena, p->most[part]);
 	}
-	run_workers(p, worker, do_jobs);
+	run_workers(p, worker, fill_parcels);
 	run_workers(p, worker, hash_files);
 }
 
 /* false after a diagnostic. */
-static bool check_jobs(const struct packing *p)
+static bool check_parcels(const struct packing *p)
 {
-	for (size_t i = 0; i < p->jobs.count; i++) {
-		const struct job *job = p->jobs.data[i];
-		if (job->unfit) {
-			const struct quantised_weight *weight = job->weight[job->weight[VALUES] ? VALUES : SCALES];
+	for (size_t i = 0; i < p->parcels.count; i++) {
+		const struct parcel *parcel = p->parcels.data[i];
+		if (parcel->unfit) {
+			const struct quantised_weight *weight = parcel->weight[parcel->weight[VALUES] ? VALUES : SCALES];
 			diag_error(p->output->diag, NOWHERE, "the weight \"%s\" holds a number that is infinite or not a number", weight->from->source);
 			return diag_note(p->output->diag, "numbers that have a largest one, which becomes the scale of their group");
 		}
-		if (job->reason)
-			return output_error(p->output, p->files.data[job->file].path, job->reason);
+		if (parcel->reason)
+			return output_error(p->output, p->files.data[parcel->file].path, parcel->reason);
 	}
 	return true;
 }
@@ -323,12 +319,12 @@ bool pack_weights(struct output *output, struct module *module, struct weights *
 	for (int b = 0; b < buffers->count; b++)
 		if (!attr_item(buffers->items[b].value, "same") && !plan_file(&p, buffers->items[b].value))
 			return false;
-	if (p.jobs.count)
-		qsort(p.jobs.data, p.jobs.count, sizeof *p.jobs.data, by_size);
+	if (p.parcels.count)
+		qsort(p.parcels.data, p.parcels.count, sizeof *p.parcels.data, by_size);
 	pack_files(&p);
 	if (output_stopped(output))
 		return diag_error(output->diag, NOWHERE, "stopped");
-	if (!check_jobs(&p))
+	if (!check_parcels(&p))
 		return false;
 	for (size_t i = 0; i < p.files.count; i++) {
 		const struct image_file *file = &p.files.data[i];

@@ -4,7 +4,6 @@
 #include "model/feedback.h"
 
 #define OUTSTANDING 16        /* requests under way, by default */
-#define SHORT_BURST 2         /* the least that the vendor's compiler takes, where words travel one by one */
 
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
@@ -61,7 +60,7 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	struct memory_port port = emit_port(main, argument);
 	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), port.buffer), *size = attr_item(buffer, "words"), *word = attr_item(buffer, "word");
 	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
-	bool single = bundle_burst(main, argument, SHORT_BURST) < SHORT_BURST;
+	bool single = bundle_burst(main, argument, BUNDLE_SHORT_BURST) < BUNDLE_SHORT_BURST;
 	int outstanding = bundle_outstanding(main, argument, 0);
 	kernel->outstanding = outstanding > kernel->outstanding ? outstanding : kernel->outstanding;
 	kernel->single = single && (kernel->single || !kernel->port.name);
@@ -181,9 +180,9 @@ static void write_interface(struct text *out, const char *const *name, const str
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
 	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < OUTSTANDING ? OUTSTANDING : kernel->adapter_outstanding;
-	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? SHORT_BURST : 16, (long long)kernel->adapter_bits);
+	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? BUNDLE_SHORT_BURST : 16, (long long)kernel->adapter_bits);
 	if (kernel->both)                     /* a word now and then, between tokens */
-		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, SHORT_BURST);
+		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, BUNDLE_SHORT_BURST);
 	text_add(out, "\n");
 }
 

@@ -3,6 +3,8 @@
 #define STC_BUNDLE_H
 #include "model/timing.h"
 
+#define BUNDLE_SHORT_BURST 2  /* words of a request where words travel one by one: the least that the vendor's compiler takes (UG1399) */
+
 const char *bundle_of(const struct op *main, int argument);
 int bundle_count(struct arena *arena, const struct op *main);
 int bundle_burst(const struct op *main, int argument, int burst);      /* words of a request, where the platform's adapters ask for `burst` */

@@ -10,7 +10,6 @@
 #define INDEX_TERM_LUT 32     /* one adder of an address */
 #define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
 #define CONTROL_FF 82
-#define SHORT_BURST 2         /* words that an adapter holds for each request under way of a port whose words travel one by one (UG1399: outstanding requests times the burst's length) */
 #define FURTHER_UNIT 2        /* estimate: of a port's logic, one part in so many is the adapter's side to the memory (bursts, registers, arbitration), which its load and store units have in common */
 
 struct counting {
@@ -187,10 +186,10 @@ static bool is_used(const struct op *call, const struct value *port, int before)
 	return false;
 }
 
-/* Where words travel one by one, no memory of whole bursts is needed. */
+/* Where words travel one by one, an adapter holds those of the requests under way (UG1399: outstanding requests times the burst's length), no whole bursts. */
 static struct resources single_words(const struct platform *platform, const struct op *main, const struct value *port)
 {
-	int64_t bits = type_bits(port->type->element), words = SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
+	int64_t bits = type_bits(port->type->element), words = BUNDLE_SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
 	struct resources whole = port_resources(platform, port->type->element), small = storage_cost(storage_choose(bits, words, false), bits, words);
 	bool single = bundle_burst(main, port->index, platform->burst) == 1 && small.bram18 < whole.bram18;
 	return single ? (struct resources){-small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0} : (struct resources){0};
