@@ -50,11 +50,6 @@ static bool is_number(const struct type *type)
 	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
 }
 
-static int64_t counter_of(const struct token_loop *loop)
-{
-	return loop->counter + (loop->counter == loop->trips - 1 ? loop->skipped : 0);
-}
-
 static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result);
 
 static bool evaluate_map(const struct op *op, const struct token_loop *loop, int64_t *result)
@@ -103,7 +98,7 @@ static bool evaluate_op(const struct op *op, const struct token_loop *loop, int6
 static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result)
 {
 	if (!value->def) {
-		*result = value->type->kind == TYPE_INDEX ? counter_of(&loop[value->id]) : 0;
+		*result = value->type->kind == TYPE_INDEX ? token_counter_of(&loop[value->id]) : 0;
 		return value->type->kind == TYPE_INDEX;
 	}
 	if (value->def->code != OP_CMPI && attr_get(value->def, "stream.run_time")) {
@@ -242,16 +237,9 @@ static int64_t first_alike(const struct conjunction *c, const struct token_loop 
 	return number;
 }
 
-static bool fill_digit(struct arena *arena, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
+/* Lists the values of loops low … high at which the condition holds. */
+static bool list_values(struct arena *arena, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
 {
-	digit->trips = 1;
-	for (int l = low; l <= high; l++)
-		digit->trips *= loop[l].trips;
-	digit->active = digit->trips;
-	if (!looked_at(c, low, high))
-		return true;
-	if (digit->trips > TESTED_MOST)
-		return false;
 	digit->value = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->active = 0;
@@ -269,6 +257,39 @@ static bool fill_digit(struct arena *arena, const struct conjunction *c, struct 
 	if (digit->active == digit->trips)
 		digit->value = digit->before = NULL;
 	return true;
+}
+
+/* What the values of a digit go with; NULL: no text says all of it. */
+static const char *key_of(struct arena *arena, const struct conjunction *c, const struct token_loop *loop, int low, int high)
+{
+	struct text key = text_new(arena);
+	bool known = true;
+	token_key_loops(&key, loop, low, high);
+	for (int i = 0; i < c->parts && known; i++)
+		known = c->part[i].low > high || c->part[i].high < low || token_key_add(&key, c->part[i].value, loop, low);
+	return known ? key.data : NULL;
+}
+
+static bool fill_digit(struct map *digits, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
+{
+	digit->trips = 1;
+	for (int l = low; l <= high; l++)
+		digit->trips *= loop[l].trips;
+	digit->active = digit->trips;
+	if (!looked_at(c, low, high))
+		return true;
+	if (digit->trips > TESTED_MOST)
+		return false;
+	struct arena *scratch = arena_within(digits->arena);
+	const char *key = key_of(scratch, c, loop, low, high);
+	struct token_digit *known = key ? map_get(digits, key) : NULL;
+	bool filled = known || list_values(digits->arena, c, loop, low, high, digit);
+	if (known)
+		*digit = *known;
+	else if (filled && key)
+		map_set(digits, key, arena_copy(digits->arena, digit, sizeof *digit));
+	arena_free(scratch);
+	return filled;
 }
 
 /* The last loop that is looked at together with `low`. */
@@ -296,7 +317,7 @@ static void add_digit(struct token_pattern *pattern, struct token_digit digit)
 		pattern->digit[pattern->digits++] = digit;
 }
 
-bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
+bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
 {
 	struct conjunction c = {.first = first, .last = last, .seen = ARENA_ARRAY(arena, bool, last + 2)};
 	bool ever = true;
@@ -306,7 +327,7 @@ bool token_pattern_make(struct arena *arena, const struct value *when, struct to
 	for (int l = first, high; l <= last; l = high + 1) {
 		struct token_digit digit = {0};
 		high = group_end(&c, l);
-		if (!fill_digit(arena, &c, loop, l, high, &digit))
+		if (!fill_digit(digits, &c, loop, l, high, &digit))
 			return false;
 		add_digit(pattern, digit);
 	}

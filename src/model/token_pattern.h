@@ -3,6 +3,8 @@
  * is one of its active values; so counting accesses and finding the k-th takes as many steps as there are digits, however long the loops are. */
 #ifndef STC_TOKEN_PATTERN_H
 #define STC_TOKEN_PATTERN_H
+#include "base/map.h"
+#include "base/text.h"
 #include "ir/ir.h"
 
 struct token_digit {
@@ -44,8 +46,18 @@ struct token_loop {           /* a loop around an access: its counter's value->i
 	int64_t skipped;          /* iterations that are left out in front of the last one */
 };
 
-/* The pattern of `when` over loops first … last; the counters of the loops before them hold.  false: it depends on data, or on too many loops at once. */
-bool token_pattern_make(struct arena *arena, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern);
+static inline int64_t token_counter_of(const struct token_loop *loop)
+{
+	return loop->counter + (loop->counter == loop->trips - 1 ? loop->skipped : 0);
+}
+
+/* What a condition asks: conditions of equal text hold in the same iterations.  Loops from `low` on are told by their place, counters of those before them by what they are.  false: it depends on data. */
+bool token_key_add(struct text *key, const struct value *when, const struct token_loop *loop, int low);
+void token_key_loops(struct text *key, const struct token_loop *loop, int low, int high);
+
+/* The pattern of `when` over loops first … last; the counters of the loops before them hold.  digits: those that are listed already, by what they ask; patterns share them.  false: it depends on data, or on
+ * too many loops at once. */
+bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern);
 bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds);    /* at the counters as they are; false: it depends on data */
 /* loop: number 0, of which iterations are skipped.  Does the condition look at its counter in a way that tells none of those from another, nor from the second iteration? */
 bool token_same_between(const struct value *when, const struct token_loop *loop);
