@@ -31,6 +31,7 @@ const struct pass passes[] = {
 	PASS(share_units, T, T, EXACT, "fused kernels", "contractions with weights of few bits are phases of one unit, unless --contractions spatial"),
 	PASS(bind_rows, T, T, EXACT, "fused kernels", "beside a unit, work on rows of the launch that a count of run time leaves out is not done"),
 	PASS(tile_tokens, T, T, EXACT, "fused kernels", "beside a unit, attention works on a tile of tokens for all heads before the next tile"),
+	PASS(hide_later, T, T, EXACT, "fused kernels", "where masks hide the keys and values of later tiles of tokens, attention does not wait for them"),
 	PASS(group_tokens, T, T, EXACT, "fused kernels", "beside a unit, what stands between two of its phases takes a tile of tokens group by group where it needs no more at once"),
 	PASS(split_states, T, T, EXACT, "fused kernels", "beside a unit, what is read of a state is worked on in parts, each with kernels of its own"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),

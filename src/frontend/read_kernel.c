@@ -7,7 +7,7 @@
 #define EXTENT_MOST (INT64_C(1) << 40)
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
+	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "later", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -83,8 +83,8 @@ static bool read_accesses(struct reader *reader, const struct op *op, struct ker
 	return read_access(reader, kernel, attr_get(op, "result"), &kernel->result);
 }
 
-/* Rows of four integers, the first of which is an operand. */
-static bool check_rows(struct reader *reader, const struct op *op, const char *name, const char *wanted)
+/* Rows of so many integers, the first of which is an operand. */
+static bool check_rows(struct reader *reader, const struct op *op, const char *name, int numbers, const char *wanted)
 {
 	const struct attr *rows = attr_get(op, name);
 	if (!rows)
@@ -93,7 +93,7 @@ static bool check_rows(struct reader *reader, const struct op *op, const char *n
 		return refuse(reader, name, wanted);
 	for (int i = 0; i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
-		if (row->kind != ATTR_INTEGERS || row->count != 4 || row->integers[0] < 0 || row->integers[0] >= op->operands)
+		if (row->kind != ATTR_INTEGERS || row->count != numbers || row->integers[0] < 0 || row->integers[0] >= op->operands)
 			return refuse(reader, name, wanted);
 	}
 	return true;
@@ -111,7 +111,7 @@ static void add_guard(struct reader *reader, struct access *access, struct guard
 static bool read_guards(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>";
-	if (!check_rows(reader, op, "guards", wanted))
+	if (!check_rows(reader, op, "guards", 4, wanted))
 		return false;
 	const struct attr *rows = attr_get(op, "guards");
 	for (int i = 0; rows && i < rows->count; i++) {
@@ -126,7 +126,7 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 static bool read_gathers(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, INDEX_OPERAND, STRIDE, LIMIT>";
-	if (!check_rows(reader, op, "gathers", wanted))
+	if (!check_rows(reader, op, "gathers", 4, wanted))
 		return false;
 	const struct attr *rows = attr_get(op, "gathers");
 	for (int i = 0; rows && i < rows->count; i++) {
@@ -137,6 +137,21 @@ static bool read_gathers(struct reader *reader, const struct op *op, struct kern
 		access->index_operand = (int)row[1];
 		access->index_stride = row[2];
 		access->index_limit = row[3];
+	}
+	return true;
+}
+
+static bool read_later(struct reader *reader, const struct op *op, struct kernel *kernel)
+{
+	static const char wanted[] = "rows array<i64: OPERAND, PITCH>, of a tiled kernel";
+	const struct attr *rows = attr_get(op, "later");
+	if (!check_rows(reader, op, "later", 2, wanted))
+		return false;
+	for (int i = 0; rows && i < rows->count; i++) {
+		const int64_t *row = rows->items[i].value->integers;
+		if (row[1] < 1 || !attr_get(op, "tiled"))
+			return refuse(reader, "later", wanted);
+		kernel->operand[row[0]].later = row[1];
 	}
 	return true;
 }
@@ -335,7 +350,7 @@ bool read_kernel(struct reader *reader, struct op *op)
 	struct kernel *kernel = op->kernel = ARENA_NEW(reader->arena, struct kernel);
 	kernel->name = name->text;
 	kernel->type = type_scalar(op->result[0]->type);
-	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_gathers(reader, op, kernel) &&
+	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_gathers(reader, op, kernel) && read_later(reader, op, kernel) &&
 	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, "update", &kernel->update) &&
 	            (!attr_get(op, "post") || read_body(reader, op, "post", &kernel->post));
 	for (size_t i = 0; i < sizeof payload / sizeof *payload; i++)

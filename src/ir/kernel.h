@@ -36,6 +36,7 @@ struct access {               /* how an operand, or the result, is addressed */
 	int index_operand;        /* -1, or the operand whose value selects a row (a gather) */
 	int64_t index_stride;     /* elements between rows */
 	int64_t index_limit;      /* rows; the index is clamped to 0 … limit - 1 */
+	int64_t later;            /* elements between tiles of tokens, of a tiled kernel: in a turn of its first loop what later tiles have may be the own tile's; 0: it may not */
 };
 
 enum node_kind { NODE_OPERAND, NODE_ACCUMULATOR, NODE_CONSTANT, NODE_OP };

@@ -76,6 +76,18 @@ static const struct attr *gathers(struct module *module, const struct kernel *ke
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
 }
 
+/* NULL if none is. */
+static const struct attr *later(struct module *module, const struct kernel *kernel, int operands)
+{
+	VEC(const struct attr *) list = {0};
+	for (int i = 0; i < operands; i++) {
+		int64_t row[] = {i, kernel->operand[i].later};
+		if (row[1])
+			VEC_PUSH(module->arena, &list, attr_integers(module, 2, row));
+	}
+	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
+}
+
 static const struct attr *number(struct module *module, const struct type *type, double real, int64_t integer)
 {
 	if (type_is_real(type))
@@ -132,6 +144,7 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, "result", access_map(module, kernel, &kernel->result));
 	add(&list, "guards", guards(module, kernel, op->operands));
 	add(&list, "gathers", gathers(module, kernel, op->operands));
+	add(&list, "later", later(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
 		add(&list, "init", number(module, kernel->type, kernel->init, (int64_t)kernel->init));
 	add(&list, "update", attr_symbol(module, body_name(module, kernel, "update")));

@@ -116,11 +116,19 @@ static struct resources *held_by(struct allocation *a, const struct op *process)
 	return &a->held.data[a->held.count - 1].memory;
 }
 
+/* What makes dies crowded is dear as if it were not there. */
+static struct resources uncrowded(const struct platform *platform, struct resources left)
+{
+	for (int d = 0; d < platform->dies; d++)
+		left = subtract(left, subtract(platform->die[d], platform_uncrowded(platform, d)));
+	return left;
+}
+
 /* What is left for it: of the platform, and on the die of its process. */
 static struct resources left_for(struct allocation *a, const struct op *op)
 {
 	const struct platform *platform = a->context->platform;
-	struct resources left = a->left, most = {0};
+	struct resources left = uncrowded(platform, a->left), most = {0};
 	if (op->code != OP_ALLOCA)
 		return left;
 	for (int i = 0; i < platform->dies; i++) {

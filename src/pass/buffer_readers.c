@@ -64,7 +64,7 @@ static bool waits_for_all(const struct op *op, int operand)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_waits_for_all(op->kernel, operand);
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0);
+	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "later");
 }
 
 /* Does the first word of the stream need something that has waited for all words of reader A? */
@@ -172,7 +172,7 @@ static bool is_one_block(const struct value *value, const struct readers_of *rea
 /* A converter that holds all, for readers in the same block. */
 static bool is_whole(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && op->operand[0]->type->kind == TYPE_ITENSOR;
+	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
 /* Readers, those of casts in their place; those of converters as well.  Returns how many of these there are. */

@@ -256,6 +256,8 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
 		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
 		operand[j] = want_stream(s, flow_of(old->operand[j]), type, ports);
+		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, "wish"))
+			attr_set(module, operand[j]->def, "later", attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
 	}
 	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);

@@ -3,7 +3,7 @@
 
 static bool is_whole(const struct op *op)
 {
-	return op && op->code == OP_CONVERT && !attr_get(op, "cut") && !attr_get(op, "window") && !attr_get(op, "given") && !attr_integer_or(op, "shared", 0) && op->operand[0]->def &&
+	return op && op->code == OP_CONVERT && !attr_get(op, "cut") && !attr_get(op, "window") && !attr_get(op, "given") && !attr_get(op, "later") && !attr_integer_or(op, "shared", 0) && op->operand[0]->def &&
 	       op->operand[0]->def->parent == op->parent;
 }
 

@@ -14,6 +14,8 @@ static void add_access(const struct access *access, int loops, struct text *out)
 		text_add(out, " g%d:%" PRId64 ":%" PRId64, access->guard[i].loop, access->guard[i].low, access->guard[i].high);
 	if (access->index_operand >= 0)
 		text_add(out, " i%d:%" PRId64 ":%" PRId64, access->index_operand, access->index_stride, access->index_limit);
+	if (access->later)
+		text_add(out, " l%" PRId64, access->later);
 	text_add(out, "]");
 }
 

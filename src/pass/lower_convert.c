@@ -1,5 +1,6 @@
 /* A converter as two processes, *fill* and *drain*, on a channel of blocks (src/model/box.h says what a block holds and how each side steps through it).
  * One block a turn of the shared loops; with two halves both sides work at once. */
+#include "pass/later.h"
 #include "pass/lower_box.h"
 
 static void lower_side(struct design *design, const struct side *side, struct value *blocks, struct value *fifo, bool fill, bool once)
@@ -31,8 +32,42 @@ static void lower_side(struct design *design, const struct side *side, struct va
 	process_finish(&p);
 }
 
+/* One process, in each turn of which a tile is taken and all are given (pass/later.h). */
+static bool lower_later(struct design *design, const struct op *op)
+{
+	struct module *module = design->module;
+	struct later later = later_between(module->arena, attr_get(op, "tensor")->type, op->operand[0]->type, op->result[0]->type, attr_get(op, "later"));
+	if (later.why) {
+		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", later.why);
+		return diag_note(module->diag, "from %s to %s", op->operand[0]->type->text, op->result[0]->type->text);
+	}
+	int64_t word = box_word(&later.box), widest = later.fill.lanes > later.drain.lanes ? later.fill.lanes : later.drain.lanes;
+	const struct type *scalar = type_scalar(op->result[0]->type), *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
+	struct side fill = {.steps = &later.fill, .word = word}, drain = {.steps = &later.drain, .word = word, .type = stream_word(module, op->result[0]->type)};
+	struct process p = process_new(design, "later");
+	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
+	struct value *array = make_array(&p, "words", later.box.elements / word, element, word < widest ? widest / word : 1);
+	struct value **counter = ARENA_ARRAY(module->arena, struct value *, later.fill.loops + later.drain.loops);
+	const int64_t one = 1;
+	process_layers(&p);
+	struct value *turn = process_loop(&p, later.tiles);
+	int opened = side_loops(&p, &fill, counter);
+	counter[0] = turn;
+	side_write(&p, &fill, array, counter, make_take(&p, NULL, in));
+	process_close(&p, opened);
+	opened = side_loops(&p, &drain, counter);
+	struct value *tile = make_address(&p, 1, &counter[later.part], &one, later.first), *there = make_select(&p, make_below(&p, turn, tile), turn, tile);
+	counter[later.part] = make_address(&p, 1, &there, &one, -later.first);
+	make_push(&p, NULL, side_read(&p, &drain, array, counter), out);
+	process_close(&p, opened + 1 + (design->layers > 0));
+	process_finish(&p);
+	return true;
+}
+
 bool lower_convert(struct design *design, const struct op *op, bool crossing)
 {
+	if (attr_get(op, "later"))
+		return lower_later(design, op);
 	struct module *module = design->module;
 	const struct type *tensor = attr_get(op, "tensor")->type, *from = op->operand[0]->type, *to = op->result[0]->type;
 	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, "shared", 0));

@@ -98,6 +98,7 @@ bool split_posts(struct pass_context *context, struct module *module);
 bool share_units(struct pass_context *context, struct module *module);
 bool bind_rows(struct pass_context *context, struct module *module);
 bool tile_tokens(struct pass_context *context, struct module *module);
+bool hide_later(struct pass_context *context, struct module *module);
 bool group_tokens(struct pass_context *context, struct module *module);
 bool split_states(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);

@@ -150,6 +150,7 @@ int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int ope
 static void apply_access(struct arena *arena, const struct plan *plan, const struct access *from, struct access *to)
 {
 	*to = *from;
+	to->later = 0;                /* the converter in front says so */
 	to->stride = ARENA_ARRAY(arena, int64_t, plan->parts + 1);
 	for (int i = 0; i < plan->parts; i++)
 		to->stride[i] = from->stride[plan->part[i].source] * plan->part[i].step;

@@ -34,7 +34,7 @@ static struct readers_of *readers_of(const struct value *value)
 
 static bool is_whole(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "cut");
+	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && !attr_get(op, "cut");
 }
 
 /* The loops of a type as digits of a kernel's loops. */

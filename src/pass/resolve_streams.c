@@ -5,6 +5,7 @@
  *     a converter  otherwise, shared by all readers that want the same type,
  * and a stream with several readers gets a fork. */
 #include "model/window.h"
+#include "pass/later.h"
 #include "pass/buffer_readers.h"
 #include "pass/repeat_kernels.h"
 #include "pass/resolve_given.h"
@@ -48,7 +49,7 @@ static struct block *home(const struct value *value)
 }
 
 /* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it. */
-static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, bool crossing)
+static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *later, bool crossing)
 {
 	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
 	const struct type *in = from->type, *out = type;
@@ -73,6 +74,12 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 		attr_set(module, convert, "halves", attr_integer(module, 1));
 		attr_set(module, convert, "window", attr_unit(module));
 	}
+	if (later && !crossing && !attr_get(convert, "window") && !later_between(module->arena, tensor, in, out, later).why) {
+		attr_set(module, convert, "buffer", attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+		attr_set(module, convert, "later", later);
+	}
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
 
@@ -90,7 +97,7 @@ static struct value *cast_of_earlier(struct module *module, const struct wish_li
 	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (earlier && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+		if (earlier && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
 			return cast_to(module, before, earlier, tensor, type);
 	}
 	return NULL;
@@ -112,7 +119,7 @@ static struct value *satisfy(struct module *module, struct value *from, const st
 		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, before, from, tensor, type);
 	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
 	part = part ? part : cast_of_earlier(module, readers, i, before);
-	return part ? part : convert_to(module, before, from, tensor, type, crossing);
+	return part ? part : convert_to(module, before, from, tensor, type, attr_get(wish, "later"), crossing);
 }
 
 static void rename_operands(struct block *block)
@@ -171,7 +178,7 @@ static size_t reader_of_more(struct module *module, const struct value *from, co
 	for (size_t e = 0; e < readers->count; e++) {
 		const struct op *other = readers->data[e];
 		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
-		if (type != best && other->parent == wish->parent && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
+		if (type != best && other->parent == wish->parent && !attr_get(wish, "later") && !attr_get(other, "later") && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
 		    && !depends_on(module, wish, other) && !depends_on(module, other, wish))
 			most = e;
 	}
@@ -182,7 +189,7 @@ static struct value *answer_of_same(const struct wish_list *readers, size_t i)
 {
 	const struct op *wish = readers->data[i];
 	for (size_t e = 0; e < readers->count; e++)
-		if (readers->data[e]->result[0]->type == wish->result[0]->type && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
+		if (readers->data[e]->result[0]->type == wish->result[0]->type && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
 			return readers->data[e]->result[0]->data;
 	return NULL;
 }

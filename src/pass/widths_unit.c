@@ -167,7 +167,7 @@ void widths_orders(struct streams *streams, const struct width_space *space)
 				continue;
 			}
 			if (!phase->number) {
-				kernel->whole[j] = is_whole(writer, reader);
+				kernel->whole[j] = is_whole(writer, reader) && !op->kernel->operand[j].later;
 				continue;
 			}
 			phase->part = is_whole(writer, tokens) ? 1 : phase->part;

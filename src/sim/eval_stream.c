@@ -157,11 +157,33 @@ static bool eval_load(struct evaluation *e, struct op *op)
 	return send(e, op, op->operand[picked]->data);
 }
 
+/* Turn after turn, each of all tiles up to its own one, which stands for those that come later. */
+static bool send_turns(struct evaluation *e, struct op *op, const struct tensor *from, const struct attr *later)
+{
+	int64_t tiles = later->integers[0], pitch = later->integers[1], bytes = scalar_storage_bytes(type_scalar(from->type)), elements = type_elements(from->type);
+	struct words *words = eval_words(e, op->result[0]->type);
+	for (int64_t t = 0; t < tiles; t++) {
+		struct tensor *there = eval_new(e, from->type);
+		for (int64_t n = 0; n < elements; n++) {
+			int64_t beyond = n / pitch % tiles - t;
+			memcpy((char *)there->data + n * bytes, (char *)from->data + (n - (beyond > 0 ? beyond * pitch : 0)) * bytes, (size_t)bytes);
+		}
+		if (!send(e, op, there))
+			return false;
+		const struct words *all = op->result[0]->data;
+		int64_t turn = all->elements / tiles * bytes;
+		memcpy((char *)words->data + t * turn, (char *)all->data + t * turn, (size_t)turn);
+	}
+	op->result[0]->data = words;
+	return true;
+}
+
 static bool eval_convert(struct evaluation *e, struct op *op)
 {
 	const struct type *type = tensor_of_op(op);
 	const struct tensor *tensor = receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
-	return tensor && send(e, op, tensor);
+	const struct attr *later = attr_get(op, "cut") ? NULL : attr_get(op, "later");
+	return tensor && (later ? send_turns(e, op, tensor, later) : send(e, op, tensor));
 }
 
 static bool eval_buffer(struct evaluation *e, struct op *op)

@@ -15,6 +15,7 @@ struct convert_pair {
 	struct box box;
 	bool window;              /* a ring of box.elements */
 	bool cut;                 /* the box lies in memory */
+	const char *later;        /* its attribute, as text, or NULL */
 };
 
 struct convert_order {        /* a type being put together: loops over tiles */
@@ -206,8 +207,8 @@ static inline void convert_module(struct module *m, int pairs, const struct conv
 	struct convert_text t = convert_begin(m, pairs, pair, out);
 	for (int j = 0; j < pairs; j++) {
 		convert_load(&t, j, &pair[j]);
-		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer = %" PRId64 " : i64, shared = %d : i64, halves = %d : i64, tensor = %s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
-		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].window ? pair[j].cut ? ", window, cut" : ", window" : pair[j].cut ? ", cut" : "", pair[j].from->text, pair[j].to->text);
+		text_add(out, "%%b%d = \"stream.convert\"(%%a%d) {buffer = %" PRId64 " : i64, shared = %d : i64, halves = %d : i64, tensor = %s%s%s} : (%s) -> %s\n", j, j, pair[j].box.elements,
+		         pair[j].box.shared, pair[j].box.halves, pair[j].tensor->text, pair[j].window ? pair[j].cut ? ", window, cut" : ", window" : pair[j].cut ? ", cut" : "", pair[j].later ? pair[j].later : "", pair[j].from->text, pair[j].to->text);
 		convert_store(&t, j, text_format(m->arena, "%%b%d", j), pair[j].to);
 	}
 	convert_end(&t);

@@ -264,6 +264,47 @@ static void test_boxes_of_few_words(void **state)
 	end(f);
 }
 
+#define TILES 4
+#define TILE 4
+
+/* Rows of two heads, eight numbers each, a tile of tokens after the other; a reader that takes those of tokens first … first + tokens - 1 in every turn, in words of so many lanes. */
+static const struct type *row_words(struct fixture *f, const struct type *tensor, bool turns, int64_t first, int64_t tokens, int64_t lanes)
+{
+	int64_t writer[4] = {TILES, 2, TILE, 8 / lanes}, reader[4] = {TILES, 2, 3, tokens * 8 / lanes}, step[4] = {1, 1, 1, 1}, rows[5] = {0};
+	rows[0] = turns ? 0 : TILE * 8;
+	rows[1] = TILES * TILE * 8;
+	rows[2] = turns ? 0 : 8;
+	rows[3] = lanes;
+	rows[4] = first * 8;
+	const struct type *word = type_shaped(f->module, TYPE_VECTOR, 1, &lanes, type_scalar(tensor));
+	return type_canonical(f->module, word, 4, turns ? reader : writer, NULL, step, 1, rows);
+}
+
+/* A converter that waits for no later tile gives the own one in its place, before it is lowered and after. */
+static void test_later_tiles_are_not_waited_for(void **state)
+{
+	(void)state;
+	const struct { int64_t first, tokens, from, to; } cases[] = {{0, 16, 8, 16}, {0, 16, 4, 8}, {4, 8, 8, 8}, {6, 2, 8, 8}, {8, 8, 2, 8}};
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct fixture *f = begin(c);
+		struct convert_pair pair = {.tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){2, TILES * TILE * 8}, type_float(f->module, 32)), .later = ", later = array<i64: 4, 32>"};
+		struct tensor before, after;
+		pair.from = row_words(f, pair.tensor, false, 0, TILES * TILE, cases[c].from);
+		pair.to = row_words(f, pair.tensor, true, cases[c].first, cases[c].tokens, cases[c].to);
+		pair.box = box_between(f->arena, pair.tensor, pair.from, pair.to, 0);
+		pair.box.halves = 1;
+		run_pair(f, c, &pair, &before, &after);
+		assert_memory_equal(before.data, after.data, tensor_bytes(before.type));
+		const float *words = before.data;
+		for (int64_t n = 0, each = cases[c].tokens * 8; n < TILES * 2 * 3 * each; n++) {
+			int64_t turn = n / (6 * each), head = n / (3 * each) % 2, token = cases[c].first + n % each / 8, tile = token / TILE;
+			tile = tile < turn ? tile : turn;
+			assert_int_equal((int64_t)words[n], (head * TILES * TILE + tile * TILE + token % TILE) * 8 + n % 8);
+		}
+		end(f);
+	}
+}
+
 /* The writer's words, or every second time halves of them. */
 static const struct type *parts_of(struct fixture *f, const struct type *type, int *narrow)
 {
@@ -726,6 +767,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+#include "pass/later.h"
+#include "pass/sequence.h"
+
+static void add_loop(struct box_side *side, int64_t trip, int64_t step)
+{
+	side->trip[side->loops] = trip;
+	side->step[side->loops++] = step;
+}
+
+/* The same words, by loops that are yet to be added. */
+static struct box_side empty_side(struct arena *arena, const struct box_side *from)
+{
+	struct box_side side = *from;
+	int room = from->loops + 3;
+	side.loops = 0;
+	side.trip = ARENA_ARRAY(arena, int64_t, room);
+	side.step = ARENA_ARRAY(arena, int64_t, room);
+	side.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, room);
+	return side;
+}
+
+/* The words of a tile: the first loop, of one trip, stands for the tiles. */
+static void fill_of_tile(struct arena *arena, struct later *l)
+{
+	const struct box_side *from = &l->box.fill;
+	l->fill = empty_side(arena, from);
+	add_loop(&l->fill, 1, l->pitch);
+	for (int i = 0; i < from->loops; i++)
+		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i]);
+}
+
+/* The words of a turn, by loops of which one walks tiles alone. */
+static const char *drain_of_turn(struct arena *arena, struct later *l)
+{
+	const struct box_side from = l->box.drain;
+	struct box_side *to = &l->drain;
+	int64_t pitch = l->pitch, reach = 0;
+	*to = empty_side(arena, &from);
+	l->part = -1;
+	for (int i = 0; i < from.loops; i++) {
+		int64_t trip = from.trip[i] / (i ? 1 : l->tiles), step = from.step[i], inside, parts;
+		if (step % (pitch * l->tiles) == 0 || step * trip <= pitch) {
+			add_loop(to, trip, step);
+			reach += step < pitch ? step * (trip - 1) : 0;
+			continue;
+		}
+		inside = step < pitch ? pitch / step : 1;
+		parts = trip / inside < l->tiles ? trip / inside : l->tiles;
+		if (l->part >= 0 || pitch % step || trip % (inside * parts) || (trip / inside > l->tiles && (trip / inside) % l->tiles))
+			return "its reader does not walk tiles by a loop";
+		add_loop(to, trip / inside / parts, pitch * l->tiles);
+		l->part = to->loops;
+		add_loop(to, parts, pitch);
+		add_loop(to, inside, step);
+		reach += step * (inside - 1);
+	}
+	if (l->part < 0) {
+		l->part = to->loops;
+		add_loop(to, 1, pitch);
+	}
+	l->first = from.first / pitch % l->tiles;
+	for (int64_t lane = 0; lane < from.lanes; lane++)
+		if (from.first % pitch + reach + from.lane[lane] >= pitch)
+			return "its reader takes words of several tiles";
+	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile" : NULL;
+}
+
+struct later later_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *later)
+{
+	int64_t tiles = later->integers[0], pitch = later->integers[1];
+	struct later l = {.box = box_between(arena, tensor, from, to, 0), .tiles = tiles};
+	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
+	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
+	l.why = l.box.why;
+	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.stride[0] * (fill->trip[0] / tiles) != pitch))
+		l.why = "its writer's and its reader's outermost loops are not those over tiles";
+	for (int i = 0; !l.why && i < fill->loops; i++)
+		l.why = fill->run_time[i] ? "loops known at run time" : NULL;
+	for (int i = 0; !l.why && i < drain->loops; i++)
+		l.why = drain->run_time[i] ? "loops known at run time" : NULL;
+	if (l.why)
+		return l;
+	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
+	fill_of_tile(arena, &l);
+	l.why = drain_of_turn(arena, &l);
+	return l;
+}
