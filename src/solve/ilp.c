@@ -20,8 +20,14 @@ void ilp_row(struct ilp *ilp, const char *name, char sense, double right)
 	VEC_PUSH(ilp->arena, &ilp->row, ((struct ilp_row){name, sense, right, ilp->term_column.count, 0}));
 }
 
+/* A column that comes again in a row adds up: CBC writes beyond its arrays where a row names one twice. */
 void ilp_term(struct ilp *ilp, int column, double coefficient)
 {
+	for (size_t t = ilp->row.data[ilp->row.count - 1].first; t < ilp->term_column.count; t++)
+		if (ilp->term_column.data[t] == column) {
+			ilp->term_coefficient.data[t] += coefficient;
+			return;
+		}
 	VEC_PUSH(ilp->arena, &ilp->term_column, column);
 	VEC_PUSH(ilp->arena, &ilp->term_coefficient, coefficient);
 	ilp->row.data[ilp->row.count - 1].count++;

@@ -41,7 +41,7 @@ struct ilp_solution {
 struct ilp ilp_new(struct arena *arena);
 int ilp_column(struct ilp *ilp, const char *name, double lower, double upper, double cost, bool integer);     /* its number */
 void ilp_row(struct ilp *ilp, const char *name, char sense, double right);
-void ilp_term(struct ilp *ilp, int column, double coefficient);                    /* of the last row; a column once in each */
+void ilp_term(struct ilp *ilp, int column, double coefficient);                    /* of the last row; of a column that it has already, the sum */
 struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int nodes);     /* start: [columns], a solution to begin with, or NULL */
 void ilp_print(const struct ilp *ilp, struct text *out);                           /* LP format */
 #endif
