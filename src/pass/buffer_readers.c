@@ -84,22 +84,40 @@ static bool completes(struct search *s, const struct value *stream)
 	return false;
 }
 
-/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn, and that comes by a converter which has all of a turn first: so it needs the last word in front
- * of the converter, for which every kernel before has taken all. */
+/* Does every turn of the outermost loop take words of its own? */
+static bool uses_outermost(const struct kernel *kernel, int operand)
+{
+	int l = 0;
+	while (l < kernel->loops && kernel->loop[l].extent == 1)
+		l++;
+	return l < kernel->loops && kernel->operand[operand].stride[l];
+}
+
+/* Does the word come by a converter that has all of a turn of the first loop first, and needs what depends on A?  Elementwise kernels behind it change no order. */
+static bool comes_by_block(const struct search *s, const struct value *stream, int64_t turns)
+{
+	const struct op *def = stream->def;
+	bool any = false;
+	if (!def || !s->below[stream->id])
+		return false;
+	for (int j = 0; j < def->operands && !any; j++)
+		if (def->code == OP_CAST || (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) && uses_outermost(def->kernel, j)))
+			any = comes_by_block(s, def->operand[j], turns);
+	if (any || def->code != OP_CONVERT || attr_integer_or(def, "shared", 0) != 1)
+		return any;
+	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
+	return !box.why && turns % box.fill.trip[0] == 0;
+}
+
+/* The kernel sums up over its outermost loop, so its first result needs a word of the last turn, and with it the last word in front of the converter, for which every kernel before has taken all. */
 static bool needs_last_block(const struct search *s, const struct op *op, int operand)
 {
 	const struct kernel *kernel = op->kernel;
 	int outer = kernel_outer_reduction(kernel);
-	const struct op *def = op->operand[operand]->def;
-	while (def && def->code == OP_CAST)
-		def = def->operand[0]->def;
 	for (int l = 0; l < outer; l++)
 		if (kernel->loop[l].extent > 1)
 			return false;
-	if (outer < 0 || !kernel->operand[operand].stride[outer] || !def || def->code != OP_CONVERT || attr_integer_or(def, "shared", 0) != 1 || !s->below[def->operand[0]->id])
-		return false;
-	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
-	return !box.why && kernel->loop[outer].extent % box.fill.trip[0] == 0;
+	return outer >= 0 && kernel->operand[operand].stride[outer] && comes_by_block(s, op->operand[operand], kernel->loop[outer].extent);
 }
 
 /* Must everything that reads words of `late` wait until A has taken all of its own? */

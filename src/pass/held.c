@@ -77,7 +77,7 @@ struct held held_count(struct arena *arena, struct block *block)
 static bool fits_a_die(struct arena *arena, const struct platform *platform, const struct op *convert)
 {
 	struct box box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, "shared", 0));
-	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : box.halves * box.elements / word;
+	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : attr_integer_or(convert, "halves", box.halves) * box.elements / word;
 	struct resources needed = storage_cost(storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
 	bool fits = box.why || attr_get(convert, "window");
 	for (int d = 0; d < platform->dies && !fits; d++) {

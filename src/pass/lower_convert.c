@@ -73,9 +73,12 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, "shared", 0));
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
+	int64_t halves = attr_integer_or(op, "halves", box.halves);
+	if (halves < 1 || halves > box.halves)
+		return diag_error(module->diag, op->location, "%s: %lld halves, where %d can work at once", op_info[op->code].name, (long long)halves, box.halves);
 	int64_t word = box_word(&box), size = box.elements / word, widest = box.fill.lanes > box.drain.lanes ? box.fill.lanes : box.drain.lanes;
 	const struct type *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, type_scalar(tensor)) : type_scalar(tensor);
-	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), box.halves);
+	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), halves);
 	if (word < widest)
 		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest / word));
 	struct side fill = {.steps = &box.fill, .shared = box.shared, .word = word, .type = stream_word(module, from)};

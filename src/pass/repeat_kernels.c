@@ -64,20 +64,19 @@ static bool is_used(const struct op *op, int operand)
 	return false;
 }
 
-static bool all_make_enough(const struct readers_of *readers);
 
 static bool makes_enough(const struct reader *reader)
 {
 	const struct kernel *kernel = reader->op->code == OP_KERNEL ? reader->op->kernel : NULL;
 	int64_t points = 1;
 	if (reader->op->code == OP_CAST)
-		return all_make_enough(readers_of(reader->op->result[0]));
+		return is_read_enough(readers_of(reader->op->result[0]));
 	for (int l = kernel ? kernel->loops - 1 : -1; l >= 0 && !kernel->operand[reader->operand].stride[l]; l--)
 		points *= kernel->loop[l].extent;
 	return points >= LEAST_POINTS;
 }
 
-static bool all_make_enough(const struct readers_of *readers)
+bool is_read_enough(const struct readers_of *readers)
 {
 	bool enough = readers != NULL;
 	for (size_t i = 0; enough && i < readers->list.count; i++)
@@ -129,7 +128,7 @@ static bool find(struct module *module, struct op *convert, struct repeat *r)
 	if (bytes < LEAST_BYTES || attr_integer_or(convert, "shared", 0) || attr_get(convert, "window") || type_once(module, to) != op->result[0]->type)
 		return false;
 	r->times = to->itensor->trip[0];
-	return all_make_enough(readers_of(convert->result[0])) && can_come_again(r);
+	return is_read_enough(readers_of(convert->result[0])) && can_come_again(r);
 }
 
 static struct access behind(struct arena *arena, const struct access *from, int loops)

@@ -5,6 +5,7 @@
 #include "pass/buffer_readers.h"
 #include "pass/repeat_turned.h"
 #include "pass/streams.h"
+#include "pass/turned_kernel.h"
 
 #define LEAST_BYTES 4096      /* of a converter: less is not worth work */
 #define VECTORS_MOST 8        /* all vectors together are at most one part in so many of the result */
@@ -35,111 +36,6 @@ static struct readers_of *readers_of(const struct value *value)
 static bool is_whole(const struct op *op)
 {
 	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && !attr_get(op, "cut");
-}
-
-/* The loops of a type as digits of a kernel's loops. */
-struct digits {
-	const struct kernel *from;
-	int count, most;
-	int64_t *trip, *step;
-	int *source;              /* -1: all comes again */
-};
-
-static bool push(struct digits *d, int64_t trip, int source, int64_t step)
-{
-	if (d->count == d->most)
-		return false;
-	d->trip[d->count] = trip;
-	d->source[d->count] = source;
-	d->step[d->count++] = step;
-	return true;
-}
-
-/* A loop that runs over several of the kernel's falls apart; false: it is no digit of them. */
-static bool add_digits(struct digits *d, int64_t trip, int64_t stride)
-{
-	const int64_t *own = d->from->result.stride;
-	int l = d->from->loops - 1;
-	if (trip == 1 || !stride)
-		return trip == 1 || push(d, trip, -1, 0);
-	while (l >= 0 && (!own[l] || stride % own[l] || stride >= own[l] * d->from->loop[l].extent))
-		l--;
-	if (l < 0)
-		return false;
-	int64_t inside = own[l] * d->from->loop[l].extent / stride;
-	if (trip <= inside)
-		return push(d, trip, l, stride / own[l]);
-	return trip % inside == 0 && add_digits(d, trip / inside, stride * inside) && push(d, inside, l, stride / own[l]);
-}
-
-static struct access turned(struct arena *arena, const struct access *from, const struct digits *d)
-{
-	struct access to = *from;
-	to.stride = ARENA_ARRAY(arena, int64_t, d->count + 1);
-	for (int l = 0; l < d->count; l++)
-		to.stride[l] = d->source[l] < 0 ? 0 : from->stride[d->source[l]] * d->step[l];
-	return to;
-}
-
-static int64_t points(const struct kernel *kernel)
-{
-	int64_t points = 1;
-	for (int l = 0; l < kernel->loops; l++)
-		points *= kernel->result.stride[l] ? kernel->loop[l].extent : 1;
-	return points;
-}
-
-static struct kernel *with_digits(const struct turn *t, const struct digits *d)
-{
-	struct arena *arena = t->module->arena;
-	struct kernel *to = arena_copy(arena, d->from, sizeof *to);
-	to->loops = d->count;
-	to->lanes = 1;
-	to->loop = ARENA_ARRAY(arena, struct loop, d->count + 1);
-	for (int l = 0; l < d->count; l++)
-		to->loop[l].extent = d->trip[l];
-	to->operand = ARENA_ARRAY(arena, struct access, t->op->operands + 1);
-	for (int j = 0; j < t->op->operands; j++)
-		to->operand[j] = turned(arena, &d->from->operand[j], d);
-	to->result = turned(arena, &d->from->result, d);
-	return to;
-}
-
-/* The kernel with its loops in the order of this type, one number at a time; NULL: the type is no order of its results. */
-static struct kernel *in_order_of(const struct turn *t, const struct type *type)
-{
-	struct arena *arena = t->module->arena;
-	const struct kernel *from = t->op->kernel;
-	struct sequence order = sequence_of_type(arena, stream_tensor(t->op->result[0]), type);
-	struct digits d = {.from = from, .most = order.dims + from->loops};
-	if (order.conditions || order.run_time || order.lanes > 1 || order.offset != from->result.offset)
-		return NULL;
-	d.trip = ARENA_ARRAY(arena, int64_t, d.most + 1);
-	d.step = ARENA_ARRAY(arena, int64_t, d.most + 1);
-	d.source = ARENA_ARRAY(arena, int, d.most + 1);
-	for (int i = 0; i < order.dims; i++)
-		if (!add_digits(&d, order.trip[i], order.stride[i]))
-			return NULL;
-	struct kernel *to = with_digits(t, &d);
-	return points(to) == points(from) ? to : NULL;
-}
-
-/* The types of its ports. */
-static bool find_types(struct turn *t)
-{
-	struct arena *arena = t->module->arena;
-	int loops = t->kernel->loops, operands = t->op->operands;
-	struct plan plan = {.parts = loops, .part = ARENA_ARRAY(arena, struct plan_part, loops + 1), .lanes = 1, .rows = 1};
-	for (int l = 0; l < loops; l++)
-		plan.part[l] = (struct plan_part){l, t->kernel->loop[l].extent, 1};
-	t->type = ARENA_ARRAY(arena, const struct type *, operands + 1);
-	for (int j = 0; j <= operands; j++) {
-		const struct value *value = j < operands ? t->op->operand[j] : t->op->result[0];
-		t->type[j] = plan_port_type(t->module, t->kernel, &plan, j < operands ? j : -1, stream_tensor(value));
-		if (!t->type[j])
-			return false;
-	}
-	return t->type[operands] == t->last->result[0]->type;
 }
 
 static int64_t tensor_bytes_of(const struct value *stream)
@@ -193,8 +89,9 @@ static bool find(struct turn *t)
 		return false;
 	bool behind = readers->list.count == 1 && readers->list.data[0].op->code == OP_CAST;
 	t->last = behind ? readers->list.data[0].op : t->convert;
-	t->kernel = readers_of(t->last->result[0]) && find_source(t) ? in_order_of(t, t->last->result[0]->type) : NULL;
-	return t->kernel && find_types(t);
+	t->kernel = readers_of(t->last->result[0]) && find_source(t) ? kernel_turned(t->module, op, t->last->result[0]->type) : NULL;
+	t->type = ARENA_ARRAY(t->module->arena, const struct type *, op->operands + 1);
+	return t->kernel && kernel_port_types(t->module, op, t->kernel, t->type) && t->type[op->operands] == t->last->result[0]->type;
 }
 
 static void note(struct turn *t, struct value *value)

@@ -7,6 +7,7 @@
 #include "model/window.h"
 #include "pass/later.h"
 #include "pass/buffer_readers.h"
+#include "pass/repeat_boxes.h"
 #include "pass/repeat_kernels.h"
 #include "pass/resolve_given.h"
 
@@ -331,6 +332,7 @@ bool resolve_streams(struct streams *streams, struct block *block)
 	remove_wishes(block);
 	collect_uses(module, block);
 	plan_buffers(module, block);
+	repeat_boxes(module, block);
 	repeat_kernels(module, block);
 	fork_block(module, block);
 	return true;

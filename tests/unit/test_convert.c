@@ -629,6 +629,31 @@ static void test_readers_have_their_orders(void **state)
 	end(f);
 }
 
+/* Converters of one half for several turns, and kernels behind them whose results come several times. */
+static void count_single(struct op *op, void *context)
+{
+	int *count = context;
+	const struct op *behind = op->code == OP_CONVERT && attr_integer_or(op, "shared", 0) && attr_integer_or(op, "halves", 2) == 1 ? op->next : NULL;
+	while (behind && behind->code != OP_KERNEL)
+		behind = behind->next;
+	count[0] += behind != NULL;
+	count[1] += behind && !kernel_has_reduction(behind->kernel) && stream_elements(behind->result[0]->type) > type_elements(attr_get(behind, "tensor")->type);
+}
+
+/* Sums of a block go whole words at a time into one half, which is read again and again: behind it tanh is computed for each time that a number is read. */
+static void test_functions_behind_blocks(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct pass_context context;
+	struct module *module = streams_of(f, layers, &context);
+	int count[2] = {0, 0};
+	ir_walk(module_main(module)->region[0], count_single, count);
+	assert_true(count[0] == 1 && count[1] == 1);
+	expect_processes_agree(f, module, &context, 5);
+	end(f);
+}
+
 /* Two matrices, each added to its transpose. */
 static const char transposes[] =
 	"#id = affine_map<(b, i, j) -> (b, i, j)>\n#tr = affine_map<(b, i, j) -> (b, j, i)>\n"
@@ -743,17 +768,19 @@ static void test_wrong_buffers(void **state)
 	static const struct {
 		const char *attributes, *message;
 	} wrong[] = {
-		{"buffer = 3 : i64, shared = 0 : i64", "a buffer of 3 elements"},
-		{"buffer = 8 : i64, shared = 1 : i64", "do not walk 1 loops together"},
-		{"buffer = 8 : i64, shared = -7 : i64", "do not walk -7 loops together"},
-		{"buffer = 0 : i64, shared = 0 : i64, given", "its writer does not hold the words"},
+		{"buffer = 3 : i64, halves = 1 : i64, shared = 0 : i64", "a buffer of 3 elements"},
+		{"buffer = 8 : i64, halves = 1 : i64, shared = 1 : i64", "do not walk 1 loops together"},
+		{"buffer = 8 : i64, halves = 1 : i64, shared = -7 : i64", "do not walk -7 loops together"},
+		{"buffer = 8 : i64, halves = 2 : i64, shared = 0 : i64", "2 halves, where 1 can work at once"},
+		{"buffer = 8 : i64, halves = 0 : i64, shared = 0 : i64", "0 halves"},
+		{"buffer = 0 : i64, halves = 1 : i64, shared = 0 : i64, given", "its writer does not hold the words"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct fixture *f = begin(1);
 		struct text text = text_new(f->arena);
 		text_add(&text, "\"builtin.module\"() ({\n\"func.func\"() ({\n^bb0(%%0: tensor<2x4xf32>):\n"
 		         "%%1 = \"stream.load\"(%%0) {operand_segment_sizes = array<i32: 1, 0>, tensor = tensor<2x4xf32>} : (tensor<2x4xf32>) -> !stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>\n"
-		         "%%2 = \"stream.convert\"(%%1) {%s, halves = 1 : i64, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>) -> !stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>\n"
+		         "%%2 = \"stream.convert\"(%%1) {%s, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [2, 4], [1, 1], affine_map<(d0, d1) -> (d0, d1)>>) -> !stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>\n"
 		         "\"stream.store\"(%%2) {operand_segment_sizes = array<i32: 1, 0, 0>, result = array<i64: 0>, tensor = tensor<2x4xf32>} : (!stream.itensor<f32, [4, 2], [1, 1], affine_map<(d0, d1) -> (d1, d0)>>) -> ()\n"
 		         "\"func.return\"() : () -> ()\n}) {function_type = (tensor<2x4xf32>) -> (), stream.inputs = [{name = \"x\", role = \"input\", type = tensor<2x4xf32>}], stream.outputs = [{name = \"y\", role = \"output\", type = tensor<2x4xf32>}], sym_name = \"main\"} : () -> ()\n"
 		         "}) {stream.level = \"stream\"} : () -> ()\n", wrong[i].attributes);
@@ -767,6 +794,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
