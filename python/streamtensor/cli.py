@@ -12,7 +12,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from . import __version__
+from . import __version__, core
 from .core import CompileError
 from .errors import Error
 from .progress import Progress
@@ -221,9 +221,12 @@ def _load(options, progress: Progress):
 
 
 def _platform(options, progress: Progress) -> str:
+    """The chosen one, which the compiler knows: asked before minutes of loading and exporting."""
     if options.platform is None:
         progress.note(f"platform {DEFAULT_PLATFORM} (default)")
-    return options.platform or DEFAULT_PLATFORM
+    platform = options.platform or DEFAULT_PLATFORM
+    core.ask("choices", "--platform", platform)
+    return platform
 
 
 def _export(options, progress: Progress) -> int:

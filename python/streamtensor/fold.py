@@ -1,44 +1,10 @@
-"""Of an exported graph: what depends on no input is worked out here, and ops without a (good) lowering are written as others.
+"""Of an exported graph: what depends on no input is worked out here.
 
 The attention masks and positions of a Hugging Face model that is called as `model(ids)` are such values.
 """
-import math
-
 import torch
 
 LARGEST = 1 << 24  # bytes of one value that is worked out
-_ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
-
-
-def decompositions() -> dict:
-    """torch-mlir's own table, and what it leaves without a lowering that our compiler reads."""
-    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu}
-
-
-def _log1p(x):
-    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x) / x is log(u) / (u - 1)."""
-    u = x + 1
-    return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
-
-
-def _gelu(x, *, approximate="none"):
-    """The tanh form with all digits of sqrt(2 / pi): torch-mlir's own lowering takes 0.797724, off by 2e-4 of it."""
-    if approximate == "none":
-        return NotImplemented
-    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
-
-
-def _cumsum(x, dim, *, dtype=None):
-    """As a masked sum: a scan is no loop nest."""
-    if x.ndim == 0:
-        return x.to(dtype) if dtype else x.clone()
-    dim %= x.ndim
-    x = x.to(dtype or (x.dtype if x.dtype.is_floating_point else torch.int64))
-    moved = x.movedim(dim, -1).unsqueeze(-2)
-    at = torch.arange(x.shape[dim], device=x.device)
-    seen = at.unsqueeze(0) <= at.unsqueeze(1)
-    return torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device)).sum(-1).movedim(-1, dim)
 
 
 def constants(program: torch.export.ExportedProgram) -> None:
@@ -46,9 +12,7 @@ def constants(program: torch.export.ExportedProgram) -> None:
     graph, module = program.graph_module.graph, program.graph_module
     values = _lifted(program)
     for node in list(graph.nodes):
-        if node.op == "call_function" and node.target in _ASSERTIONS:
-            graph.erase_node(node)
-        elif _can_fold(node, values):
+        if _can_fold(node, values):
             values[node] = _evaluate(node, values)
     _slices(graph, values)
     for node, value in values.items():

@@ -9,6 +9,7 @@ import contextlib
 import io
 import logging
 import re
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from . import fold
+from . import decompose, fold
 from .errors import Error
 
 ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
@@ -112,7 +113,7 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
             warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
             program = _export(functional, arguments)
             _check_pure(program)
-            program = program.run_decompositions(fold.decompositions())
+            program = decompose.run(program)
             fold.constants(program)
             _check_types(program)
             _locate(program)
@@ -127,11 +128,12 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
+    from torch.fx._lazy_graph_module import _use_lazy_graph_module
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
     disabled = logging.root.manager.disable
     try:
         logging.disable(logging.CRITICAL)  # what it says and shows of a failure is not the user's graph
-        with contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stderr(io.StringIO()), _use_lazy_graph_module(True):  # nobody calls what its passes make
             return torch.export.export(functional, arguments)
     except GuardOnDataDependentSymNode as error:
         raise Error(f"the module decides by numbers that it computes{_place(error)}",
@@ -179,7 +181,7 @@ def _origin(module, line: int) -> str | None:
 def _remove_left(error: Exception) -> None:
     """torch-mlir writes a module that it cannot lower to the folder for temporary files, and says where."""
     found = re.search(r"\$ torch-mlir-opt -pass-pipeline='.*' (.+\.mlir)$", str(error), re.M)
-    if found:
+    if found and Path(found[1]).parent == Path(tempfile.gettempdir()):
         Path(found[1]).unlink(missing_ok=True)
 
 

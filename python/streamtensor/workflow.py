@@ -73,7 +73,6 @@ def compile_files(model: Model, shape: Shape, platform: str, output: Path, progr
 def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Path, progress: Progress, quant: str | None = None,
                    values: bool = True, integers: dict[str, torch.Tensor] | None = None) -> dict[str, Lowered]:
     """Compiles one step, or two as phases of one kernel that have the same weights and states. integers: weights that are rounded already."""
-    core.ask("choices", "--platform", platform)  # before minutes of export: the compiler is there, and knows the platform
     outputs.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:

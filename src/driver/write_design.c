@@ -56,7 +56,7 @@ bool write_code(struct output *output, const struct phases *phases, const struct
 	struct arena *arena = output->arena;
 	const char *top = emit_top_name(arena, name);
 	struct text code = text_new(arena), link = text_new(arena), make = text_new(arena), host = text_new(arena);
-	if (!emit_hls_phases(phases, top, &code))
+	if (!emit_hls_phases(phases, platform, top, &code))
 		return false;
 	emit_link(phases, platform, top, &link);
 	emit_makefile(platform, top, &make);

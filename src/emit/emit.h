@@ -21,8 +21,8 @@ struct phases {
 };
 
 /* Each adds one file to `out`. */
-bool emit_hls(struct module *module, const char *top, struct text *out);       /* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
-bool emit_hls_phases(const struct phases *phases, const char *top, struct text *out);       /* the same; which phase runs is the last argument */
+bool emit_hls(struct module *module, const struct platform *platform, const char *top, struct text *out);       /* hls/TOP.cpp; false: an operation that has no spelling, diagnostics say which */
+bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);       /* the same; which phase runs is the last argument */
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);      /* hls/link.cfg: memory channels, dies */
 void emit_makefile(const struct platform *platform, const char *top, struct text *out);    /* hls/Makefile: csim, xclbin, host */
 void emit_host(const struct phases *phases, const char *top, struct text *out);       /* host/main.c */

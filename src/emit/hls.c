@@ -2,8 +2,7 @@
 #include "emit/hls.h"
 #include "model/bundle.h"
 #include "model/feedback.h"
-
-#define OUTSTANDING 16        /* requests under way, by default */
+#include "model/platform.h"
 
 static const char *const head =
 	"#include \"hls_stream.h\"\n"
@@ -171,7 +170,7 @@ static void bind_channels(struct emitter *e, struct names *names)
 }
 
 /* Ports of one adapter each have a channel of their own in it. */
-static void write_interface(struct text *out, const char *const *name, const struct kernel_port *all, int number)
+static void write_interface(const struct platform *platform, struct text *out, const char *const *name, const struct kernel_port *all, int number)
 {
 	const struct kernel_port *kernel = &all[number];
 	const char *way = kernel->port.write ? "write" : "read", *other = kernel->port.write ? "read" : "write";
@@ -179,8 +178,8 @@ static void write_interface(struct text *out, const char *const *name, const str
 	if (kernel->unit >= 0)
 		text_add(out, " channel=%d", kernel->unit);
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
-	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < OUTSTANDING ? OUTSTANDING : kernel->adapter_outstanding;
-	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? BUNDLE_SHORT_BURST : 16, (long long)kernel->adapter_bits);
+	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < platform->outstanding ? platform->outstanding : kernel->adapter_outstanding;
+	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? BUNDLE_SHORT_BURST : platform->burst, (long long)kernel->adapter_bits);
 	if (kernel->both)                     /* a word now and then, between tokens */
 		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, BUNDLE_SHORT_BURST);
 	text_add(out, "\n");
@@ -324,7 +323,7 @@ static void write_top(struct emitter *e, struct top *top, const char *function, 
 		text_add(out, "%sint %s", ports || i ? ", " : "", scalar[i]);
 	text_add(out, ")\n{\n");
 	for (int k = 0; k < ports; k++)
-		write_interface(out, top->port, kernel, k);
+		write_interface(e->platform, out, top->port, kernel, k);
 	for (int k = 0; k < ports; k++)
 		write_control(out, top->port[k]);
 	for (int i = 0; i < scalars; i++)
@@ -361,16 +360,16 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->process = NULL;
 }
 
-bool emit_hls(struct module *module, const char *top, struct text *out)
+bool emit_hls(struct module *module, const struct platform *platform, const char *top, struct text *out)
 {
-	return emit_hls_phases(&(struct phases){1, &(struct phase){NULL, module}}, top, out);
+	return emit_hls_phases(&(struct phases){1, &(struct phase){NULL, module}}, platform, top, out);
 }
 
-bool emit_hls_phases(const struct phases *phases, const char *top, struct text *out)
+bool emit_hls_phases(const struct phases *phases, const struct platform *platform, const char *top, struct text *out)
 {
 	struct arena *arena = phases->phase[0].module->arena;
 	struct text processes = text_new(arena), region = text_new(arena);
-	struct emitter e = {.arena = arena, .out = &processes, .top = top, .types = map_new(arena), .typedefs = text_new(arena), .helpers = text_new(arena), .made = map_new(arena)};
+	struct emitter e = {.platform = platform, .arena = arena, .out = &processes, .top = top, .types = map_new(arena), .typedefs = text_new(arena), .helpers = text_new(arena), .made = map_new(arena)};
 	struct names names = names_new(arena);
 	struct top all = {.phases = phases, .region = ARENA_ARRAY(arena, const char *, phases->count), .next = ARENA_ARRAY(arena, const char *, phases->count)};
 	bool blocks = false, apart = phases->count > 1 || has_feedback(phases);

@@ -33,6 +33,7 @@ struct datapath {
 };
 
 struct emitter {
+	const struct platform *platform;
 	struct module *module;
 	struct arena *arena;
 	struct text *out;

@@ -149,9 +149,11 @@ def test_broken_configuration_is_refused(run, tmp_path, text, message):
     assert status == 1 and message in err and err.count("error:") == 1 and [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_an_unknown_platform_is_refused_before_the_export(run, tmp_path, folder_of, core_built):
-    status, _, err = run("compile", folder_of("gpt2"), "--platform", "nosuch", "-o", tmp_path / "out")
-    assert status == 1 and "unknown platform 'nosuch'" in err and "export" not in err and not (tmp_path / "out").exists()
+@pytest.mark.parametrize("command", [("compile",), ("generate", "--prompt-ids", "1,2")])
+def test_an_unknown_platform_is_refused_before_the_model_is_loaded(run, tmp_path, folder_of, core_built, command):
+    name, *others = command
+    status, _, err = run(name, folder_of("gpt2"), *others, "--platform", "nosuch", "-o", tmp_path / "out")
+    assert status == 1 and "unknown platform 'nosuch'" in err and "load" not in err and not (tmp_path / "out").exists()
 
 
 def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, folder_of, fake_core):

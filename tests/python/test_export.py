@@ -3,6 +3,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import streamtensor
-from streamtensor import models, weights
+from streamtensor import graph, models, weights
 from streamtensor.decoder import Shape
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
@@ -189,3 +190,12 @@ def test_checkpoint_of_another_shape_is_refused(tmp_path, folder_of):
         model.write_weights(tmp_path / "w.safetensors", ["transformer.wte.weight"])
     with pytest.raises(streamtensor.Error, match="no tensor 'transformer.wpe.weight'"):
         model.tensor("transformer.wpe.weight")
+
+
+def test_what_torch_mlir_leaves_is_removed_where_it_leaves_it_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    for name in ("temporary", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Module.mlir").touch()
+        graph._remove_left(RuntimeError(f"failed\n  $ torch-mlir-opt -pass-pipeline='builtin.module(x)' {tmp_path / name / 'Module.mlir'}"))
+    assert [path.parent.name for path in tmp_path.glob("*/Module.mlir")] == ["elsewhere"]

@@ -100,7 +100,7 @@ def test_text_comes_in_pieces_and_ends_before_a_stop_text(stops, pieces, stopped
 
 
 @pytest.fixture
-def small_demo(gpt2, folder_of, monkeypatch):
+def small_demo(gpt2, folder_of, monkeypatch, core_built):
     """small_demo(design): the demo on a small GPT-2, with `design` where its compiled one would be."""
     def compile_files(model, shape, platform, output, progress):
         output.mkdir(parents=True)

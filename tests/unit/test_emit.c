@@ -6,7 +6,7 @@
 static void expect_same(struct design_case *c)
 {
 	struct text out = text_new(c->arena);
-	if (!emit_hls(c->module, "design", &out))
+	if (!emit_hls(c->module, platform_load(c->arena, &c->diag, "u55c"), "design", &out))
 		fail_msg("not emitted: %s", case_messages(c));
 	void *library = emitted_load(c->arena, c->folder, "design", &out, "-O2");
 	if (!library)
@@ -376,6 +376,23 @@ static void test_dots(void **state)
 	}
 }
 
+static void test_adapters_are_the_platforms(void **state)
+{
+	(void)state;
+	struct guard guard;
+	struct design_case c, scratch = {.arena = arena_new(&guard)};
+	case_start(&c, one_process(&scratch, "f32", LOOP(TAKE("f32") PUSH("%w", "f32"))));
+	struct platform platform = *platform_load(c.arena, &c.diag, "u55c");
+	platform.burst = 64;
+	platform.outstanding = 4;
+	struct text out = text_new(c.arena);
+	assert_true(emit_hls(c.module, &platform, "design", &out));
+	assert_non_null(strstr(out.data, "num_read_outstanding=4 max_read_burst_length=64 "));
+	assert_non_null(strstr(out.data, "num_write_outstanding=4 max_write_burst_length=64 "));
+	case_finish(&c);
+	arena_free(scratch.arena);
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -383,7 +400,7 @@ static void test_refusals(void **state)
 	struct design_case c, scratch = {.arena = arena_new(&guard)};
 	case_start(&c, one_process(&scratch, "f64", LOOP(TAKE("f64") PUSH("%w", "f64"))));
 	struct text out = text_new(c.arena);
-	assert_false(emit_hls(c.module, "design", &out));
+	assert_false(emit_hls(c.module, platform_load(c.arena, &c.diag, "u55c"), "design", &out));
 	assert_non_null(strstr(case_messages(&c), "a design cannot hold numbers of type f64"));
 	case_finish(&c);
 	arena_free(scratch.arena);
@@ -435,7 +452,7 @@ int main(void)
 		cmocka_unit_test(test_narrow_contraction),
 		cmocka_unit_test(test_order_of_loads_and_stores),
 		cmocka_unit_test(test_registers_trees_and_parts),
-		cmocka_unit_test(test_dots), cmocka_unit_test(test_refusals), cmocka_unit_test(test_converters), cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_dots), cmocka_unit_test(test_adapters_are_the_platforms), cmocka_unit_test(test_refusals), cmocka_unit_test(test_converters), cmocka_unit_test(test_routes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static bool emit(struct trial *t)
 {
 	t->stage = t->guard.stage = "emit";
 	t->emitted = text_new(t->arena);
-	return emit_hls(t->module, text_format(t->arena, "graph%llu", (unsigned long long)t->seed), &t->emitted) || broken(t, "it has no spelling: %s", first_message(t));
+	return emit_hls(t->module, platform_load(t->arena, &t->diag, "u55c"), text_format(t->arena, "graph%llu", (unsigned long long)t->seed), &t->emitted) || broken(t, "it has no spelling: %s", first_message(t));
 }
 
 /* What a file includes stands before all namespaces. */

@@ -97,7 +97,7 @@ static struct memory load(struct design_case *c)
 	const struct attr *buffers = attr_get(main, "stream.buffers");
 	struct memory memory = {.image = ARENA_ARRAY(c->arena, char *, buffers->count)};
 	struct text source = text_new(c->arena);
-	assert_true(emit_hls(c->module, "tokens", &source));
+	assert_true(emit_hls(c->module, platform_load(c->arena, &c->diag, "u55c"), "tokens", &source));
 	void *library = emitted_load(c->arena, c->folder, "tokens", &source, "-O1");
 	memory.function = library ? dlsym(library, "tokens") : NULL;
 	assert_non_null(memory.function);

@@ -1,0 +1,149 @@
+"""Ops of an exported graph as simpler ones that torch-mlir lowers (well).
+
+A deep model has the same few dozen operations in each of its layers. PyTorch traces the whole graph again to decompose
+it; here it traces each different operation once, all of them in one small program, and what it finds stands in for every
+operation that is the same: op, constants, and the shape, strides, type and device of each tensor.
+"""
+import math
+import operator
+
+import torch
+from torch.utils import _pytree
+
+_ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
+
+
+def table() -> dict:
+    """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu}
+
+
+def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """As program.run_decompositions(table()), without the assertions; changes `program`."""
+    graph = program.graph_module.graph
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in _ASSERTIONS:
+            graph.erase_node(node)
+    calls = {node: _key(node) for node in graph.nodes if node.op == "call_function" and node.target is not operator.getitem}
+    parts = _parts(dict(zip(calls.values(), calls))) if None not in calls.values() else None
+    if parts is None:
+        return program.run_decompositions(table())
+    for node, key in calls.items():
+        _replace(graph, node, parts[key])
+    results = _pytree.tree_leaves(list(graph.output_node().args))
+    for result, spec in zip(results, program.graph_signature.output_specs):
+        if isinstance(result, torch.fx.Node):
+            spec.arg.name = result.name
+    return program
+
+
+def _key(node):
+    """Equal for operations that decompose alike; None: not every such operation does so by itself."""
+    values = _pytree.tree_leaves([node.meta.get("val"), *(argument.meta.get("val") for argument in node.all_input_nodes)])
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable or not all(isinstance(value, torch.Tensor) for value in values):
+        return None
+    leaves, structure = _pytree.tree_flatten((node.args, node.kwargs))
+    return node.target, structure, tuple(map(_described, leaves))
+
+
+def _described(leaf) -> str:
+    if not isinstance(leaf, torch.fx.Node):
+        return repr(leaf)
+    return " ".join(f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device}" for value in _pytree.tree_leaves(leaf.meta["val"]))
+
+
+class _Each(torch.nn.Module):
+    """Each node's operation on tensors of its own."""
+
+    def __init__(self, nodes):
+        super().__init__()
+        self._nodes = nodes
+
+    def forward(self, tensors: list):
+        return [_pytree.tree_leaves(_apply(node, iter(own))) for node, own in zip(self._nodes, tensors)]
+
+
+def _apply(node, tensors):
+    leaves, structure = _pytree.tree_flatten((node.args, node.kwargs))
+    args, kwargs = _pytree.tree_unflatten([next(tensors) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves], structure)
+    return node.target(*args, **kwargs)
+
+
+def _operands(node) -> list:
+    """In the order in which they are written, the same node as often as it is."""
+    return [leaf for leaf in _pytree.tree_leaves((node.args, node.kwargs)) if isinstance(leaf, torch.fx.Node)]
+
+
+def _alike(value):
+    """A tensor of its own, since tracing knows tensors by their identity."""
+    with value.fake_mode:
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+
+
+def _parts(nodes: dict) -> dict | None:
+    """By key what stands for the node: placeholders, nodes in order, results. None: PyTorch keeps values beside the graph for one of them."""
+    tensors = [[_alike(operand.meta["val"]) for operand in _operands(node)] for node in nodes.values()]
+    program = torch.export.export(_Each(list(nodes.values())), (tensors,)).run_decompositions(table())
+    inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
+    results = _pytree.tree_leaves(list(program.graph.output_node().args))
+    if len(inputs) != sum(map(len, tensors)) or any(node.op == "get_attr" for node in program.graph.nodes):
+        return None
+    places, inputs, results = {node: at for at, node in enumerate(program.graph.nodes)}, iter(inputs), iter(results)
+    parts = {}
+    for (key, node), own in zip(nodes.items(), tensors):
+        given = [next(inputs) for _ in own]
+        made = [next(results) for _ in _pytree.tree_leaves(node.meta["val"])]
+        parts[key] = given, sorted(_behind(made, set(given)), key=places.__getitem__), made
+    return parts
+
+
+def _behind(results: list, given: set) -> set:
+    """What the results are computed by."""
+    found, left = set(), list(results)
+    while left:
+        node = left.pop()
+        if node not in found and node not in given:
+            found.add(node)
+            left += node.all_input_nodes
+    return found
+
+
+def _replace(graph, node, part) -> None:
+    given, inner, made = part
+    stands = dict(zip(given, _operands(node)))
+    with graph.inserting_before(node):
+        for each in inner:
+            stands[each] = graph.node_copy(each, stands.__getitem__)
+    if isinstance(node.meta["val"], torch.Tensor):
+        node.replace_all_uses_with(stands[made[0]])
+    else:
+        for user in list(node.users):
+            user.replace_all_uses_with(stands[made[user.args[1]]])
+            graph.erase_node(user)
+    graph.erase_node(node)
+
+
+def _log1p(x):
+    """log(1 + x), corrected by what the sum lost: the argument of the logarithm is u, and log1p(x) / x is log(u) / (u - 1)."""
+    u = x + 1
+    return torch.where(u == 1, x, torch.log(u) * (x / (u - 1)))
+
+
+def _gelu(x, *, approximate="none"):
+    """The tanh form with all digits of sqrt(2 / pi): torch-mlir's own lowering takes 0.797724, off by 2e-4 of it."""
+    if approximate == "none":
+        return NotImplemented
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _cumsum(x, dim, *, dtype=None):
+    """As a masked sum: a scan is no loop nest."""
+    if x.ndim == 0:
+        return x.to(dtype) if dtype else x.clone()
+    dim %= x.ndim
+    x = x.to(dtype or (x.dtype if x.dtype.is_floating_point else torch.int64))
+    moved = x.movedim(dim, -1).unsqueeze(-2)
+    at = torch.arange(x.shape[dim], device=x.device)
+    seen = at.unsqueeze(0) <= at.unsqueeze(1)
+    return torch.where(seen, moved, torch.zeros((), dtype=x.dtype, device=x.device)).sum(-1).movedim(-1, dim)
