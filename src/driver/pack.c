@@ -51,6 +51,7 @@ struct packing {
 	size_t most[PARTS];       /* bytes of the largest weight that is rounded, and of its scales */
 	VEC(struct image_file) files;
 	VEC(struct parcel *) parcels;
+	struct map input;         /* what main says of an argument, by its name */
 	struct map rounded;       /* the parcel of an argument of few bits, by its name */
 	size_t pieces;
 	atomic_size_t next;       /* parcel, then file, that a worker takes next */
@@ -120,7 +121,7 @@ static struct parcel *plain_parcel(struct packing *p, const struct attr *segment
 /* false after a diagnostic. */
 static bool add_piece(struct packing *p, const struct attr *segment, int element_bytes, bool halves)
 {
-	const struct attr *input = attr_entry(attr_get(module_main(p->module), "stream.inputs"), attr_item(segment, "name")->text), *from = attr_item(input, "from");
+	const struct attr *input = map_get(&p->input, attr_item(segment, "name")->text), *from = attr_item(input, "from");
 	int errors = p->module->diag->count, part = text_same(attr_item_text(from, "part"), "scale") ? SCALES : VALUES;
 	bool rounded = from && p->weights;
 	if (!input || (from && !rounded))
@@ -312,16 +313,26 @@ static bool check_parcels(const struct packing *p)
 	return true;
 }
 
+static struct map inputs_of(struct module *module)
+{
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	struct map input = map_new(module->arena);
+	for (int i = 0; inputs && i < inputs->count; i++)
+		map_set(&input, attr_item(inputs->items[i].value, "name")->text, (void *)(uintptr_t)inputs->items[i].value);
+	return input;
+}
+
 bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
 {
 	const struct attr *buffers = attr_get(module_main(module), "stream.buffers");
-	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena, .rounded = map_new(module->arena)};
+	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena, .input = inputs_of(module), .rounded = map_new(module->arena)};
 	for (int b = 0; b < buffers->count; b++)
 		if (!attr_item(buffers->items[b].value, "same") && !plan_file(&p, buffers->items[b].value))
 			return false;
-	if (p.parcels.count)
+	if (p.parcels.count) {
 		qsort(p.parcels.data, p.parcels.count, sizeof *p.parcels.data, by_size);
-	pack_files(&p);
+		pack_files(&p);
+	}
 	if (output_stopped(output))
 		return diag_error(output->diag, NOWHERE, "stopped");
 	if (!check_parcels(&p))

@@ -77,6 +77,9 @@ struct token_detail {
 /* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */
 struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail);
 
+/* Do both pass the same words in the same order, whatever the times?  What is counted in one (token_counter_run) is then counted in the other, with all layers too. */
+bool token_network_same(const struct token_network *a, const struct token_network *b);
+
 #define TOKEN_STRETCHES 512   /* enough for predictions */
 #define TOKEN_LAYERS 4        /* of a rolled layer that predictions walk */
 

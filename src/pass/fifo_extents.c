@@ -51,6 +51,15 @@ static struct fifo_extents open_at(const struct symbols *symbols, enum extent fi
 	return opened;
 }
 
+/* What is shown of a network is shown of those that are the same. */
+static const struct token_network *known_or(const struct fifo_network *n, const struct token_network *tokens)
+{
+	for (int i = 0; tokens && i < n->extents; i++)
+		if (n->at[i].tokens && token_network_same(n->at[i].tokens, tokens))
+			return n->at[i].tokens;
+	return tokens;
+}
+
 static bool several_inputs(const struct symbols *symbols)
 {
 	bool several = false;
@@ -94,8 +103,11 @@ void fifo_open_extents(struct fifo_network *n)
 	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others) : (struct fifo_extents){n->detail, n->tokens};
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
-		if (several || at[i].first == at[i].others)
-			n->at[n->extents++] = open_at(&symbols, at[i].first, at[i].others);
+		if (several || at[i].first == at[i].others) {
+			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others);
+			opened.tokens = known_or(n, opened.tokens);
+			n->at[n->extents++] = opened;
+		}
 	for (int i = 0; i < n->extents; i++)
 		expect_balance(n, &n->at[i]);
 	if (symbols.count && n->tokens)

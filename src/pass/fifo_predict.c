@@ -70,6 +70,24 @@ bool fifo_predict(struct trimming *t, const int64_t *depth, enum token_mode mode
 	return ended;
 }
 
+void fifo_predict_keep(struct trimming *t, const int64_t *limit, int64_t work)
+{
+	t->limit = limit;
+	t->limit_work = work;
+	for (int e = 0; e < t->extents; e++)
+		t->limit_end[e] = arena_copy(t->network->arena, t->end[e], sizeof **t->end * (size_t)t->network->processes);
+}
+
+bool fifo_predict_ends(struct trimming *t, const int64_t *depth)
+{
+	if (!t->limit || memcmp(t->limit, depth, sizeof *depth * (size_t)t->network->count) != 0)
+		return fifo_predict(t, depth, TOKEN_EARLIEST);
+	t->network->budget -= t->limit_work;
+	for (int e = 0; e < t->extents; e++)
+		memcpy(t->end[e], t->limit_end[e], sizeof **t->end * (size_t)t->network->processes);
+	return true;
+}
+
 static bool is_made(struct trimming *t, const int64_t *depth)
 {
 	bool made = t->is_ahead && !memcmp(t->ahead_depth, depth, sizeof *depth * (size_t)t->network->count);

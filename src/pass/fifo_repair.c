@@ -102,6 +102,14 @@ static void run_check(void *data, struct arena *scratch)
 	check->holds = token_counter_holds(counter);
 }
 
+static bool is_among(const struct fifo_extents *at, int count, const struct token_network *tokens)
+{
+	bool among = false;
+	for (int i = 0; i < count; i++)
+		among |= at[i].tokens == tokens;
+	return among;
+}
+
 /* The runs of all extents look at nothing of each other. */
 bool fifo_all_end(struct fifo_network *n, int64_t budget, int64_t *depth)
 {
@@ -113,7 +121,8 @@ bool fifo_all_end(struct fifo_network *n, int64_t budget, int64_t *depth)
 		const struct token_network *tokens = n->at[i].tokens;
 		if (!tokens)
 			return false;
-		for (int way = 0; !is_proven(n, tokens, depth) && way < 1 + tokens->freezes; way++, count++) {
+		bool known = is_among(n->at, i, tokens) || is_proven(n, tokens, depth);
+		for (int way = 0; !known && way < 1 + tokens->freezes; way++, count++) {
 			check[count] = (struct check){.tokens = tokens, .bound = p.bound, .in_order = !way, .budget = budget / 2};
 			job[count] = (struct job){run_check, &check[count]};
 		}

@@ -270,7 +270,7 @@ static bool begin_near(struct trimming *t, int64_t *depth)
 /* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
 static void begin_late(struct trimming *t, bool known, int64_t *depth)
 {
-	if (!t->network->tokens || (!known && !fifo_predict(t, depth, TOKEN_EARLIEST)))
+	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
 		return;
 	copy(t, t->trial, depth);
 	if (!fifo_predict(t, depth, TOKEN_LATEST))
@@ -434,6 +434,8 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	if (!run(&t, limit))
 		return false;
 	int64_t work = before - n->budget;
+	if (!quick)
+		fifo_predict_keep(&t, limit, work);
 	n->granted = !quick && !n->context->fifo_events && before < n->predictions * work ? n->predictions * work - before : 0;
 	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;

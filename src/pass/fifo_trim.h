@@ -27,6 +27,8 @@ struct trimming {
 	int64_t cycles[TRIM_EXTENTS];     /* of the last run */
 	int64_t allowed[TRIM_EXTENTS];
 	int64_t *end[TRIM_EXTENTS];       /* [processes] of the last earliest run */
+	const int64_t *limit;     /* NULL, or depths that were predicted first; */
+	int64_t *limit_end[TRIM_EXTENTS], limit_work;     /* and what came of it */
 	int64_t reserve;          /* of the budget, for the proof */
 	int64_t *trial, *most;    /* [channels] */
 };
@@ -35,6 +37,10 @@ struct trimming {
 void fifo_predict_begin(struct trimming *trimming);
 /* Fills cycles and most; false: the launch does not end.  Both extents are predicted side by side. */
 bool fifo_predict(struct trimming *trimming, const int64_t *depth, enum token_mode mode);
+/* For fifo_predict_ends: what has just been predicted is of these depths, which stay. */
+void fifo_predict_keep(struct trimming *trimming, const int64_t *limit, int64_t work);
+/* Fills end as fifo_predict does, with the same budget spent. */
+bool fifo_predict_ends(struct trimming *trimming, const int64_t *depth);
 /* Do launches with these depths take no longer than is allowed?  next: depths that are asked about next where they take longer, for which there may be time beside these; NULL: that is not known. */
 bool fifo_predict_enough(struct trimming *trimming, const int64_t *depth, const int64_t *next);
 

@@ -91,6 +91,34 @@ static void check_cycles(struct design_case *c, const struct platform *platform,
 	all->rolled++;
 }
 
+static struct token_access *first_access(const struct token_network *network)
+{
+	const struct token_process *process = network->processes.data[0];
+	for (size_t i = 0; i < process->steps.count; i++) {
+		const struct token_step *step = &process->steps.data[i];
+		if (step->access || (step->pipe && step->pipe->accesses))
+			return step->access ? step->access : step->pipe->access;
+	}
+	return NULL;
+}
+
+/* A network built again is the same, and is not when an access comes later, an iteration makes another one, or there is one channel more. */
+static void check_same(struct design_case *c, const struct platform *platform, const struct token_network *network)
+{
+	struct token_network *again = token_network_new(c->arena, platform, c->module, (struct token_detail){.stretches = 1});
+	struct token_access *access = first_access(again);
+	assert_true(token_network_same(network, again));
+	access->lag++;
+	assert_false(token_network_same(network, again));
+	access->lag--;
+	access->pattern.accesses--;
+	assert_false(token_network_same(network, again));
+	access->pattern.accesses++;
+	assert_true(token_network_same(network, again));
+	again->channels.data[0].words++;
+	assert_false(token_network_same(network, again));
+}
+
 static void count_design(uint64_t seed, struct counted *all)
 {
 	struct design_case c;
@@ -99,6 +127,7 @@ static void count_design(uint64_t seed, struct counted *all)
 	if (c.module) {
 		const struct token_network *network = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = TOKEN_STRETCHES});
 		const struct token_network *some = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = TOKEN_STRETCHES, .layers = LAYERS});
+		check_same(&c, platform, network);
 		for (int i = 0; i < DEPTHS; i++) {
 			const int64_t *depth = random_depths(&c, network, &random);
 			check_times(&c, network, depth, all);
