@@ -43,12 +43,12 @@ LAST_BIT = 2 ** -23
 HEADINGS = ["model", "contractions", "tokens", "logits", "equal steps", "logits", "bytes", "equal chunks", "tokens"]
 
 
-def shortened(name: str, layers: int) -> models.Model:
-    """The built-in model with fewer layers; of Gemma's the last one is no sliding one."""
+def shortened(name: str, layers: int, last: str = "full_attention") -> models.Model:
+    """The built-in model with fewer layers; of Gemma's all but the last one are sliding ones."""
     config = dict(families.BUILT_IN[name])
     config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = layers
     if config["model_type"] == "gemma3_text":
-        config["layer_types"] = ["sliding_attention"] * (layers - 1) + ["full_attention"]
+        config["layer_types"] = ["sliding_attention"] * (layers - 1) + [last]
     families.BUILT_IN[name] = config
     return models.load(name, search=False)
 

@@ -70,7 +70,7 @@ class Step(torch.nn.Module):
         at = positions.reshape(1) + torch.arange(shape.tokens, device=ids.device)
         starts = tokens.pop(0) if shape.batch > 1 else None
         cache = ExplicitCache(config.num_hidden_layers, list(k), list(v))
-        past = k[0].shape[2]
+        past = k[0].shape[2] if k else 0
         mask = self._mask(at, starts, past) if shape.window is None else self._window_mask(at, starts, past, shape.window)
         if config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer; all have one form, so that all layers are alike
             full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
@@ -109,7 +109,7 @@ class Step(torch.nn.Module):
             hidden = _before(hidden, [at, rows], starts[:, :, None], distance != 0)
         if hidden == [None, None]:
             return torch.zeros_like(self.model.get_input_embeddings().weight[:1, :1])[None, None]
-        parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past))]
+        parts = [self._additive(part, width) for part, width in zip(hidden, (shape.tokens, past)) if width]
         return torch.cat(parts, 2)[:, None]
 
     def _additive(self, hidden, width: int):
@@ -149,7 +149,7 @@ class Shape:
     heads: int    # of keys and values
     width: int    # of one head
     tokens: int   # text tokens in one step, at most: 1 for decode
-    past: int     # rows of the cache: context - 1
+    past: int     # rows of the cache: context - 1; 0: there is none, and new keys and values are outputs
     window: int | None = None  # text tokens that a sliding layer sees, where that is less than the context
     sliding: tuple[bool, ...] = ()  # with a window: which layers have it
     masked: bool = False       # rows from `positions` on are hidden by masks, not by a run-time extent
@@ -187,7 +187,7 @@ class Shape:
         """Arguments for Step.forward, all zero."""
         ids = torch.zeros(self.batch, self.tokens, dtype=torch.long, device=device)
         scalars = [torch.zeros(self.batch if name == "starts" else 1, 1, dtype=torch.long, device=device) for name in self.scalar_names()]
-        return [ids, *scalars] + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers)] for _ in "kv"]
+        return [ids, *scalars] + [[torch.zeros(self.cache_shape(), device=device) for _ in range(self.layers if self.past else 0)] for _ in "kv"]
 
     def input_ports(self) -> list[Port]:
         dims = ("", "", "" if self.masked else "positions", "")
@@ -197,11 +197,12 @@ class Shape:
         counted = dict(rows="tokens", axis=1) if self.counted else {}
         ids = Port("ids", "input", next=(self.chosen(), self.past + 1) if goes_on else None, **counted)
         scalars = (Port(name, "input", step=1 if goes_on and name == "positions" else None) for name in self.scalar_names())
-        return [ids, *scalars, *states]
+        return [ids, *scalars, *(states if self.past else ())]
 
     def result_ports(self) -> list[Port]:
         rows, batch = "tokens" if self.phase == "prefill" else None, self.batch if self.batch > 1 else None
-        return [Port(self.chosen(), "output"), *(Port(name, "state", axis=2, at="positions", rows=rows, batch=batch) for name in self.cache_names())]
+        made = dict(role="state", axis=2, at="positions", rows=rows, batch=batch) if self.past else dict(role="output")
+        return [Port(self.chosen(), "output"), *(Port(name, **made) for name in self.cache_names())]
 
     def chosen(self) -> str:
         """What comes out beside the rows."""

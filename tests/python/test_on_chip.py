@@ -1,10 +1,15 @@
 """What is held once where it could be held several times: the numbers of several products, the words of several readers."""
 import json
 import re
+from pathlib import Path
 
 import numpy
 import pytest
-from conftest import stc
+import torch
+from conftest import FAMILIES, stc
+
+from streamtensor import families
+from streamtensor.decoder import Step
 
 TOKENS = 32
 EXP, NEGATE, ADD = ("%v = {} : f32\n      linalg.yield %v : f32".format(op) for op in ("math.exp %a0", "arith.negf %a0", "arith.addf %a0, %a1"))
@@ -117,3 +122,37 @@ def test_report_json_says_of_each_converter_what_report_txt_says(tmp_path):
         listed = json.loads(report, object_pairs_hook=once)["converters"]["list"]
         assert shown == [(str(c["bytes"]), "through memory" if c["cut"] else "on chip", c["writer"], ", ".join(c["readers"]), c["from"], c["to"], c["avoided_by"]) for c in listed]
         assert [c["cut"] for c in listed] == [cut] and all(stc("itensor", c["from"], c["to"]).returncode == 0 for c in listed)
+
+
+@pytest.fixture
+def table(monkeypatch, core_built):
+    """bench/on_chip.py, whose models are one small one, with a prompt of 8."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "bench"))
+    import on_chip
+    monkeypatch.setitem(families.BUILT_IN, "small", FAMILIES["llama"])
+    monkeypatch.setattr(on_chip, "CONTEXT", 64)
+    monkeypatch.setattr(on_chip, "PROMPTS", {"prefill of 32": 8})
+    return on_chip
+
+
+def test_its_table_is_made_of_modules_that_it_makes(table, tmp_path):
+    model = table.shortened("small", 2)
+    for phase in ("decode", *table.PROMPTS):
+        module = table.module_of(model, phase, tmp_path)
+        assert ('"state"' in module.read_text()) == (phase == "decode")
+        line = table.row("small", phase, module, "trim")
+        assert table.key(line) == ("small", phase)
+        before, after, held = map(float, line.rstrip(" |").split(" | ")[-3:])
+        assert 0 < before < after and 0 < held < after
+
+
+def test_a_prompt_without_a_cache_is_the_models(table):
+    model = table.shortened("small", 2)
+    shape, module = table.shape_of(model.config, "prefill of 32"), model.with_values()
+    ids = torch.arange(8)[None] * 7 % 97
+    arguments = shape.inputs("cpu")
+    assert arguments[-2:] == [[], []] and [port.role for port in shape.input_ports()] == ["input"] * 3
+    logits, *made = Step(module, shape)(ids, arguments[1], arguments[2] + 8, [], [])
+    with torch.no_grad():
+        assert torch.allclose(logits[:, -1], module(ids).logits[:, -1], atol=1e-5)
+    assert len(made) == len(shape.result_ports()) - 1 == 4 and {port.role for port in shape.result_ports()} == {"output"}
