@@ -361,6 +361,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	const struct choices *choices = &w->streams->context->choices;
 	struct width_space *space = ARENA_NEW(arena, struct width_space);
 	space->arena = arena;
+	space->guard = w->streams->module->guard;
 	space->platform = w->streams->context->platform;
 	space->kernel = ARENA_ARRAY(arena, struct width_kernel, w->count + 1);
 	space->loop = ARENA_ARRAY(arena, struct width_loop, count_loops(block) + 1);

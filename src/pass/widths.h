@@ -97,6 +97,7 @@ struct width_done {           /* when a phase gave its first result and its last
 
 struct width_space {
 	struct arena *arena;
+	struct guard *guard;
 	const struct platform *platform;
 	int kernels, loops;
 	struct width_kernel *kernel;

@@ -1,6 +1,7 @@
 /* Searches lanes and ports of all kernels together: from the given widths, the narrowest, those of nearest neighbours and those of one pace (beside a unit of several tokens, one for each stage), kernel by kernel to the option that helps most, then
  * pairs that hand on to each other, then any, so that what one kernel gives up serves another; where that gains nothing any more, from anywhere.  Every step is priced by the closed form; deterministic,
  * and bounded by the number of prices.  Never worse than the widths given, nor than nearest neighbours with a fifth of the points. */
+#include "base/jobs.h"
 #include "base/random.h"
 #include "pass/widths.h"
 #include <math.h>
@@ -66,14 +67,31 @@ static bool is_free(const struct search *s, int k)
 	return s->space->kernel[k].options > 1 && s->space->kernel[k].follows < 0;
 }
 
+/* Points that kernel k was looked at with, and would be again. */
+static void spend_again(struct search *s, int k)
+{
+	int64_t points = s->space->kernel[k].options - 1;
+	s->points -= points < s->points ? points : s->points;
+}
+
+/* Where nothing has changed since a kernel was looked at, the answer is known; it costs its points all the same, so that what is found does not go with what is remembered. */
 static void descend(struct search *s)
 {
+	int kernels = s->space->kernels, same = 0;
 	bool better = true;
 	s->now = price(s, s->choice, INFINITY);
 	while (better && s->points > 0) {
 		better = false;
-		for (int k = 0; k < s->space->kernels; k++)
-			better = (is_free(s, k) && improve(s, k, s->choice, &s->now)) || better;
+		for (int k = 0; k < kernels; k++, same++) {
+			if (!is_free(s, k))
+				continue;
+			if (same >= kernels) {
+				spend_again(s, k);
+			} else if (improve(s, k, s->choice, &s->now)) {
+				better = true;
+				same = 0;
+			}
+		}
 	}
 }
 
@@ -204,10 +222,9 @@ static void same_pace(struct search *s)
 		s->points = widths_stages(s->space, s->points, best_pace, best_share, s->reference, s->choice);
 }
 
-/* The widths given, the narrowest, those of nearest neighbours, those of one pace. */
-static void begin(struct search *s, int start, const int *given)
+/* The widths given, which are in s->choice; the narrowest, those of nearest neighbours, those of one pace. */
+static void begin(struct search *s, int start)
 {
-	copy(s, s->choice, given);
 	if (start == 1)
 		memset(s->choice, 0, sizeof *s->choice * (size_t)s->space->kernels);
 	if (start == 3)
@@ -295,6 +312,60 @@ static bool make_room(struct search *s, int *saved)
 	return descend_below(s, before, saved);
 }
 
+/* One of the beginnings, which look at nothing of each other. */
+struct start {
+	const struct search *search;
+	int number;
+	int64_t points;           /* before, and left */
+	int *choice;
+	double now;
+};
+
+/* Prices have scratch of their own. */
+static struct width_space space_in(struct arena *arena, const struct width_space *space)
+{
+	struct width_space own = *space;
+	own.arena = arena;
+	double **scratch[] = {&own.begin, &own.end, &own.before, &own.arrived};
+	for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
+		*scratch[i] = ARENA_ARRAY(arena, double, space->kernels + 1);
+	own.burst = ARENA_ARRAY(arena, struct width_burst, space->kernels + 1);
+	own.done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
+	return own;
+}
+
+static void search_start(void *data, struct arena *scratch)
+{
+	struct start *start = data;
+	struct width_space own = space_in(scratch, start->search->space);
+	struct search s = {.space = &own, .points = start->points, .reference = start->search->reference, .choice = start->choice};
+	s.tried = ARENA_ARRAY(scratch, int, own.kernels + 1);
+	begin(&s, start->number);
+	descend(&s);
+	start->points = s.points;
+	start->now = s.now;
+}
+
+/* Side by side; the best is kept if it is better. */
+static void search_starts(struct search *s, const int *share, int64_t points, double *best, int *choice)
+{
+	struct start start[STARTS];
+	struct job job[STARTS];
+	for (int i = 0; i < STARTS; i++) {
+		start[i] = (struct start){.search = s, .number = i, .points = points / share[i], .choice = arena_copy(s->space->arena, choice, sizeof *choice * (size_t)s->space->kernels)};
+		job[i] = (struct job){search_start, &start[i]};
+		s->points -= start[i].points;
+	}
+	jobs_run(s->space->guard, STARTS, job);
+	for (int i = 0; i < STARTS; i++) {
+		s->points += start[i].points;
+		if (start[i].now >= *best)
+			continue;
+		*best = start[i].now;
+		copy(s, choice, start[i].choice);
+	}
+}
+
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
@@ -307,17 +378,8 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 		if (is_free(&s, k))
 			free[count++] = k;
 	double best = price(&s, choice, INFINITY);
-	for (int start = 0; start < STARTS && count; start++) {
-		int64_t rest = s.points - points / (space->few_rows && space->stages ? staged_share : start_share)[start];
-		s.points -= rest;
-		begin(&s, start, choice);
-		descend(&s);
-		s.points += rest;
-		if (s.now < best) {
-			best = s.now;
-			copy(&s, choice, s.choice);
-		}
-	}
+	if (count)
+		search_starts(&s, space->few_rows && space->stages ? staged_share : start_share, points, &best, choice);
 	copy(&s, s.choice, choice);
 	s.now = best;
 	quicken(&s);

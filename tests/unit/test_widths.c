@@ -71,7 +71,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 {
 	static struct width_space space;
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-	space = (struct width_space){.arena = arena, .kernels = kernels, .extents = 1 + below(&state, WIDTH_PRICED)};
+	space = (struct width_space){.arena = arena, .guard = &guard, .kernels = kernels, .extents = 1 + below(&state, WIDTH_PRICED)};
 	for (int e = 0; e < space.extents; e++)
 		space.weight[e] = 1.0 / space.extents;
 	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
