@@ -35,8 +35,9 @@ static void add_phase(struct blake2 *hash, const struct width_phase *phase)
 
 static void add_option(struct blake2 *hash, const struct width_space *space, const struct width_kernel *kernel, const struct width_option *option)
 {
-	const int64_t numbers[] = {option->width.bulk, option->width.ports, option->lanes, option->rows, option->dsp, option->lut};
+	const int64_t numbers[] = {option->width.bulk, option->width.ports, option->lanes, option->rows, option->dsp, option->lut, option->out};
 	blake2_add(hash, numbers, sizeof numbers);
+	blake2_add(hash, option->in, sizeof *option->in * (size_t)kernel->operands);
 	add_real(hash, option->depth);
 	for (int e = 0; e < space->extents; e++) {
 		const struct width_flow *flow = &option->flow[e];
@@ -59,7 +60,7 @@ static void add_operand(struct blake2 *hash, const struct width_kernel *kernel, 
 
 static void add_width_kernel(struct blake2 *hash, const struct width_space *space, const struct width_kernel *kernel)
 {
-	const int64_t numbers[] = {kernel->operands, kernel->loop, kernel->follows, kernel->options};
+	const int64_t numbers[] = {kernel->operands, kernel->loop, kernel->follows, kernel->options, kernel->turns, kernel->row};
 	blake2_add(hash, numbers, sizeof numbers);
 	for (int j = 0; j < kernel->operands; j++)
 		add_operand(hash, kernel, j);

@@ -14,13 +14,16 @@
 #define FEW_WORDS 4096        /* of a launch */
 #define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
 #define SLOWER 3              /* so at most so many times as long */
+#define UNDER_WAY_ALL 192     /* that all riders on its adapter have between them, as many as its channel's bandwidth needs and half as many again, since they wait for each other */
+#define WANTED_SOONER 4       /* of their words, one part in so many counts twice: a layer's are wanted while attention works, those of the unit a layer long */
 #define SELDOM 4              /* of a unit's port, the words that small operands have are at most one part in so many */
 #define LITTLE 8              /* of full words, what joins is at most one part in so many of the port that it joins */
 
 struct bundled {
 	int64_t bits, words;      /* of the port; in a launch, at the most, */
 	int64_t layered;          /* of these, in the loops over layers; all where there are none */
-	bool write, narrow;       /* narrow: its words travel one by one */
+	bool write, narrow;       /* narrow: its words travel one by one, */
+	bool rides;               /* although they are many */
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
 	int bundle;               /* the first port of the bundle */
@@ -145,6 +148,15 @@ static bool is_shared(const struct bundling *b, int bundle)
 	return count > 1;
 }
 
+/* Requests under way of a port for full words that travel one by one. */
+static int64_t under_way(const struct bundling *b, int number)
+{
+	int64_t riders = 0;
+	for (int i = 0; i < b->ports; i++)
+		riders += b->port[i].rides;
+	return !b->port[number].rides || riders * UNDER_WAY <= UNDER_WAY_ALL ? UNDER_WAY : riders < UNDER_WAY_ALL ? UNDER_WAY_ALL / riders : 1;
+}
+
 static void set_bundles(const struct bundling *b)
 {
 	struct design *design = b->design;
@@ -156,7 +168,7 @@ static void set_bundles(const struct bundling *b)
 		if (b->port[i].narrow)
 			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
 		if (b->port[i].narrow && !b->port[i].write && b->port[i].bits == UNIT_WORD_BITS && b->port[i].words > FEW_WORDS)
-			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, UNDER_WAY));
+			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, under_way(b, i)));
 	}
 }
 
@@ -255,11 +267,30 @@ static int count_adapters(const struct bundling *b)
 	return adapters;
 }
 
+/* The channel of narrow ports has next to nothing to do.  Where all that is read beside the unit's words can come through it, it takes all of that: a rider on one loader's adapter holds up the whole unit.
+ * Of launches of one token, which wait for memory. */
+static void ride_with_narrow(struct bundling *b, int unit)
+{
+	int narrow = narrow_adapter(b);
+	int64_t words = 0;
+	for (int i = 0; i < unit; i++)
+		words += is_rider(&b->port[i]) && !b->port[i].write ? b->port[i].layered : 0;
+	if (!words_ride(b->design->source) || unit >= b->ports || narrow < 0 || !words || slow_words(b) + words + words / WANTED_SOONER > b->port[unit].layered)
+		return;
+	for (int i = 0; i < unit; i++) {
+		struct bundled *port = &b->port[i];
+		port->rides = is_rider(port) && !port->write;
+		port->narrow |= port->rides;
+		port->bundle = port->rides ? narrow : port->bundle;
+	}
+}
+
 void bundle_ports(struct design *design, int unit)
 {
 	struct bundling b = {.design = design};
 	survey(&b);
 	join_narrow(&b);
+	ride_with_narrow(&b, unit);
 	join_wide(&b);
 	if (unit < b.ports && count_adapters(&b) > design->context->platform->ports)
 		place_riders(&b, unit);

@@ -32,6 +32,7 @@ struct width_flow {
 struct width_option {
 	struct width width;
 	int64_t lanes, rows;      /* of its plan */
+	int64_t out, *in;         /* numbers in a word of its result; [operands] of an operand */
 	double cycles[WIDTH_PRICED];      /* at its own pace: iterations, or words from memory */
 	double ahead[WIDTH_PRICED];       /* in which the words of a state arrive that a loader reads ahead of it, a layer at most */
 	double depth;             /* cycles through its pipeline */
@@ -65,6 +66,7 @@ struct width_kernel {
 	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
 	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
 	bool *late;               /* [operands] read after the reduction */
+	int64_t turns, row;       /* words of so many rows of its result take turns, each of so many numbers; 0: none do */
 	bool *carried;            /* [operands] made by the layer before, */
 	int *entry;               /* [operands] and for the first one by this kernel; -1: none */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
@@ -139,6 +141,8 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 const struct op *widths_same_phase(const struct op *op);
 /* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
 void widths_orders(struct streams *streams, const struct width_space *space);
+/* Sets which results' rows take turns. */
+void widths_turns(const struct width_space *space);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* The objective of these widths; where it is not below the bound, infinite, which is told sooner: what is over a budget needs no cycles. */

@@ -10,6 +10,7 @@
 #define WALKED 3              /* layers */
 #define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time */
 #define OVERFLOW 100.0        /* what does not fit is worse than any time */
+#define HANDED 3              /* cycles in which a converter hands a block on */
 
 static double larger(double left, double right)
 {
@@ -60,13 +61,42 @@ static void through_part(const struct width_part *part, double *begin, double *e
 	*begin += part->low * all;
 }
 
+/* Where words of several rows take turns and the reader's are of another width, a converter puts a block of all these rows together before it hands it on. */
+struct turned {
+	double pace;              /* cycles that it lets nobody be quicker than; 0: words go on as they are */
+	double filled, drained;   /* in which it takes a block, and gives it */
+};
+
+static struct turned turned_between(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int operand)
+{
+	int number = kernel->source[operand];
+	const struct width_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
+	if (!source || !source->turns || kernel->phase[operand].number)
+		return (struct turned){0};
+	const struct width_option *written = &source->option[walk->choice[number]];
+	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;
+	if (option->in[operand] == written->out || written->out >= source->row)
+		return (struct turned){0};
+	double filled = turns * larger(in, out) / out, drained = turns * larger(in, out) / in;
+	double taken = written->cycles[walk->extent] * (1 + HANDED / filled), given = option->cycles[walk->extent] * (1 + HANDED / drained);
+	return (struct turned){larger(taken, given), filled, drained};
+}
+
+static double cycles_of(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option)
+{
+	double cycles = option->cycles[walk->extent];
+	for (int j = 0; j < kernel->operands; j++)
+		cycles = larger(cycles, turned_between(walk, kernel, option, j).pace);
+	return cycles;
+}
+
 static void walk_kernel(struct walk *walk, int k, bool first_layer)
 {
 	const struct width_space *space = walk->space;
 	const struct width_kernel *kernel = &space->kernel[k];
 	const struct width_option *option = &kernel->option[walk->choice[k]];
 	const struct width_flow *flow = &option->flow[walk->extent];
-	double cycles = option->cycles[walk->extent];
+	double cycles = cycles_of(walk, kernel, option);
 	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared[walk->extent];
 	struct width_burst burst = {0};
 	for (int j = 0; j < kernel->operands; j++) {
@@ -84,6 +114,9 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		through_part(&kernel->part[j], &begin, &end, &last);
 		if (kernel->whole[j])
 			begin = end;
+		struct turned turned = turned_between(walk, kernel, option, j);
+		begin += turned.filled;
+		end += turned.drained;
 		if (kernel->late[j]) {
 			late = larger(late, begin);
 			tail = larger(tail, end);

@@ -39,14 +39,18 @@ struct operator_cost widths_node_cost(const struct platform *platform, const str
 	return platform_product(platform, bits > other ? bits : other);
 }
 
-/* Numbers in a word of the operand. */
-static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, int operand)
+/* Numbers in a word of what is walked in these strides. */
+static int64_t lanes_along(const int64_t *stride, const struct plan *plan)
 {
-	const int64_t *stride = kernel->operand[operand].stride;
 	int64_t lanes = 1;
 	for (int i = plan_loops(plan); i < plan->parts; i++)
 		lanes *= stride[plan->part[i].source] ? plan->part[i].trip : 1;
 	return lanes;
+}
+
+static int64_t lanes_of(const struct kernel *kernel, const struct plan *plan, int operand)
+{
+	return lanes_along(kernel->operand[operand].stride, plan);
 }
 
 /* Which nodes differ from lane to lane?  The others are computed once for a word. */
@@ -334,6 +338,10 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	struct arena *arena = m->space->arena;
 	struct width_option option = {.width = {.lanes = most, .bulk = m->candidate->operand, .ports = ports}, .lanes = plan->lanes, .rows = plan->rows};
 	bool tree = plan_is_tree(kernel, plan);
+	option.out = lanes_along(kernel->result.stride, plan);
+	option.in = ARENA_ARRAY(arena, int64_t, m->kernel->operands + 1);
+	for (int j = 0; j < m->kernel->operands; j++)
+		option.in[j] = lanes_of(kernel, plan, j);
 	int64_t interval = interval_of(m, plan);
 	double cycles = iterations(plan) * (double)interval, ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
@@ -409,6 +417,7 @@ static void add_gather(struct maker *m)
 {
 	struct width_option *option = ARENA_NEW(m->space->arena, struct width_option);
 	*option = (struct width_option){.width = {.lanes = m->candidate->port_lanes, .bulk = -1, .ports = 1}, .lanes = 1, .rows = 1};
+	option->in = ARENA_ARRAY(m->space->arena, int64_t, m->kernel->operands + 1);
 	for (int e = 0; e < WIDTH_PRICED; e++)
 		option->cycles[e] = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
 	option->depth = m->space->platform->memory_latency;
@@ -469,5 +478,6 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 		if (space->kernel[k].follows >= 0)
 			follow(space, &space->kernel[k]);
 	widths_orders(streams, space);
+	widths_turns(space);
 	return true;
 }

@@ -260,19 +260,20 @@ def worst(found, expected):
 
 
 def check_adapters(design):
-    """Ports that share an adapter: a channel each, one memory channel, equally wide or all narrow; adapters as the report counts them, no more than can be linked."""
+    """Ports that share an adapter: a channel each, one memory channel, equally wide, or with words that travel one by one; adapters as the report counts them, no more than can be linked."""
     text, adapters = next((design / "hls").glob("*.cpp")).read_text(), {}
     wide = {name for name in re.findall(r"typedef hls::vector<[^>]*> (\w+);", text)}
     types = dict((name, kind) for kind, name in re.findall(r"(\w+) \*(m_\w+)", text[text.index('extern "C"'):]))
     places = dict(re.findall(r"^sp=\w+\.(m_\w+):(HBM\S+)$", (design / "hls" / "link.cfg").read_text(), re.M))
     assert set(types) == set(places) and wide
+    single = set(re.findall(r"m_axi port=(\w+) .*max_(?:read|write)_burst_length=2\b", text))
     for name, bundle, rest in re.findall(r"m_axi port=(\w+) bundle=(\w+)(.*)", text):
         adapters.setdefault(bundle, []).append((name, re.search(r"channel=(\d+)", rest), re.search(r"bitwidth=(\d+)", rest)[1]))
     for ports in adapters.values():
         channels = [channel and channel[1] for _, channel, _ in ports]
         assert channels == [None] if len(ports) == 1 else sorted(set(channels), key=int) == [str(i) for i in range(len(set(channels)))]
         assert len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
-        assert ":" in places[ports[0][0]] or len({types[name] in wide for name, _, _ in ports}) == 1
+        assert {name for name, _, _ in ports} <= single or (":" not in places[ports[0][0]] and len({types[name] in wide for name, _, _ in ports}) == 1)
     report = json.loads((design / "report.json").read_text())
     assert len(adapters) == report.get("kernel", report)["ports"] <= 32
     done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
@@ -454,6 +455,21 @@ def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
     kept = [{item["name"]: (item["dtype"], item["shape"]) for item in phase["inputs"] if item["role"] == "state"}
             for phase in json.loads((tmp_path / "design" / "manifest.json").read_text())["phases"]]
     assert kept[0] == kept[1] and {dtype for dtype, _ in kept[0].values()} == {"i8", "f16"}
+
+
+def test_keys_and_values_that_one_channel_can_bring_leave_the_slices_theirs(core_built, tmp_path, monkeypatch):
+    """TinyLlama's come through the adapter of small operands; and where eight heads of queries share one of keys, kernels of attention are as wide as the state's words, so that nothing is turned between them."""
+    monkeypatch.setitem(families.BUILT_IN, "tinyllama-1.1b", families.BUILT_IN["tinyllama-1.1b"] | {"num_hidden_layers": 3})
+    model = models.load("tinyllama-1.1b", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "decode", 1024, 1), argmax=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    adapters, report = check_adapters(tmp_path / "design"), json.loads((tmp_path / "design" / "report.json").read_text())
+    manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
+    read = {f"m_{buffer['name']}" for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64}
+    small = next({name for name, _, _ in ports} for ports in adapters.values() if "m_words_f32" in {name for name, _, _ in ports})
+    assert len(read) >= 8 and read <= small and report["ports"] == 32
+    text = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
+    assert max(int(most) for most in re.findall(r"port=\w+ bundle=m_shared_i64 .*num_read_outstanding=(\d+)", text)) <= 256
+    assert not re.search(r"bytes on chip k\d+_(p_q|weighted)_part\d -> ", (tmp_path / "design" / "report.txt").read_text())
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	for (int o = 0; o < kernel->options; o++) {
 		struct width_option *option = &kernel->option[o];
 		int ports = bulk ? 1 << (o / 2 < 3 ? o / 2 : 3) : 1;
-		*option = (struct width_option){.width = {.lanes = INT64_C(1) << o, .bulk = bulk ? 0 : -1, .ports = ports}, .lanes = INT64_C(1) << o, .rows = 1};
+		*option = (struct width_option){.in = ARENA_ARRAY(arena, int64_t, 2), .width = {.lanes = INT64_C(1) << o, .bulk = bulk ? 0 : -1, .ports = ports}, .lanes = INT64_C(1) << o, .rows = 1};
 		option->cycles[0] = work / (double)(1 << o);
 		option->cycles[1] = option->cycles[0] / 8;
 		option->depth = 20;
@@ -158,7 +158,7 @@ static void test_answers(void **state)
 	assert_false(answer_known(NULL, &problem, 5, choice) || answer_known(&answers, &problem, 5, choice));
 	answer_keep(&answers, &problem, 5, answer);
 	assert_true(answer_known(&answers, &again, 5, choice) && !memcmp(choice, answer, sizeof answer));
-	int64_t *whole[] = {&space->budget.dsp, &space->budget.lut, &kernel->option[0].dsp, &kernel->option[0].lut, &space->loop[0].layers};
+	int64_t *whole[] = {&space->budget.dsp, &space->budget.lut, &kernel->turns, &kernel->row, &kernel->option[0].out, &kernel->option[0].in[0], &kernel->option[0].dsp, &kernel->option[0].lut, &space->loop[0].layers};
 	double *real[] = {&space->weight[0], &kernel->option[0].cycles[0], &kernel->option[0].ahead[0], &kernel->option[0].shared[0], &kernel->option[0].depth, &kernel->option[0].flow[0].first,
 			  &kernel->option[0].flow[0].need[0], &kernel->option[0].flow[0].taken[0], &kernel->part[0].high};
 	int *number[] = {&space->budget.ports, &kernel->source[0], &kernel->entry[0], &kernel->option[0].width.ports, &kernel->phase[0].number};
@@ -347,6 +347,44 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 1100) < 1e-9);
 }
 
+/* Seven rows of 128 numbers, eight in a word, whose words take turns: 16 at once are put together two words of each row at a time. */
+static void test_words_in_turn(void **state)
+{
+	(void)state;
+	uint64_t random = 7;
+	struct width_space *space = random_space(1, 2, 1);
+	int choice[2] = {0};
+	for (int k = 0; k < 2; k++) {
+		fill_kernel(&space->kernel[k], k, 1, &random);
+		space->kernel[k].operands = 1;
+		space->kernel[k].source[0] = k - 1;
+		space->kernel[k].late[0] = false;
+		space->kernel[k].option[0].cycles[0] = 1120;
+		space->kernel[k].option[0].depth = 0;
+		space->kernel[k].option[0].in[0] = space->kernel[k].option[0].out = 8;
+		space->kernel[k].option[0].flow[0] = (struct width_flow){0, ARENA_ARRAY(arena, double, 2), ARENA_ARRAY(arena, double, 2)};
+		space->kernel[k].option[0].flow[0].taken[0] = 1;
+	}
+	space->loops = 0;
+	space->extents = 1;
+	space->weight[0] = 1;
+	space->kernel[0].turns = 7;
+	space->kernel[0].row = 128;
+	struct width_option *reader = &space->kernel[1].option[0];
+	assert_true(fabs(widths_cost(space, choice).cycles - 1120) < 1e-9);
+	reader->in[0] = 16;
+	reader->cycles[0] = 560;      /* 80 blocks of 14 words, three cycles for each; it begins when the first is in, and would have to end 1,360 later */
+	assert_true(fabs(widths_cost(space, choice).cycles - (14 + 80 * 17)) < 1e-9);
+	reader->in[0] = 4;            /* 7 words make a block of 14 */
+	reader->cycles[0] = 2240;
+	assert_true(fabs(widths_cost(space, choice).cycles - (7 + 160 * 17)) < 1e-9);
+	space->kernel[0].row = 8;     /* a word is a row */
+	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
+	space->kernel[0].row = 128;
+	space->kernel[1].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30};      /* a unit stands between */
+	assert_true(fabs(widths_cost(space, choice).cycles - (1140 + 2240)) < 1e-9);
+}
+
 /* A product of 32 tokens in two tiles, on 16 slices that take eight of them abreast. */
 static struct width_phase phase_of(struct module *module, int64_t outputs, int64_t groups)
 {
@@ -459,7 +497,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
