@@ -115,6 +115,7 @@ def test_draws_itself(design, tmp_path):
     assert page.drawn()
     assert page.all("h1") and report["name"] in page.text and "simulated" in page.text and f"{report['cycles']['simulated']:,} cycles" in page.text
     assert data["answer"]["limit"] in page.text
+    assert f"{len(graph['processes'])} processes, {report['fifos']['count']} FIFOs and {report['converters']['count']} converters;" in page.text
     nodes = [found for tag, found in page.elements if tag == "g" and found.get("id", "").startswith("node-")]
     kernels = [i for i, p in enumerate(graph["processes"]) if p["kind"] == "kernel"]
     assert {f"node-{i}" for i in kernels} <= {node["id"] for node in nodes}
