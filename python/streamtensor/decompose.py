@@ -2,7 +2,8 @@
 
 A deep model has the same few dozen operations in each of its layers. PyTorch traces the whole graph again to decompose
 it; here it traces each different operation once, all of them in one small program, and what it finds stands in for every
-operation that is the same: op, constants, and the shape, strides, type and device of each tensor.
+operation that is the same: op, constants, and the shape, strides, type and device of each tensor, and whether it is
+trained (by which PyTorch decides how it multiplies).
 """
 import math
 import operator
@@ -50,7 +51,7 @@ def _key(node):
 def _described(leaf) -> str:
     if not isinstance(leaf, torch.fx.Node):
         return repr(leaf)
-    return " ".join(f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device}" for value in _pytree.tree_leaves(leaf.meta["val"]))
+    return " ".join(f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device} {value.requires_grad}" for value in _pytree.tree_leaves(leaf.meta["val"]))
 
 
 class _Each(torch.nn.Module):
@@ -78,7 +79,7 @@ def _operands(node) -> list:
 def _alike(value):
     """A tensor of its own, since tracing knows tensors by their identity."""
     with value.fake_mode:
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device, requires_grad=value.requires_grad)
 
 
 def _parts(nodes: dict) -> dict | None:

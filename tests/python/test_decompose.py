@@ -46,6 +46,22 @@ def test_it_is_what_pytorch_makes_of_the_whole(monkeypatch, traced, function, is
     assert ours == streamtensor.export(Of(function), (x,)).text
 
 
+class Product(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 5))
+
+    def forward(self, x):
+        return self.weight @ x.mT
+
+
+def test_a_product_with_a_parameter_is_what_pytorch_makes_of_the_whole(monkeypatch, traced):
+    x = torch.randn(4, 3, 5)
+    ours = streamtensor.export(Product(), (x,)).text
+    monkeypatch.setattr(decompose, "run", whole)
+    assert traced and ours == streamtensor.export(Product(), (x,)).text
+
+
 def test_a_model_is_what_pytorch_makes_of_the_whole(monkeypatch, traced):
     model = models.load("examples/tiny-gpt2")
     shape = workflow.step_shape(model, "prefill", 32, 4)
