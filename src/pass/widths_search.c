@@ -16,6 +16,8 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define FOLLOWING 4           /* kernels that may answer a change of one */
 #define GIVEN_UP 24           /* steps of others for one of the slowest kernels, at most, */
 #define SLOW_PART 2           /* which take more than one part in so many of what the slowest takes */
+#define TRADED 4              /* steps of others for one of any kernel, at most; */
+#define TRADES_SHARE 8        /* of the points, one part in so many is for that */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
 struct search {
@@ -255,14 +257,14 @@ static double missing(const struct search *s, const struct width_cost *cost)
 	return (dsp > 0 ? dsp : 0) + (lut > 0 ? lut : 0);
 }
 
-/* A step that a kernel gives up: the fewest cycles for what it leaves. */
-static bool give_up(struct search *s, int *choice, struct width_cost *now)
+/* A step that a kernel gives up, not the one that it is for: the fewest cycles for what it leaves. */
+static bool give_up(struct search *s, int *choice, int taker, struct width_cost *now)
 {
 	struct width_cost best_cost = *now;
 	double least = INFINITY;
 	int best = -1;
 	for (int other = 0; other < s->space->kernels && s->points > 0; other++) {
-		if (!is_free(s, other) || !choice[other])
+		if (!is_free(s, other) || !choice[other] || other == taker)
 			continue;
 		copy(s, s->tried, choice);
 		s->tried[other]--;
@@ -307,9 +309,40 @@ static bool make_room(struct search *s, int *saved)
 	copy(s, saved, s->choice);
 	quicken_slowest(s);
 	struct width_cost cost = widths_cost(s->space, s->choice);
-	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, &cost); step++)
+	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, -1, &cost); step++)
 		;
 	return descend_below(s, before, saved);
+}
+
+/* Where the board is full, a step more for one kernel alone, for which others give up what it needs. */
+static bool trade(struct search *s, int taker, int *saved)
+{
+	double before = widths_cost(s->space, s->choice).cycles;
+	if (!is_free(s, taker) || s->choice[taker] + 1 >= s->space->kernel[taker].options)
+		return false;
+	copy(s, saved, s->choice);
+	saved[taker]++;
+	widths_follow(s->space, saved);
+	struct width_cost cost = widths_cost(s->space, saved);
+	s->points -= 2;
+	for (int step = 0; step < TRADED && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
+		;
+	double now = cost.cycles < before ? price(s, saved, s->now) : INFINITY;
+	if (now >= s->now)
+		return false;
+	copy(s, s->choice, saved);
+	s->now = now;
+	return true;
+}
+
+static void trade_all(struct search *s, int *saved)
+{
+	bool better = true;
+	while (better && s->points > 0) {
+		better = false;
+		for (int k = 0; k < s->space->kernels && s->points > 0; k++)
+			better = trade(s, k, saved) || better;
+	}
 }
 
 /* One of the beginnings, which look at nothing of each other. */
@@ -385,10 +418,15 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	quicken(&s);
 	while (space->stages && s.points > 0 && make_room(&s, saved))
 		;
+	int64_t kept = !space->few_rows || s.points <= 0 ? 0 : s.points < points / TRADES_SHARE ? s.points : points / TRADES_SHARE;
+	s.points -= kept;
 	descend_pairs(&s, saved);
 	for (int failed = 0; count > 1 && s.points > 0;) {
 		bool better = (failed < STALE * count ? exchange : begin_elsewhere)(&s, free, count, saved);
 		failed = better ? 0 : failed + 1;
 	}
+	s.points += kept;
+	if (kept)
+		trade_all(&s, saved);
 	copy(&s, choice, s.choice);
 }
