@@ -125,6 +125,14 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;
 }
 
+int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency)
+{
+	int64_t parts = plan_partial(kernel, plan, latency), sums = 1;
+	for (int64_t left = parts; left > 1; left /= 2)
+		sums++;
+	return parts > 1 && !takes_turns(kernel, plan, parts) ? sums_of(kernel, plan).outside * sums * latency : 0;
+}
+
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	bool carried;

@@ -61,7 +61,8 @@ static void through_part(const struct width_part *part, double *begin, double *e
 	*begin += part->low * all;
 }
 
-/* Where words of several rows take turns and the reader's are of another width, a converter puts a block of all these rows together before it hands it on. */
+/* Where words of several rows take turns and the reader's are of another width, a converter puts a block of all these rows together before it hands it on.  In front of a kernel that sums up one stands at any
+ * width, or the words are those of its state. */
 struct turned {
 	double pace;              /* cycles that it lets nobody be quicker than; 0: words go on as they are */
 	double filled, drained;   /* in which it takes a block, and gives it */
@@ -71,7 +72,7 @@ static struct turned turned_between(const struct walk *walk, const struct width_
 {
 	int number = kernel->source[operand];
 	const struct width_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
-	if (!source || !source->turns || kernel->phase[operand].number)
+	if (!source || !source->turns || kernel->sums || kernel->phase[operand].number)
 		return (struct turned){0};
 	const struct width_option *written = &source->option[walk->choice[number]];
 	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;

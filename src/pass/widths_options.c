@@ -332,6 +332,15 @@ static int64_t interval_of(struct maker *m, const struct plan *plan)
 	return best < interval ? best : interval;
 }
 
+/* Beside a unit of several tokens rows come in turns. */
+static double drained_of(struct maker *m, const struct plan *plan)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	if (!kernel_has_reduction(kernel) || m->space->stages || m->space->rows)
+		return 0;
+	return (double)plan_drained(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel));
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -343,7 +352,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	for (int j = 0; j < m->kernel->operands; j++)
 		option.in[j] = lanes_of(kernel, plan, j);
 	int64_t interval = interval_of(m, plan);
-	double cycles = iterations(plan) * (double)interval, ahead = 0;
+	double cycles = iterations(plan) * (double)interval + drained_of(m, plan), ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
 		double *takes = reach[j] == REACH_ORDERED && m->space->reads_ahead ? &ahead : &cycles;

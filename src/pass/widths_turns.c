@@ -45,6 +45,7 @@ void widths_turns(const struct width_space *space)
 	for (int k = 0; k < space->kernels; k++) {
 		struct width_kernel *kernel = &space->kernel[k];
 		const enum reach *reach = reach_of(space->arena, kernel->op);
+		kernel->sums = kernel_has_reduction(kernel->op->kernel);
 		for (int j = 0; j < kernel->operands && !kernel_is_gather(kernel->op); j++) {
 			if (kernel->source[j] < 0 && reach[j] == REACH_ORDERED)
 				by_state(kernel, &kernel->op->kernel->operand[j]);

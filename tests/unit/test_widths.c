@@ -378,6 +378,9 @@ static void test_words_in_turn(void **state)
 	reader->in[0] = 4;            /* 7 words make a block of 14 */
 	reader->cycles[0] = 2240;
 	assert_true(fabs(widths_cost(space, choice).cycles - (7 + 160 * 17)) < 1e-9);
+	space->kernel[1].sums = true;
+	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
+	space->kernel[1].sums = false;
 	space->kernel[0].row = 8;     /* a word is a row */
 	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
 	space->kernel[0].row = 128;
