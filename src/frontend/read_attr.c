@@ -14,7 +14,7 @@ static const struct attr *read_opaque(struct reader *reader, MlirAttribute attri
 
 static bool is_number(const struct type *type)
 {
-	return type && (type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER || type_is_real(type));
+	return type && (type_is_whole(type) || type_is_real(type));
 }
 
 static const struct attr *read_integer(struct reader *reader, MlirAttribute attribute)

@@ -245,6 +245,11 @@ bool type_is_real(const struct type *type)
 	return type->kind == TYPE_FLOAT || type->kind == TYPE_BFLOAT;
 }
 
+bool type_is_whole(const struct type *type)
+{
+	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
+}
+
 int64_t stream_lanes(const struct type *itensor)
 {
 	return type_elements(itensor->element);

@@ -4,7 +4,7 @@
 
 static bool is_number(const struct type *type)
 {
-	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER || type_is_real(type);
+	return type_is_whole(type) || type_is_real(type);
 }
 
 static bool is_vector(const struct type *type)

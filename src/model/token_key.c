@@ -27,11 +27,6 @@ static bool add_map(struct text *key, const struct op *op)
 	return true;
 }
 
-static bool is_number(const struct type *type)
-{
-	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
-}
-
 static bool add_op(struct text *key, const struct op *op, const struct token_loop *loop, int low)
 {
 	const struct attr *value = op->code == OP_CONSTANT ? attr_get(op, "value") : NULL;
@@ -43,11 +38,11 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 	} else if (op->code == OP_APPLY) {
 		known &= add_map(key, op);
 	} else {
-		known &= is_number(op->result[0]->type);
+		known &= type_is_whole(op->result[0]->type);
 		add_number(key, MARK_NUMBER, attr_integer_or(op, "predicate", -1));
 	}
 	for (int i = 0; known && i < op->operands; i++)
-		known = is_number(op->operand[i]->type) && token_key_add(key, op->operand[i], loop, low);
+		known = type_is_whole(op->operand[i]->type) && token_key_add(key, op->operand[i], loop, low);
 	return known;
 }
 

@@ -45,11 +45,6 @@ static int64_t compare(int64_t predicate, int64_t a, int64_t b)
 	return predicate >= 0 && predicate < 6 && holds[predicate];
 }
 
-static bool is_number(const struct type *type)
-{
-	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
-}
-
 static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result);
 
 static bool evaluate_map(const struct op *op, const struct token_loop *loop, int64_t *result)
@@ -70,10 +65,10 @@ static bool evaluate_map(const struct op *op, const struct token_loop *loop, int
 static bool evaluate_op(const struct op *op, const struct token_loop *loop, int64_t *result)
 {
 	int64_t in[3] = {0};
-	if (op->results != 1 || op->operands > 3 || !is_number(op->result[0]->type))
+	if (op->results != 1 || op->operands > 3 || !type_is_whole(op->result[0]->type))
 		return false;
 	for (int i = 0; i < op->operands; i++)
-		if (!is_number(op->operand[i]->type) || !evaluate(op->operand[i], loop, &in[i]))
+		if (!type_is_whole(op->operand[i]->type) || !evaluate(op->operand[i], loop, &in[i]))
 			return false;
 	bool known = true;
 	switch (op->code) {

@@ -365,13 +365,8 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->platform = w->streams->context->platform;
 	space->kernel = ARENA_ARRAY(arena, struct width_kernel, w->count + 1);
 	space->loop = ARENA_ARRAY(arena, struct width_loop, count_loops(block) + 1);
-	space->begin = ARENA_ARRAY(arena, double, w->count + 1);
-	space->end = ARENA_ARRAY(arena, double, w->count + 1);
-	space->before = ARENA_ARRAY(arena, double, w->count + 1);
-	space->arrived = ARENA_ARRAY(arena, double, w->count + 1);
-	space->burst = ARENA_ARRAY(arena, struct width_burst, w->count + 1);
 	space->phases = number_phases(block, 0);
-	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
+	widths_scratch(space, arena, w->count);
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	space->wide_states = unit_takes_few(block);
 	space->stages = w->abreast > 1;

@@ -24,11 +24,6 @@ struct turn {
 	struct source *source;    /* [operands] */
 };
 
-static struct readers_of *readers_of(const struct value *value)
-{
-	return value->data;
-}
-
 static bool is_alone(const struct value *value)
 {
 	return readers_of(value) && !readers_of(value)->late && readers_of(value)->list.count == 1;

@@ -51,11 +51,6 @@ struct repeat {
 	int64_t times;
 };
 
-static struct readers_of *readers_of(const struct value *value)
-{
-	return value->data;
-}
-
 static bool is_used(const struct op *op, int operand)
 {
 	for (int l = 0; l < op->kernel->loops; l++)

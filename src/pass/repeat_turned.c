@@ -28,11 +28,6 @@ struct turn {
 	struct op **fresh;        /* [operands + 1] ops that are new */
 };
 
-static struct readers_of *readers_of(const struct value *value)
-{
-	return value->data;
-}
-
 static bool is_whole(const struct op *op)
 {
 	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && !attr_get(op, "cut");

@@ -144,6 +144,8 @@ const struct op *widths_same_phase(const struct op *op);
 void widths_orders(struct streams *streams, const struct width_space *space);
 /* Sets which results' rows take turns, and which kernels sum up. */
 void widths_turns(const struct width_space *space);
+/* Sets the scratch of the model, which is one thread's. */
+void widths_scratch(struct width_space *space, struct arena *arena, int kernels);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* The objective of these widths; where it is not below the bound, infinite, which is told sooner: what is over a budget needs no cycles. */

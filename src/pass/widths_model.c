@@ -17,6 +17,15 @@ static double larger(double left, double right)
 	return left > right ? left : right;
 }
 
+void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
+{
+	double **each[] = {&space->begin, &space->end, &space->before, &space->arrived};
+	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+		*each[i] = ARENA_ARRAY(arena, double, kernels + 1);
+	space->burst = ARENA_ARRAY(arena, struct width_burst, kernels + 1);
+	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
+}
+
 struct walk {
 	const struct width_space *space;
 	const int *choice;

@@ -317,9 +317,9 @@ static bool make_room(struct search *s, int *saved)
 /* Where the board is full, a step more for one kernel alone, for which others give up what it needs. */
 static bool trade(struct search *s, int taker, int *saved)
 {
-	double before = widths_cost(s->space, s->choice).cycles;
 	if (!is_free(s, taker) || s->choice[taker] + 1 >= s->space->kernel[taker].options)
 		return false;
+	double before = widths_cost(s->space, s->choice).cycles;
 	copy(s, saved, s->choice);
 	saved[taker]++;
 	widths_follow(s->space, saved);
@@ -354,23 +354,12 @@ struct start {
 	double now;
 };
 
-/* Prices have scratch of their own. */
-static struct width_space space_in(struct arena *arena, const struct width_space *space)
-{
-	struct width_space own = *space;
-	own.arena = arena;
-	double **scratch[] = {&own.begin, &own.end, &own.before, &own.arrived};
-	for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
-		*scratch[i] = ARENA_ARRAY(arena, double, space->kernels + 1);
-	own.burst = ARENA_ARRAY(arena, struct width_burst, space->kernels + 1);
-	own.done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
-	return own;
-}
-
 static void search_start(void *data, struct arena *scratch)
 {
 	struct start *start = data;
-	struct width_space own = space_in(scratch, start->search->space);
+	struct width_space own = *start->search->space;      /* with scratch of its own */
+	own.arena = scratch;
+	widths_scratch(&own, scratch, own.kernels);
 	struct search s = {.space = &own, .points = start->points, .reference = start->search->reference, .choice = start->choice};
 	s.tried = ARENA_ARRAY(scratch, int, own.kernels + 1);
 	begin(&s, start->number);

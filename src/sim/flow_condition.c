@@ -34,18 +34,13 @@ static int64_t at_least(int64_t a, int64_t b) { return a >= b; }
 static number_function *const comparisons[] = {equal, unequal, less, at_most, greater, at_least};
 #define COMPARISONS ((int64_t)(sizeof comparisons / sizeof *comparisons))
 
-static bool is_number(const struct type *type)
-{
-	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
-}
-
 static bool computable(const struct op *op)
 {
 	const struct attr *map = attr_get(op, "map");
-	if (op->results != 1 || !is_number(op->result[0]->type))
+	if (op->results != 1 || !type_is_whole(op->result[0]->type))
 		return false;
 	for (int i = 0; i < op->operands; i++)
-		if (!is_number(op->operand[i]->type))
+		if (!type_is_whole(op->operand[i]->type))
 			return false;
 	int64_t predicate = attr_integer_or(op, "predicate", 0);
 	return numbers[op->code] || op->code == OP_SELECT || (op->code == OP_CMPI && predicate >= 0 && predicate < COMPARISONS) ||

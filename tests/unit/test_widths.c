@@ -76,13 +76,8 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 		space.weight[e] = 1.0 / space.extents;
 	space.kernel = ARENA_ARRAY(arena, struct width_kernel, kernels);
 	space.loop = ARENA_ARRAY(arena, struct width_loop, 1);
-	space.begin = ARENA_ARRAY(arena, double, kernels);
-	space.end = ARENA_ARRAY(arena, double, kernels);
-	space.before = ARENA_ARRAY(arena, double, kernels);
-	space.arrived = ARENA_ARRAY(arena, double, kernels);
-	space.burst = ARENA_ARRAY(arena, struct width_burst, kernels);
 	space.phases = 2;
-	space.done = ARENA_ARRAY(arena, struct width_done, space.phases + 1);
+	widths_scratch(&space, arena, kernels);
 	for (int k = 0; k < kernels; k++)
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	if (below(&state, 2)) {               /* all but the first and the last are layers, the first of which takes what its last hands on */
@@ -265,27 +260,36 @@ static void test_stages(void **state)
 	assert_true(left > 0 && left < 1000);
 }
 
-/* Along a chain of kernels that need all of their operand first, times add up; a rolled loop repeats them. */
-static void test_model(void **state)
+/* Kernels of one option that hand on to each other, without layers. */
+static struct width_space *chain_of(int kernels, double cycles)
 {
-	(void)state;
 	uint64_t random = 7;
-	struct width_space *space = random_space(1, 4, 1);
-	int choice[4] = {0};
-	for (int k = 0; k < 4; k++) {
+	struct width_space *space = random_space(1, kernels, 1);
+	for (int k = 0; k < kernels; k++) {
 		fill_kernel(&space->kernel[k], k, 1, &random);
 		space->kernel[k].operands = 1;
 		space->kernel[k].source[0] = k - 1;
 		space->kernel[k].late[0] = false;
-		space->kernel[k].option[0].cycles[0] = 100;
-		space->kernel[k].option[0].cycles[1] = 50;
+		space->kernel[k].option[0].cycles[0] = cycles;
 		space->kernel[k].option[0].depth = 0;
-		space->kernel[k].option[0].flow[0].first = 1;
-		space->kernel[k].option[0].flow[0].taken[0] = 0;
 	}
 	space->loops = 0;
 	space->extents = 1;
 	space->weight[0] = 1;
+	return space;
+}
+
+/* Along a chain of kernels that need all of their operand first, times add up; a rolled loop repeats them. */
+static void test_model(void **state)
+{
+	(void)state;
+	struct width_space *space = chain_of(4, 100);
+	int choice[4] = {0};
+	for (int k = 0; k < 4; k++) {
+		space->kernel[k].option[0].cycles[1] = 50;
+		space->kernel[k].option[0].flow[0].first = 1;
+		space->kernel[k].option[0].flow[0].taken[0] = 0;
+	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
 	space->extents = WIDTH_PRICED;               /* three parts of 400 and one of 200 */
 	space->weight[0] = 0.75;
@@ -351,23 +355,13 @@ static void test_model(void **state)
 static void test_words_in_turn(void **state)
 {
 	(void)state;
-	uint64_t random = 7;
-	struct width_space *space = random_space(1, 2, 1);
+	struct width_space *space = chain_of(2, 1120);
 	int choice[2] = {0};
 	for (int k = 0; k < 2; k++) {
-		fill_kernel(&space->kernel[k], k, 1, &random);
-		space->kernel[k].operands = 1;
-		space->kernel[k].source[0] = k - 1;
-		space->kernel[k].late[0] = false;
-		space->kernel[k].option[0].cycles[0] = 1120;
-		space->kernel[k].option[0].depth = 0;
 		space->kernel[k].option[0].in[0] = space->kernel[k].option[0].out = 8;
 		space->kernel[k].option[0].flow[0] = (struct width_flow){0, ARENA_ARRAY(arena, double, 2), ARENA_ARRAY(arena, double, 2)};
 		space->kernel[k].option[0].flow[0].taken[0] = 1;
 	}
-	space->loops = 0;
-	space->extents = 1;
-	space->weight[0] = 1;
 	space->kernel[0].turns = 7;
 	space->kernel[0].row = 128;
 	struct width_option *reader = &space->kernel[1].option[0];
