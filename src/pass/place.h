@@ -42,7 +42,9 @@ bool place_better(struct place_cost left, struct place_cost right);
 /* Moves an item to the side of the one it shares most bits with where that never costs a crossing: smaller problems with the same best crossings, capacity aside.
  * group: [items], the item of the smaller problem that each became. */
 struct place_problem place_merge(const struct place_problem *problem, int *group);
-struct place_cost place_search(const struct place_problem *problem, int *die);        /* greedy starts, then passes of moves */
+struct place_cost place_start(const struct place_problem *problem, int *die);         /* greedy starts, then passes of moves */
+struct place_cost place_throw(const struct place_problem *problem, int *die);         /* from what `die` has, where that does not fit: a few items elsewhere, then passes of moves */
+struct place_cost place_search(const struct place_problem *problem, int *die);        /* both */
 struct place_cost place_refine(const struct place_problem *problem, int *die);        /* passes of moves from what `die` has */
 struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
 /* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one, it need not be a good one. */

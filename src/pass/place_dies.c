@@ -2,6 +2,7 @@
  * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
  * ports on the memory die; no die and no boundary over what the platform has.  Exact.
  * Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
+#include "base/jobs.h"
 #include "pass/pass.h"
 #include "pass/place.h"
 #include <math.h>
@@ -116,32 +117,61 @@ static bool lacks_room(const struct place_problem *problem)
 	return resources_exceeded(all, room, &have, &need) || resources_exceeded(home, problem->capacity[problem->home], &have, &need);
 }
 
-static struct place_cost place(struct place_problem *problem, int *die)
+/* Two ways to one placement, which look at nothing of each other: of items that were merged, or of each by itself. */
+struct way {
+	const struct place_problem *problem;
+	const int *group;         /* of each item, the one that it was merged into; NULL: none was */
+	const struct place_problem *merged;
+	int *coarse;              /* the die of each merged one, to begin with */
+	int *die;
+	struct place_cost cost;
+};
+
+static void place_way(void *data, struct arena *scratch)
+{
+	struct way *way = data;
+	struct place_problem problem = *way->problem;
+	problem.arena = scratch;
+	if (!way->group) {
+		way->cost = place_search(&problem, way->die);
+		return;
+	}
+	struct place_problem merged = *way->merged;
+	merged.arena = scratch;
+	if (place_throw(&merged, way->coarse).overflow > 0 || !problem.any)
+		place_exact(&merged, way->coarse);
+	for (int i = 0; i < problem.items; i++)
+		way->die[i] = way->coarse[way->group[i]];
+	way->cost = place_refine(&problem, way->die);
+}
+
+/* The second way is gone beside the first where that does not fit at once. */
+static struct place_cost place(struct guard *guard, const struct place_problem *problem, int *die)
 {
 	if (lacks_room(problem))
 		return (struct place_cost){.overflow = INFINITY};
-	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1), *coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1);
-	int *direct = ARENA_ARRAY(problem->arena, int, problem->items + 1);
-	struct place_problem smaller = place_merge(problem, group);
-	if (place_search(&smaller, coarse).overflow > 0 || !problem->any)
-		place_exact(&smaller, coarse);
-	for (int i = 0; i < problem->items; i++)
-		die[i] = coarse[group[i]];
-	struct place_cost cost = place_refine(problem, die);
-	if (cost.overflow <= 0)
-		return cost;
-	struct place_cost other = place_search(problem, direct);
-	if (!place_better(other, cost))
-		return cost;
-	memcpy(die, direct, sizeof *die * (size_t)problem->items);
-	return other;
+	int *group = ARENA_ARRAY(problem->arena, int, problem->items + 1);
+	struct place_problem merged = place_merge(problem, group);
+	struct way way[] = {{.problem = problem, .group = group, .merged = &merged, .coarse = ARENA_ARRAY(problem->arena, int, problem->items + 1), .die = die},
+			    {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1)}};
+	struct job job[] = {{place_way, &way[0]}, {place_way, &way[1]}};
+	bool fits = place_start(&merged, way[0].coarse).overflow <= 0;
+	jobs_run(guard, fits ? 1 : 2, job);
+	if (way[0].cost.overflow <= 0)
+		return way[0].cost;
+	if (fits)
+		jobs_run(guard, 1, &job[1]);
+	if (!place_better(way[1].cost, way[0].cost))
+		return way[0].cost;
+	memcpy(die, way[1].die, sizeof *die * (size_t)problem->items);
+	return way[1].cost;
 }
 
 static bool place_uncrowded(struct placing *p)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
-	return place(&p->problem, p->die).overflow <= 0;
+	return place(p->module->guard, &p->problem, p->die).overflow <= 0;
 }
 
 static bool place_at(struct placing *p, int percent)
@@ -150,7 +180,7 @@ static bool place_at(struct placing *p, int percent)
 		struct resources r = p->platform->die[d];
 		p->problem.capacity[d] = (struct resources){r.lut * percent / 100, r.ff * percent / 100, r.dsp * percent / 100, r.bram18 * percent / 100, r.uram * percent / 100};
 	}
-	return place(&p->problem, p->die).overflow <= 0;
+	return place(p->module->guard, &p->problem, p->die).overflow <= 0;
 }
 
 /* --- what does not fit --- */

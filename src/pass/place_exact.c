@@ -110,6 +110,7 @@ struct place_cost place_exact(const struct place_problem *problem, int *die)
 	if (problem->items * problem->dies > (before.overflow > 0 ? COLUMNS_MOST : COLUMNS_IMPROVED) || (before.overflow <= 0 && before.crossing == 0))
 		return before;
 	struct program p = {.problem = problem, .ilp = ilp_new(problem->arena)};
+	p.ilp.hasty = problem->any;       /* where moves find no room, the program nearly never does: the first relaxation says no, or the nodes run out */
 	add_columns(&p);
 	add_rows(&p);
 	struct ilp_solution solution = ilp_solve(&p.ilp, before.overflow <= 0 ? start_values(&p, die) : NULL, NODES_MOST);

@@ -3,10 +3,12 @@
  * Ties go to the lower item and die. */
 #include "base/random.h"
 #include "pass/place.h"
+#include <math.h>
 #include <string.h>
 
 #define RESOURCES 5
 #define PASSES_MOST 40
+#define SAME 1e-9             /* overflows that differ by no more are alike */
 #define THROWS 32             /* further starts, where nothing fits */
 #define THROWN 8              /* items of each */
 
@@ -77,8 +79,7 @@ struct place_cost place_cost(const struct place_problem *problem, const int *die
 
 bool place_better(struct place_cost left, struct place_cost right)
 {
-	const double same = 1e-9;
-	if (left.overflow < right.overflow - same || left.overflow > right.overflow + same)
+	if (left.overflow < right.overflow - SAME || left.overflow > right.overflow + SAME)
 		return left.overflow < right.overflow;
 	return left.crossing < right.crossing;
 }
@@ -120,8 +121,8 @@ static void begin_pass(struct search *s, const int *die)
 	}
 }
 
-/* The same sum as overflow_of, in the same order. */
-static double overflow_after(const struct search *s, int item, int to)
+/* The same sum as overflow_of, in the same order; as soon as it is above the bound, that part. */
+static double overflow_after(const struct search *s, int item, int to, double bound)
 {
 	const struct place_problem *problem = s->problem;
 	const int64_t *change = s->change[item][to];
@@ -129,7 +130,7 @@ static double overflow_after(const struct search *s, int item, int to)
 	int from = s->die[item];
 	double sum = 0;
 	as_array(problem->item[item].need, need);
-	for (int d = 0; d < problem->dies; d++) {
+	for (int d = 0; d < problem->dies && sum <= bound; d++) {
 		bool same = d != from && d != to;
 		as_array(s->load.used[d], used);
 		as_array(problem->capacity[d], available);
@@ -180,7 +181,7 @@ static bool move_one(struct search *s, struct place_cost *cost)
 			struct place_cost now = {.crossing = crossing_after(s, i, d)};
 			if (d == s->die[i] || (item >= 0 && !place_better(now, *cost)))        /* even if it fitted */
 				continue;
-			now.overflow = overflow_after(s, i, d);
+			now.overflow = overflow_after(s, i, d, item < 0 ? INFINITY : cost->overflow + SAME);
 			if (item >= 0 && !place_better(now, *cost))
 				continue;
 			item = i;
@@ -245,11 +246,12 @@ static void start_in_order(const struct place_problem *problem, int *die, bool r
 }
 
 /* Where a few items of the best placement are thrown elsewhere, passes may end in one that fits: what fills a die and what its wires are for are exchanged so, which no move of one alone does. */
-static struct place_cost throw_some(const struct place_problem *problem, struct place_cost best, int *die)
+struct place_cost place_throw(const struct place_problem *problem, int *die)
 {
+	struct place_cost best = place_cost(problem, die);
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	uint64_t random = RANDOM_SEED;
-	for (int i = 0; i < THROWS && best.overflow > 0; i++) {
+	for (int i = 0; i < THROWS && problem->items && best.overflow > 0; i++) {
 		memcpy(trial, die, sizeof *die * (size_t)problem->items);
 		for (int t = 0; t < THROWN; t++) {
 			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);
@@ -264,7 +266,7 @@ static struct place_cost throw_some(const struct place_problem *problem, struct 
 	return best;
 }
 
-struct place_cost place_search(const struct place_problem *problem, int *die)
+struct place_cost place_start(const struct place_problem *problem, int *die)
 {
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	struct place_cost best = {0};
@@ -279,5 +281,11 @@ struct place_cost place_search(const struct place_problem *problem, int *die)
 		best = cost;
 		memcpy(die, trial, sizeof *die * (size_t)problem->items);
 	}
-	return problem->items ? throw_some(problem, best, die) : best;
+	return best;
+}
+
+struct place_cost place_search(const struct place_problem *problem, int *die)
+{
+	place_start(problem, die);
+	return place_throw(problem, die);
 }

@@ -90,6 +90,8 @@ struct ilp_solution ilp_solve(const struct ilp *ilp, const double *start, int no
 	if (start)
 		Cbc_setMIPStartI(model, (int)columns, number, start);
 	set_parameters(model, limit);
+	if (ilp->hasty)
+		Cbc_setParameter(model, "strong", "0");
 	Cbc_setLogLevel(model, 0);        /* of a program without integers, too */
 	solve(model);
 	solution.status = status_of(model);

@@ -19,6 +19,7 @@ struct ilp_row {
 
 struct ilp {
 	struct arena *arena;
+	bool hasty;               /* no column is tried before it is branched on: nodes cost a tenth, and more are needed */
 	VEC(struct ilp_column) column;
 	VEC(struct ilp_row) row;
 	VEC(int) term_column;

@@ -79,8 +79,9 @@ static void ilp_finds_the_optimum(void **state)
 	struct test *t = *state;
 	struct ilp ilp = knapsack(t->arena);
 	const double start[] = {1, 0, 1, 0};
-	for (int with = 0; with < 2; with++) {
-		struct ilp_solution solution = ilp_solve(&ilp, with ? start : NULL, 100);
+	for (int with = 0; with < 4; with++) {
+		ilp.hasty = with & 2;
+		struct ilp_solution solution = ilp_solve(&ilp, with & 1 ? start : NULL, 100);
 		assert_int_equal(solution.status, ILP_OPTIMAL);
 		assert_true(solution.objective == -13);
 		assert_true(solution.value[1] > 0.5 && solution.value[3] > 0.5);
