@@ -248,10 +248,11 @@ def _note_tokens(options, progress: Progress) -> None:
 
 
 def _compile(options, progress: Progress) -> int:
-    from . import workflow
+    from . import outputs, workflow
     quant = _quant(options)
     platform = _platform(options, progress)
     _check_method(options)
+    outputs.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     _note_tokens(options, progress)
     shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options))
@@ -308,7 +309,7 @@ def _quant(options) -> str | None:
 
 
 def _generate(options, progress: Progress) -> int:
-    from . import chat, generation, workflow
+    from . import chat, generation, outputs, workflow
     quant = _quant(options)
     if options.argmax and options.temperature:
         raise Error(f"--argmax and --temperature {options.temperature:g} contradict each other", "sampling needs the logits: accepted is one of them")
@@ -320,6 +321,8 @@ def _generate(options, progress: Progress) -> int:
     _check_text(options)
     _check_method(options)
     platform = _platform(options, progress)
+    if options.output:
+        outputs.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     end = model.end_tokens()
     tokenizer = None if options.prompt is None else model.tokenizer()
@@ -327,7 +330,7 @@ def _generate(options, progress: Progress) -> int:
     both = not _shares_unit(options) if options.tokens is None else options.tokens != 1
     shapes = workflow.step_shapes(model, "both" if both else "decode", options.context, options.tokens, argmax, len(prompts), _shares_unit(options))
     shape = shapes[0]
-    new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1) for prompt in prompts)
+    new = min(generation.check_prompt(prompt, options.max_new_tokens, model.config.vocab_size, shape.past + 1, workflow.context_limit(model)) for prompt in prompts)
     with _design_folder(options.output) as folder:
         lowered = workflow.compile_phases(model, shapes, platform, folder, progress, quant, integers=_calibrated(options, model, progress))
         with workflow.open_design(folder, lowered, progress) as design:
@@ -344,6 +347,9 @@ def _generate(options, progress: Progress) -> int:
 
 def _check_text(options) -> None:
     """What is about text is of no use with ids, nor what is about sampling where nothing is sampled."""
+    for name, texts in (("--prompt", options.prompt), ("--stop", options.stop)):
+        if any("\udc80" <= letter <= "\udcff" for text in texts or () for letter in text):  # as Python reads a byte that is no text
+            raise Error(f"{name} is not UTF-8", "accepted is plain text")
     if "" in options.stop:
         raise Error("--stop is empty", "accepted is a text that ends the answer")
     about_text = "--stop" if options.stop else "--raw" if options.raw else None
@@ -426,7 +432,10 @@ def _prompts(options, tokenizer) -> list[list[int]]:
 def _read_prompt(text: str, tokenizer, raw: bool) -> list[int]:
     if tokenizer.chat_template and not raw:
         messages = [{"role": "user", "content": text}]
-        return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
+        try:
+            return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
+        except Exception as error:
+            raise Error(f"the model's chat template cannot take the prompt: {type(error).__name__}: {error}", "--raw gives the prompt without it") from error
     return tokenizer(text)["input_ids"]
 
 

@@ -157,8 +157,8 @@ class Decoder(Launcher):
         self.held = []
 
 
-def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> int:
-    """How many new tokens there will be at most: `new`, or what is left of the context."""
+def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int, limit: int | None = None) -> int:
+    """How many new tokens there will be at most: `new`, or what is left of the context. limit: the model's largest context."""
     if not prompt:
         raise Error("the prompt is empty", "accepted is at least one token")
     wrong = next((token for token in prompt if not 0 <= token < vocabulary), None)
@@ -168,7 +168,7 @@ def check_prompt(prompt: list[int], new: int, vocabulary: int, context: int) -> 
         raise Error(f"--max-new-tokens {new} is too few", "accepted is 1 or more")
     if len(prompt) >= context:
         raise Error(f"{len(prompt)} prompt tokens leave no room in the context of {context}",
-                    "a larger --context or a shorter prompt would fit")
+                    "a shorter prompt would fit" + (f", or a larger --context, up to {limit}" if limit and limit > context else ""))
     return min(new, context - len(prompt))
 
 

@@ -69,10 +69,10 @@ class Model:
                 end = json.loads(path.read_text()).get("eos_token_id", end)
             except (ValueError, AttributeError) as error:
                 raise Error(f"{path}: not a generation configuration: {error}") from error
-        ids = set(end) if isinstance(end, (list, tuple)) else {end} - {None}
+        ids = list(end) if isinstance(end, (list, tuple)) else [] if end is None else [end]
         if not all(isinstance(token, int) for token in ids):
             raise Error(f"{path}: eos_token_id {json.dumps(end)} is no token", "accepted are an id and a list of ids")
-        return ids
+        return set(ids)
 
     def tokenizer(self):
         """The model's tokenizer, or None where its files are not there."""
@@ -95,7 +95,10 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
     tensors = graph.named_tensors(module)
     source = weights.Checkpoint.find(folder, module.base_model_prefix) if folder else None
     notice = None
-    if source is None:
+    unread = weights.Unread.find(folder) if folder and source is None else None
+    if unread:
+        source = unread
+    elif source is None:
         source = weights.RandomWeights(tensors, seed)
         notice = f"no weights found for {name}: using random ones (seed {seed})"
     return Model(name, config, module.eval(), source, folder, notice)

@@ -15,7 +15,7 @@ def folder(path: Path, ours: set[str]) -> Iterator[Path]:
     ours: the names that such a folder has; a `path` with any other is refused before the block runs.
     """
     check(path, ours)
-    path = Path(os.path.abspath(path))
+    path = Path(os.path.realpath(path))  # of a link the folder: the link stays
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
         fresh, old = Path(work) / "new", Path(work) / "old"
@@ -32,5 +32,7 @@ def check(path: Path, ours: set[str]) -> None:
         if strange:
             raise Error(f"{path}: the folder is not ours: it has '{strange[0]}'",
                         f"accepted is a new folder, an empty one, or one with {', '.join(sorted(ours))} only")
+        if path.samefile("."):
+            raise Error(f"{path}: the folder that this runs in would be replaced", "accepted is another folder")
     elif path.exists() or path.is_symlink():
         raise Error(f"{path}: not a folder", "accepted is a new folder or one that this command wrote")

@@ -6,6 +6,7 @@ class Progress:
     def __init__(self, stream=None):
         self._stream = stream or sys.stderr
         self._bar = self._task = None
+        self._said = set()
 
     def __enter__(self):
         if self._stream.isatty():
@@ -22,6 +23,10 @@ class Progress:
             self._bar.stop()
 
     def stage(self, name: str) -> None:
+        """One that comes again, as in the compiler's searches, is not said again."""
+        if name in self._said:
+            return
+        self._said.add(name)
         if self._bar:
             self._finish()
             self._task = self._bar.add_task(name, total=None)

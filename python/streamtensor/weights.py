@@ -103,6 +103,22 @@ class Checkpoint:
                     f"it has {len(self._files)} tensors, the first is '{next(iter(self._files), '')}'")
 
 
+class Unread:
+    """A folder's weights in files that are not read: no reason to take random ones."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    @classmethod
+    def find(cls, folder: Path) -> "Unread | None":
+        kinds = ("*.safetensors", "pytorch_model*.bin", "*.pth", "*.gguf")
+        found = sorted(path for kind in kinds for path in folder.glob(kind))
+        return cls(found[0]) if found else None
+
+    def tensor(self, name: str) -> torch.Tensor:
+        raise Error(f"{self._path}: weights in this file are not read", "accepted are model.safetensors, and shards that model.safetensors.index.json lists")
+
+
 def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
     """Every shard is there and has the tensors that the index places in it."""
     from safetensors import safe_open

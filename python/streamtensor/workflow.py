@@ -21,8 +21,12 @@ DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
 FEW_TOKENS = 8  # of a launch that the unit takes at once, at decode's pace for one of them
 
 
+def context_limit(model: Model) -> int:
+    return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
+
+
 def step_shape(model: Model, phase: str, context: int | None, tokens: int | None) -> Shape:
-    limit = getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
+    limit = context_limit(model)
     context = min(DEFAULT_CONTEXT, limit) if context is None else context
     tokens = max(1, min(DEFAULT_TOKENS, context - 1)) if tokens is None else tokens
     return Shape.of(model.config, phase, context, tokens)

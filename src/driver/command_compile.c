@@ -185,6 +185,8 @@ bool command_compile(struct session *session)
 		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
 		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
 	}
+	if (whole && !output_check(session->arena, &session->diag, options->output))
+		return false;
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || (options->point && !exploration_take(session, options->point)))
 		return false;
 	if (!point_choose(session) || !limits_read(session) || !open_weights(session))

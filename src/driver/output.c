@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,23 @@ static bool is_design(struct arena *arena, const char *folder)
 	return json_integer(json_get(json, "design"), &version) && json_get(json, "tool") && json_get(json, "files");
 }
 
+static bool is_empty(const char *path)
+{
+	DIR *folder = opendir(path);
+	bool empty = folder != NULL;
+	for (struct dirent *entry; empty && (entry = readdir(folder));)
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	if (folder)
+		closedir(folder);
+	return empty;
+}
+
+static bool is_here(const char *path)
+{
+	struct stat here, there;
+	return !stat(".", &here) && !stat(path, &there) && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
 static const char *without_slashes(struct arena *arena, const char *path)
 {
 	size_t size = strlen(path);
@@ -64,17 +82,35 @@ static char *sibling(struct arena *arena, const char *target)
 	return text_format(arena, "%.*s.%s.XXXXXX", slash ? (int)(slash - target) + 1 : 0, target, slash ? slash + 1 : target);
 }
 
+/* Of a link to a folder that folder: the link stays. */
+static const char *resolved(struct arena *arena, const char *target)
+{
+	struct stat status;
+	char real[PATH_MAX];
+	const char *path = without_slashes(arena, target);
+	bool link = !lstat(path, &status) && S_ISLNK(status.st_mode);
+	return link && realpath(path, real) ? text_copy(arena, real, strlen(real)) : path;
+}
+
+bool output_check(struct arena *arena, struct diag *diag, const char *target)
+{
+	struct stat status;
+	const char *path = resolved(arena, target);
+	struct location at = {.file = path};
+	bool ours = lstat(path, &status) || (S_ISDIR(status.st_mode) && (is_empty(path) || is_design(arena, path)));
+	if (ours && !is_here(path))
+		return true;
+	diag_error(diag, at, ours ? "is the folder that this runs in, and would be replaced" : "exists and is no design of ours");
+	return diag_note(diag, "a path that does not exist yet, an empty folder, or a design folder, which is replaced");
+}
+
 struct output *output_begin(struct arena *arena, struct diag *diag, const char *target, const volatile sig_atomic_t *stop)
 {
 	struct output *output = ARENA_NEW(arena, struct output);
-	struct stat status;
-	*output = (struct output){.arena = arena, .diag = diag, .target = without_slashes(arena, target), .stop = stop};
-	struct location at = {.file = output->target};
-	if (!lstat(output->target, &status) && !(S_ISDIR(status.st_mode) && is_design(arena, output->target))) {
-		diag_error(diag, at, "exists and is no design of ours");
-		diag_note(diag, "a path that does not exist yet, or a design folder, which is replaced");
+	*output = (struct output){.arena = arena, .diag = diag, .target = resolved(arena, target), .stop = stop};
+	if (!output_check(arena, diag, output->target))
 		return NULL;
-	}
+	struct location at = {.file = output->target};
 	char *folder = sibling(arena, output->target);
 	if (!mkdtemp(folder)) {
 		diag_error(diag, at, "cannot be made: %s", strerror(errno));

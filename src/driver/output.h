@@ -19,6 +19,8 @@ struct output {
 	VEC(struct output_entry) entries;
 };
 
+/* The target does not exist, is empty, or is a design of ours; else a diagnostic. */
+bool output_check(struct arena *arena, struct diag *diag, const char *target);
 /* NULL after diagnostics: the target exists and is no design of ours, or its place cannot be written to. */
 struct output *output_begin(struct arena *arena, struct diag *diag, const char *target, const volatile sig_atomic_t *stop);
 bool output_file(struct output *output, const char *path, const char *data, size_t size);

@@ -1,4 +1,5 @@
 """The command line: what it writes, what it refuses, and how it says so."""
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from safetensors.torch import load_file
 
 from conftest import FAMILIES
 from streamtensor import cli
+from streamtensor.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,7 +82,10 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["generate", "{gpt2}"], "--prompt --prompt-ids is required", "--help"),
     (["generate", "{gpt2}", "--prompt-ids", "1,two"], "'1,two' is not a list of token ids", "464,3290"),
     (["generate", "{gpt2}", "--prompt-ids", "1,512"], "the id 512", "0 to 511"),
-    (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context"),
+    (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context, up to 64"),
+    (["generate", "{gpt2}", "--prompt", "caf\udce9"], "--prompt is not UTF-8", "plain text"),
+    (["generate", "{gpt2}", "--prompt", "x", "--stop", "\udcff"], "--stop is not UTF-8", "plain text"),
+    (["compile", "{gpt2}", "-o", "."], "not ours", "a new folder"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--top-p", "0"], "--top-p 0", "up to 1"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--quant", "w2a8"], "no scheme 'w2a8'", "w4a8"),
     (["generate", "{gpt2}", "--prompt-ids", "1", "--temperature", "-1"], "--temperature -1 is below zero", "and above"),
@@ -110,6 +115,32 @@ def test_wrong_use_is_one_error_with_a_note(run, tmp_path, folder_of, arguments,
     assert [path.name for path in places["taken"].iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.parametrize("command", [("compile",), ("generate", "--prompt-ids", "1,2")])
+def test_a_folder_that_is_not_ours_is_refused_before_the_model_is_loaded(run, tmp_path, folder_of, core_built, command):
+    (tmp_path / "mine.txt").write_text("mine")
+    status, _, err = run(command[0], folder_of("gpt2"), *command[1:], "-o", tmp_path)
+    assert status == 1 and "not ours: it has 'mine.txt'" in err and "load" not in err
+
+
+def test_an_empty_folder_and_a_link_to_one_are_taken_but_not_the_one_that_this_runs_in(run, tmp_path, folder_of, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for _ in range(2):
+        assert run("export", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "link")[0] == 0
+        assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "model.mlir").is_file()
+    monkeypatch.chdir(tmp_path / "real")
+    status, _, err = run("export", folder_of("gpt2"), "--context", 16, "-o", ".")
+    assert status == 1 and "the folder that this runs in would be replaced" in err
+
+
+def test_a_stage_that_comes_again_is_said_once():
+    said = io.StringIO()
+    with Progress(said) as progress:
+        for stage in ("export", "size_fifos", "emit", "size_fifos", "emit"):
+            progress.stage(stage)
+    assert said.getvalue() == "streamtensor: export\nstreamtensor: size_fifos\nstreamtensor: emit\n"
+
+
 def test_tokens_beside_decode_are_not_passed_over_in_silence(run, tmp_path, folder_of):
     status, _, err = run("export", folder_of("gpt2"), "--context", 16, "--tokens", 8, "-o", tmp_path / "x")
     assert status == 0 and "note: --tokens 8 is about prefill" in err
@@ -127,6 +158,9 @@ def test_prompt_goes_through_the_folder_s_tokenizer(run, tmp_path, folder_of):
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     status, _, err = run("generate", folder, "--prompt", "the dog")
     assert status == 1 and "the prompt has the id 600" in err
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": "{{ raise_exception('a system message first') }}"}))
+    status, _, err = run("generate", folder, "--prompt", "the dog")
+    assert status == 1 and "chat template cannot take the prompt: TemplateError: a system message first" in err and "--raw" in err
 
 
 LLAMA = FAMILIES["llama"]

@@ -107,7 +107,19 @@ def infinite(value):
     return value
 
 
+def without_its_index(folder):
+    (folder / "model.safetensors.index.json").unlink()
+
+
+def of_another_format(folder):
+    without_its_index(folder)
+    shard(folder, 2).unlink()
+    shard(folder, 1).rename(folder / "pytorch_model.bin")
+
+
 @pytest.mark.parametrize("fault, message", [
+    (without_its_index, "model-00001-of-00002.safetensors: weights in this file are not read"),
+    (of_another_format, "pytorch_model.bin: weights in this file are not read"),
     (missing, "the shard is missing"),
     (truncated, "not a safetensors file"),
     (misplaced, "the shard has no tensor 'transformer.ln_f."),
@@ -145,7 +157,8 @@ def test_end_tokens_are_those_of_the_generation_configuration(sharded):
     assert models.load(str(sharded)).end_tokens() == {7, 8}
 
 
-@pytest.mark.parametrize("text, message", [("{", "not a generation configuration"), ("[]", "not a generation configuration"), ('{"eos_token_id": "x"}', 'eos_token_id "x" is no token')])
+@pytest.mark.parametrize("text, message", [("{", "not a generation configuration"), ("[]", "not a generation configuration"), ('{"eos_token_id": "x"}', 'eos_token_id "x" is no token'),
+                                           ('{"eos_token_id": {"a": 1}}', 'eos_token_id {"a": 1} is no token'), ('{"eos_token_id": [[1]]}', "eos_token_id [[1]] is no token")])
 def test_end_tokens_that_are_none_are_refused_before_the_export(sharded, capsys, text, message):
     (sharded / "generation_config.json").write_text(text)
     status, err = cli.main(["generate", str(sharded), "--prompt-ids", "1"]), capsys.readouterr().err

@@ -5,6 +5,7 @@
 #include "driver/write_design.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -80,6 +81,32 @@ static void test_replaced_or_refused(void **state)
 	assert_non_null(strstr(case_messages(&c), "exists and is no design of ours"));
 	assert_null(begin(&c, text_format(c.arena, "%s/absent/design", c.folder)));
 	assert_non_null(strstr(case_messages(&c), "cannot be made"));
+	case_finish(&c);
+}
+
+/* An empty folder is taken, and so is one that a link names: the link stays. */
+static void test_empty_or_linked(void **state)
+{
+	(void)state;
+	struct design_case c;
+	case_start(&c, network);
+	const char *target = text_format(c.arena, "%s/design", c.folder), *link = text_format(c.arena, "%s/link", c.folder);
+	assert_int_equal(mkdir(target, 0777) || symlink("design", link), 0);
+	for (int round = 0; round < 2; round++) {
+		struct stat status;
+		struct output *output = begin(&c, text_format(c.arena, "%s/", link));
+		assert_true(output && write_all(&c, output, NULL) && output_commit(output));
+		assert_true(!lstat(link, &status) && S_ISLNK(status.st_mode));
+		assert_int_equal(access(text_format(c.arena, "%s/manifest.json", target), F_OK), 0);
+		assert_int_equal(files_in(c.folder), 2);
+	}
+	int here = open(".", O_RDONLY);
+	assert_true(here >= 0 && !chdir(target));
+	assert_null(begin(&c, "."));
+	assert_non_null(strstr(case_messages(&c), "is the folder that this runs in"));
+	assert_int_equal(fchdir(here) || close(here), 0);
+	assert_int_equal(unlink(text_format(c.arena, "%s/manifest.json", target)), 0);
+	assert_null(begin(&c, link));
 	case_finish(&c);
 }
 
@@ -220,7 +247,7 @@ static void test_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replaced_or_refused), cmocka_unit_test(test_stop), cmocka_unit_test(test_no_room), cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_replaced_or_refused), cmocka_unit_test(test_empty_or_linked), cmocka_unit_test(test_stop), cmocka_unit_test(test_no_room), cmocka_unit_test(test_packed_weights), cmocka_unit_test(test_hash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
