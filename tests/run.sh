@@ -61,16 +61,29 @@ run_script()
 	fi
 }
 
+# Runs side by side share the files: each takes the next one that no other has.
 run_pytest()
 {
 	echo "== Python tests"
-	local select=("-m" "not long")
+	local select=("-m" "not long") share runs=() run
 	[ "$mode" != long ] || select=()
-	rm -f "$results/python.xml"
-	.venv/bin/python -m pytest -q -p no:cacheprovider --continue-on-collection-errors "${select[@]}" --junitxml="$results/python.xml" tests/python
-	local status=$?
-	[ "$status" != 5 ] || status=0 # nothing selected
-	add_junit "$results/python.xml" "$status" "Python tests"
+	share=$(mktemp -d)
+	for ((run = 0; run < (jobs < 4 ? jobs : 4); run++)); do
+		rm -f "$results/python$run.xml"
+		(
+			set -o pipefail
+			STC_TEST_SHARE=$share .venv/bin/python -m pytest -q -p no:cacheprovider --continue-on-collection-errors "${select[@]}" \
+				--junitxml="$results/python$run.xml" tests/python | sed -u "s/^/$run: /"
+		) &
+		runs+=($!)
+	done
+	for run in "${!runs[@]}"; do
+		wait "${runs[run]}"
+		local status=$?
+		[ "$status" != 5 ] || status=0 # nothing selected
+		add_junit "$results/python$run.xml" "$status" "Python tests, run $run"
+	done
+	rm -r "$share"
 }
 
 run_asan()

@@ -1,4 +1,5 @@
 """What the Python tests share: tiny models, a design made of PyTorch, and the comparison with PyTorch's own decoding."""
+import functools
 import json
 import logging
 import os
@@ -36,6 +37,28 @@ TOLERANCE = 1e-4  # largest difference / largest reference value
 NEW_TOKENS = 16
 
 
+SHARE = os.environ.get("STC_TEST_SHARE")  # a folder: of several runs side by side the first to come takes a file
+FIRST = ("test_quantised_design.py",)     # what takes long does not begin last
+
+
+@functools.cache
+def ours(name: str) -> bool:
+    try:
+        (Path(SHARE) / name).touch(exist_ok=False)
+        return True
+    except FileExistsError:
+        return False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    return None if not SHARE or ours(item.path.name) else True  # done with it
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
 @pytest.fixture(scope="session")
 def folder_of(tmp_path_factory):
     """folder_of(family): a folder with the configuration of a tiny model, without weights."""
@@ -60,7 +83,7 @@ def core_built():
 
 
 def stc(*arguments, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60)
+    return subprocess.run([core.find(core.COMPILER), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def host_of(folder: Path, program: Path) -> Path:
