@@ -1,4 +1,4 @@
-/* A deep copy of a module into another arena: nothing in it points back. */
+/* A deep copy of a module; into another arena nothing in it points back. */
 #include "ir/kernel.h"
 #include <string.h>
 
@@ -6,6 +6,7 @@ struct cloner {
 	struct module *module;    /* the copy */
 	struct value **value;     /* by the original's id */
 	int values;
+	bool shares;              /* it stays in one arena with the original: types and attributes, which nothing changes, are the same ones */
 	const char *file, *file_copy;   /* the last file name that was copied */
 };
 
@@ -152,7 +153,7 @@ static struct op *clone_op(struct cloner *cloner, const struct op *op)
 	for (int i = 0; i < op->results; i++)
 		cloner->value[op->result[i]->id] = copy->result[i];
 	copy->attributes = op->attributes;
-	copy->attribute = clone_items(module, op->attributes, op->attribute);
+	copy->attribute = cloner->shares ? arena_copy(module->arena, op->attribute, sizeof *op->attribute * (size_t)op->attributes) : clone_items(module, op->attributes, op->attribute);
 	if (op->kernel)
 		copy->kernel = clone_payload(module, op);
 	for (int r = 0; r < 2; r++)
@@ -183,7 +184,9 @@ static void number_values(struct op *op, void *context)
 
 struct module *module_clone(const struct module *module, struct arena *arena)
 {
-	struct cloner cloner = {.module = module_new(arena, module->guard, module->diag, module->level)};
+	struct cloner cloner = {.module = module_new(arena, module->guard, module->diag, module->level), .shares = arena == module->arena};
+	for (size_t i = 0; cloner.shares && i < module->types.entries.count; i++)
+		map_set(&cloner.module->types, module->types.entries.data[i].key, module->types.entries.data[i].value);
 	ir_walk(module_body(module), number_values, &cloner.values);
 	cloner.value = ARENA_ARRAY(arena, struct value *, cloner.values);
 	cloner.module->op = clone_op(&cloner, module->op);

@@ -60,7 +60,7 @@ static void add_operand(struct blake2 *hash, const struct width_kernel *kernel, 
 
 static void add_width_kernel(struct blake2 *hash, const struct width_space *space, const struct width_kernel *kernel)
 {
-	const int64_t numbers[] = {kernel->operands, kernel->loop, kernel->follows, kernel->options, kernel->turns, kernel->row, kernel->sums};
+	const int64_t numbers[] = {kernel->operands, kernel->loop, kernel->follows, kernel->options, kernel->turns, kernel->row, kernel->turned};
 	blake2_add(hash, numbers, sizeof numbers);
 	for (int j = 0; j < kernel->operands; j++)
 		add_operand(hash, kernel, j);

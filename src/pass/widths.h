@@ -67,7 +67,7 @@ struct width_kernel {
 	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
 	bool *late;               /* [operands] read after the reduction */
 	int64_t turns, row;       /* words of so many rows of its result take turns, each of so many numbers; 0: none do */
-	bool sums;                /* it has a reduction */
+	bool turned;              /* rows of an operand take turns, and it sums up none */
 	bool *carried;            /* [operands] made by the layer before, */
 	int *entry;               /* [operands] and for the first one by this kernel; -1: none */
 	int loop;                 /* the rolled loop that it stands in; -1: none */
@@ -142,7 +142,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 const struct op *widths_same_phase(const struct op *op);
 /* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
 void widths_orders(struct streams *streams, const struct width_space *space);
-/* Sets which results' rows take turns, and which kernels sum up. */
+/* Sets which results' rows take turns, and who reads them. */
 void widths_turns(const struct width_space *space);
 /* Sets the scratch of the model, which is one thread's. */
 void widths_scratch(struct width_space *space, struct arena *arena, int kernels);

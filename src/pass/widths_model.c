@@ -81,7 +81,7 @@ static struct turned turned_between(const struct walk *walk, const struct width_
 {
 	int number = kernel->source[operand];
 	const struct width_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
-	if (!source || !source->turns || kernel->sums || kernel->phase[operand].number)
+	if (!source || !source->turns || kernel->phase[operand].number)
 		return (struct turned){0};
 	const struct width_option *written = &source->option[walk->choice[number]];
 	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;
@@ -95,7 +95,7 @@ static struct turned turned_between(const struct walk *walk, const struct width_
 static double cycles_of(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option)
 {
 	double cycles = option->cycles[walk->extent];
-	for (int j = 0; j < kernel->operands; j++)
+	for (int j = 0; j < kernel->operands && kernel->turned; j++)
 		cycles = larger(cycles, turned_between(walk, kernel, option, j).pace);
 	return cycles;
 }
@@ -124,9 +124,11 @@ static void walk_kernel(struct walk *walk, int k, bool first_layer)
 		through_part(&kernel->part[j], &begin, &end, &last);
 		if (kernel->whole[j])
 			begin = end;
-		struct turned turned = turned_between(walk, kernel, option, j);
-		begin += turned.filled;
-		end += turned.drained;
+		if (kernel->turned) {
+			struct turned turned = turned_between(walk, kernel, option, j);
+			begin += turned.filled;
+			end += turned.drained;
+		}
 		if (kernel->late[j]) {
 			late = larger(late, begin);
 			tail = larger(tail, end);

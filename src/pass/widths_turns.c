@@ -38,6 +38,14 @@ static void as_source(struct width_kernel *kernel, const struct width_kernel *so
 	kernel->row = source->row;
 }
 
+static bool reads_turned(const struct width_space *space, const struct width_kernel *kernel)
+{
+	bool found = false;
+	for (int j = 0; j < kernel->operands; j++)
+		found = found || (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].turns && !kernel->phase[j].number);
+	return found && !kernel_has_reduction(kernel->op->kernel);
+}
+
 void widths_turns(const struct width_space *space)
 {
 	if (space->stages || space->rows)
@@ -45,7 +53,6 @@ void widths_turns(const struct width_space *space)
 	for (int k = 0; k < space->kernels; k++) {
 		struct width_kernel *kernel = &space->kernel[k];
 		const enum reach *reach = reach_of(space->arena, kernel->op);
-		kernel->sums = kernel_has_reduction(kernel->op->kernel);
 		for (int j = 0; j < kernel->operands && !kernel_is_gather(kernel->op); j++) {
 			if (kernel->source[j] < 0 && reach[j] == REACH_ORDERED)
 				by_state(kernel, &kernel->op->kernel->operand[j]);
@@ -53,4 +60,6 @@ void widths_turns(const struct width_space *space)
 				as_source(kernel, &space->kernel[kernel->source[j]], j);
 		}
 	}
+	for (int k = 0; k < space->kernels; k++)
+		space->kernel[k].turned = reads_turned(space, &space->kernel[k]);
 }

@@ -654,6 +654,41 @@ static void lookbacks(void **state)
 	arena_free(fixture.arena);
 }
 
+/* A copy in one arena with the original shares attributes; neither sees what is set on the other. */
+static void copies_beside(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	make_stream(&fixture);
+	struct fixture copy = fixture;
+	copy.module = module_clone(fixture.module, fixture.arena);
+	const char *text = printed(&fixture);
+	assert_string_equal(printed(&copy), text);
+	assert_true(ir_verify(copy.module));
+	assert_ptr_equal(type_float(copy.module, 32), fixture.f32);
+	attr_set(copy.module, copy.module->op, "aside", attr_integer(copy.module, 1));
+	assert_string_equal(printed(&fixture), text);
+	arena_free(fixture.arena);
+}
+
+/* As printf has it, whether it takes the conversions itself or hands them on. */
+static void formats(void **state)
+{
+	(void)state;
+	struct arena *arena = arena_new(NULL);
+	char expected[200];
+	const int64_t numbers[] = {0, 7, -10, INT64_MAX, INT64_MIN};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		long long number = numbers[i];
+		snprintf(expected, sizeof expected, "<%s%c%% %d %ld %lld %zu>", "", 'c', (int)number, (long)number, number, (size_t)number);
+		assert_string_equal(text_format(arena, "<%s%c%% %d %ld %lld %zu>", "", 'c', (int)number, (long)number, number, (size_t)number), expected);
+		snprintf(expected, sizeof expected, "%d %05lld%%%.3s|%8s|%g", (int)number, number, "abcd", "e", 0.5);
+		assert_string_equal(text_format(arena, "%d %05lld%%%.3s|%8s|%g", (int)number, number, "abcd", "e", 0.5), expected);
+	}
+	assert_string_equal(text_format(arena, "%s", ""), "");
+	arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -662,6 +697,7 @@ int main(void)
 		cmocka_unit_test(stream_text),   cmocka_unit_test(hardware_text), cmocka_unit_test(number_text),
 		cmocka_unit_test(attribute_text), cmocka_unit_test(bad_kernels),  cmocka_unit_test(bad_streams),
 		cmocka_unit_test(bad_designs),   cmocka_unit_test(lookbacks),
+		cmocka_unit_test(copies_beside), cmocka_unit_test(formats),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -363,6 +363,7 @@ static void test_words_in_turn(void **state)
 		space->kernel[k].option[0].flow[0].taken[0] = 1;
 	}
 	space->kernel[0].turns = 7;
+	space->kernel[1].turned = true;
 	space->kernel[0].row = 128;
 	struct width_option *reader = &space->kernel[1].option[0];
 	assert_true(fabs(widths_cost(space, choice).cycles - 1120) < 1e-9);
@@ -372,9 +373,9 @@ static void test_words_in_turn(void **state)
 	reader->in[0] = 4;            /* 7 words make a block of 14 */
 	reader->cycles[0] = 2240;
 	assert_true(fabs(widths_cost(space, choice).cycles - (7 + 160 * 17)) < 1e-9);
-	space->kernel[1].sums = true;
+	space->kernel[1].turned = false;      /* it sums up */
 	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
-	space->kernel[1].sums = false;
+	space->kernel[1].turned = true;
 	space->kernel[0].row = 8;     /* a word is a row */
 	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
 	space->kernel[0].row = 128;
