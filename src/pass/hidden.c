@@ -173,6 +173,28 @@ static bool point_of(const struct kernel *kernel, int64_t address, int64_t *coun
 	return !rest;
 }
 
+static bool is_before(const struct op *op, int operand)
+{
+	for (int j = 1; j < operand; j++)
+		if (op->operand[j] == op->operand[operand])
+			return true;
+	return false;
+}
+
+/* What holds in every layer. */
+static struct number picked_element(struct arena *arena, const struct op *op, int64_t address)
+{
+	struct number all = hidden_element(arena, op->operand[1], address);
+	for (int j = 2; j < op->operands; j++) {
+		struct number one = all;
+		if (!is_before(op, j))
+			one = hidden_element(arena, op->operand[j], address);
+		if (one.known != all.known || one.integer != all.integer || one.base != all.base)
+			return nothing;
+	}
+	return all;
+}
+
 struct number hidden_element(struct arena *arena, const struct value *value, int64_t address)
 {
 	const struct op *op = value->def;
@@ -181,6 +203,8 @@ struct number hidden_element(struct arena *arena, const struct value *value, int
 		return value->type->kind == TYPE_TENSOR && type_elements(value->type) == 1 && scalar->kind == TYPE_INTEGER ? (struct number){KNOWN_INTEGER, 0, value} : nothing;
 	if (op->code == OP_CONSTANT)
 		return dense_element(op, address);
+	if (op->code == OP_PICK)
+		return picked_element(arena, op, address);
 	if (op->code != OP_KERNEL || kernel_has_reduction(op->kernel) || op->kernel->result.guards)
 		return nothing;
 	const struct kernel *kernel = op->kernel;

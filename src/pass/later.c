@@ -72,7 +72,7 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
 	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
 	l.why = l.box.why;
-	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.stride[0] * (fill->trip[0] / tiles) != pitch))
+	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
 		l.why = "its writer's and its reader's outermost loops are not those over tiles";
 	for (int i = 0; !l.why && i < fill->loops; i++)
 		l.why = fill->run_time[i] ? "loops known at run time" : NULL;

@@ -54,7 +54,7 @@ static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 {
 	struct op *op = value->def;
 	const struct walk *known = op ? walk_of(t, op) : NULL;
-	if (!op || op->parent != t->block || op->code == OP_CONSTANT || known)
+	if (!op || op->parent != t->block || op->code == OP_CONSTANT || op->code == OP_PICK || known)
 		return !known || known->pitch == pitch;
 	if (op->code == OP_CONTRACT)
 		VEC_PUSH(t->module->arena, &t->sources, op);

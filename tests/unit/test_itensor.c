@@ -3,6 +3,8 @@
 #include "frontend/import.h"
 #include "model/itensor.h"
 #include "model/window.h"
+#include "pass/later.h"
+#include "pass/sequence.h"
 #include "random_model.h"
 #include "stream_case.h"
 #include <setjmp.h>
@@ -701,10 +703,26 @@ static void test_ill_formed(void **state)
 	}
 }
 
+/* Of 16 rows, of two words each, a tile of four comes in each of four turns. */
+static void test_tiles_of_rows_of_words(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){16, 16}, type_float(f->module, 32)), *word = type_shaped(f->module, TYPE_VECTOR, 2, (int64_t[]){1, 8}, type_float(f->module, 32));
+	const struct type *from = type_canonical(f->module, word, 2, (int64_t[]){16, 2}, NULL, (int64_t[]){1, 8}, 2, (int64_t[]){1, 0, 0, 0, 1, 0});
+	const struct type *to = type_canonical(f->module, word, 3, (int64_t[]){12, 16, 2}, NULL, (int64_t[]){1, 1, 8}, 2, (int64_t[]){0, 1, 0, 0, 0, 0, 1, 0});
+	struct later later = later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 64}));
+	assert_null(later.why);
+	assert_int_equal(later.pitch, 64);
+	assert_int_equal(later.drain.trip[later.part], 4);
+	assert_non_null(later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 32})).why);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
+		cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
