@@ -49,15 +49,24 @@ static struct block *home(const struct value *value)
 	return value->def ? value->def->parent : value->block;
 }
 
-/* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it. */
+/* The same order in the widest words of which `wanted` lanes are a multiple; NULL: it has wider ones already. */
+static const struct type *grown(struct module *module, const struct type *type, int64_t wanted)
+{
+	const struct type *wider = NULL;
+	for (int64_t parts = 1; !wider && wanted / parts > stream_lanes(type); parts++)
+		wider = wanted % parts ? NULL : type_regroup(module, type, wanted / parts);
+	return wider;
+}
+
+/* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it.  One that takes a tile and then gives all takes it in words as wide as may be. */
 static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *later, bool crossing)
 {
 	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
-	const struct type *in = from->type, *out = type;
+	const struct type *in = from->type, *out = type, *wider = wide >= wanted ? NULL : later ? grown(module, in, wanted) : type_regroup(module, in, wanted);
 	if (wide > wanted && type_regroup(module, type, wide))
 		out = type_regroup(module, type, wide);
-	else if (wide < wanted && type_regroup(module, in, wanted))
-		in = type_regroup(module, in, wanted);
+	else if (wider)
+		in = wider;
 	struct op *outside = before;              /* what comes from outside a rolled layer is cast there */
 	while (outside->parent != home(from))
 		outside = outside->parent->parent;

@@ -351,6 +351,8 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert "w4a8; states: 4 of i8, 4 of f16" in (tmp_path / "design" / "report.txt").read_text()
     if tokens == 48:
         assert unit_order(tmp_path / "design") == "abc" + "d" + "de" + "def" + "ef" + "f" + "g"  # values, keys and queries; behind attention each phase is a tile behind the one before it
+        words = re.findall(r"_later} : \(!stream.fifo<vector<(\d+)xi8>", (tmp_path / "design" / "design.mlir").read_text())
+        assert words and set(words) == {"32"}  # numbers of a head: what is taken before all is given is taken in words as wide as may be
     assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens > 16 and not counted)
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
