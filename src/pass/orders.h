@@ -38,7 +38,8 @@ struct orders_value {
 	int64_t lanes, lane_stride;       /* of its maker's words */
 	VEC(struct orders_reader) reader;
 	struct orders_list written, wanted;
-	struct order_buffer *buffer;      /* [written, then wanted][wanted], filled when first asked for: blocks 0 is not yet known */
+	struct arena *arena;      /* of the buffers: */
+	struct order_buffer **buffer;     /* [written, then wanted][wanted], rows and they themselves filled when first asked for: NULL or blocks 0 is not yet known */
 };
 
 struct orders_kernel {

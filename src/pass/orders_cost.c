@@ -34,7 +34,10 @@ static const struct order *order_of_row(const struct orders_value *value, int ro
 
 static struct order_buffer buffer_between(const struct orders_value *value, int from, int to)
 {
-	struct order_buffer *known = &value->buffer[(size_t)from * value->wanted.order.count + (size_t)to];
+	struct order_buffer **row = &value->buffer[from];
+	if (!*row)
+		*row = ARENA_ARRAY(value->arena, struct order_buffer, value->wanted.order.count);
+	struct order_buffer *known = &(*row)[to];
 	if (!known->blocks)
 		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
 	return *known;
@@ -204,7 +207,8 @@ static void make_buffers(struct orders_graph *graph, const struct plan *first)
 			value->written = graph->value[graph->kernel[value->writer].value].written;
 			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
 		}
-		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer, (value->written.order.count + value->wanted.order.count) * value->wanted.order.count + 1);
+		value->arena = graph->arena;
+		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer *, value->written.order.count + value->wanted.order.count + 1);
 	}
 }
 
