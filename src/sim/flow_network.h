@@ -195,7 +195,7 @@ struct flow_network {
 	int64_t launch, launch_began, launches_done;
 	struct flow_process *last_ended;   /* of the launch */
 	int samples;
-	int64_t sample_cycles;
+	int64_t sample_cycles, sample_end;         /* of one point; of all */
 	int sample_bits;          /* of them: a power of two */
 	VEC(struct flow_series) series;
 	size_t logged;            /* runs in all logs */
@@ -236,7 +236,7 @@ bool flow_memory_grant_first(struct flow_network *network);        /* where all 
 /* flow_sample.c */
 void flow_sample_begin(struct flow_network *network);
 void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to);
-void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held);      /* `held` up to `time` */
+void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held);      /* `held` up to `time`, which is later than before */
 void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time);
 void flow_waited(struct flow_network *network, struct flow_process *process, const struct flow_access *why, int64_t from, int64_t to);
 void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to);      /* for the critical path: an access had to wait */
@@ -262,6 +262,12 @@ static inline enum flow_cause flow_cause_of(const struct flow_access *why)
 		[ACCESS_RELEASE_READ] = CAUSE_NONE, [ACCESS_RELEASE_WRITE] = CAUSE_NONE, [ACCESS_LOAD] = CAUSE_MEMORY, [ACCESS_STORE] = CAUSE_MEMORY,
 	};
 	return why ? causes[why->kind] : CAUSE_NONE;
+}
+
+static inline void flow_sample_until(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held)
+{
+	if (network->samples && time > channel->held_since)
+		flow_sample_held(network, channel, time, held);
 }
 
 static inline enum flow_side flow_side_of(enum access_kind kind)

@@ -54,8 +54,7 @@ void flow_count_words(struct flow_network *network, struct flow_channel *channel
 	while (channel->counted_push < channel->pushed && channel->counted_pop < channel->popped) {
 		int64_t held = channel->counted_push - channel->counted_pop, full = channel->full_at[channel->counted_push & channel->mask];
 		int64_t free = channel->free_at[channel->counted_pop & channel->mask];
-		if (network->samples)
-			flow_sample_held(network, channel, full > free ? free : full, held);
+		flow_sample_until(network, channel, full > free ? free : full, held);
 		if (full > free) {
 			channel->counted_pop++;
 			continue;

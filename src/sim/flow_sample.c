@@ -14,6 +14,7 @@ void flow_sample_begin(struct flow_network *network)
 {
 	network->samples = (network->options.samples + 1) / 2 * 2;
 	network->sample_cycles = 1;
+	network->sample_end = network->samples;
 	network->sample_bits = 0;
 	network->series.data = NULL;
 	network->series.count = network->series.capacity = 0;
@@ -34,14 +35,21 @@ static void halve(const struct flow_series *series, int samples)
 	}
 }
 
-static void reach(struct flow_network *network, int64_t time)
+static void coarsen(struct flow_network *network, int64_t time)
 {
-	while (time >= network->sample_cycles * network->samples) {
+	while (time >= network->sample_end) {
 		for (size_t i = 0; i < network->series.count; i++)
 			halve(&network->series.data[i], network->samples);
 		network->sample_cycles *= 2;
+		network->sample_end *= 2;
 		network->sample_bits++;
 	}
+}
+
+static inline void reach(struct flow_network *network, int64_t time)
+{
+	if (time >= network->sample_end)
+		coarsen(network, time);
 }
 
 void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to)
@@ -58,8 +66,6 @@ void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from,
 
 void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held)
 {
-	if (time <= channel->held_since)
-		return;
 	reach(network, time - 1);
 	int64_t last = (time - 1) >> network->sample_bits;
 	for (int64_t point = channel->held_since >> network->sample_bits; held && point <= last; point++)
