@@ -549,3 +549,25 @@ bool block_is_flat(const struct block *block)
 			return false;
 	return true;
 }
+
+bool access_behind(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to)
+{
+	const struct access *read = &reader->operand[through], *own = &from->operand[operand];
+	*to = access_empty(module, reader->loops);
+	to->offset = own->offset;
+	if (read->offset != from->result.offset)
+		return false;
+	for (int l = 0; l < reader->loops; l++) {
+		int64_t stride = read->stride[l], extent = reader->loop[l].extent;
+		int digit = -1;
+		for (int i = 0; stride > 0 && i < from->loops; i++)
+			if (from->loop[i].extent > 1 && stride % from->result.stride[i] == 0 && stride * extent <= from->result.stride[i] * from->loop[i].extent)
+				digit = i;
+		if (stride && extent > 1 && digit < 0)
+			return false;
+		to->stride[l] = digit < 0 ? 0 : own->stride[digit] * (stride / from->result.stride[digit]);
+		if (to->stride[l] && reader->loop[l].reduction)
+			return false;
+	}
+	return true;
+}

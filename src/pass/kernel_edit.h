@@ -29,6 +29,9 @@ void access_add_guard(struct module *module, struct access *access, struct guard
 bool access_same(const struct access *left, const struct access *right, int loops);
 struct access access_copy(struct module *module, const struct access *access, int loops);
 struct access access_empty(struct module *module, int loops);
+/* Where a reader of the result of `from`, by its operand `through`, finds what operand `operand` of `from` was there.  A loop of the reader runs inside the digit of one of
+ * `from`, or that cannot be told.  false: that, or it depends on a reduction of the reader. */
+bool access_behind(struct module *module, const struct kernel *from, int operand, const struct kernel *reader, int through, struct access *to);
 
 /* Loop l of extent e becomes l of e / inner and l + 1 of inner.  False, and nothing is changed, if inner does not divide e, the loop has a run-time trip count, or a guard
  * cannot be written as ranges of the two loops. */

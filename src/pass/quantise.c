@@ -27,11 +27,16 @@ static const struct op *last_contraction(const struct quantiser *q)
 	return last;
 }
 
+int contraction_bits(const struct quantiser *q, const struct op *op)
+{
+	return op == q->head ? q->scheme->head : q->scheme->weight;
+}
+
 static void quantise_op(struct quantiser *q, struct op *op)
 {
 	struct contraction c;
 	bool contracts = contraction_match(q, op, &c);
-	int bits = op == q->head ? q->scheme->head : q->scheme->weight;
+	int bits = contraction_bits(q, op);
 	if (contracts && bits) {
 		c.bits = bits;
 		c.group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
@@ -73,6 +78,8 @@ bool quantise(struct pass_context *context, struct module *module)
 		sink_quotients(context, module);
 		quantise_states(&q);
 	}
+	if (q.scheme->weight)
+		sink_factors(&q);
 	for (struct op *op = block->first, *next; op && q.scheme->weight; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)

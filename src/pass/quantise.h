@@ -49,11 +49,16 @@ struct contraction {
 bool is_weight(const struct quantiser *q, const struct value *value);
 /* false: not a contraction with a weight. */
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
+/* Of the weight that the contraction would have; 0: it is left as it is. */
+int contraction_bits(const struct quantiser *q, const struct op *op);
+int64_t contraction_tokens(const struct contraction *c);
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
 bool contraction_quantise(struct quantiser *q, struct contraction *c);
 /* May it be a phase of a unit, for several tokens?  Then its result is brought into the order of [tokens][outputs], and what follows the sum becomes a kernel of its own. */
 bool contraction_fits_unit(const struct quantiser *q, const struct contraction *c);
 void contraction_plain(struct quantiser *q, struct contraction *c);
+/* Factors of what contractions of one token read that are the same for all that they add up go behind the sums. */
+void sink_factors(struct quantiser *q);
 void quantise_half(struct quantiser *q);
 /* The kernel's bodies read operands of bf16, where half[j], as the f32 that they stand for. */
 void widen_operands(struct module *module, struct op *op, const bool *half);

@@ -32,7 +32,7 @@ static int last_output(const struct lowering *l)
 	return l->c->output[l->c->outputs - 1];
 }
 
-static int64_t tokens_of(const struct contraction *c)
+int64_t contraction_tokens(const struct contraction *c)
 {
 	int64_t tokens = 1;
 	for (int t = 0; t < c->tokens; t++)
@@ -364,22 +364,22 @@ static bool for_unit(const struct lowering *l)
 {
 	const struct kernel *kernel = l->c->op->kernel;
 	bool plain = !body_uses_counters(&kernel->post) && access_is_plain(&kernel->result);
-	return l->q->units && plain && l->c->outputs == 1 && (tokens_of(l->c) == 1 || contraction_fits_unit(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
+	return l->q->units && plain && l->c->outputs == 1 && (contraction_tokens(l->c) == 1 || contraction_fits_unit(l->q, l->c)) && !l->c->row_scale && !l->q->scheme->per_token &&
 	       l->c->bits == l->q->scheme->weight && l->size * l->c->bits == UNIT_WORD_BITS && kernel->result.stride[last_output(l)] == 1;
 }
 
 bool contraction_quantise(struct quantiser *q, struct contraction *c)
 {
-	if (tokens_of(c) > 1 && contraction_fits_unit(q, c))
+	if (contraction_tokens(c) > 1 && contraction_fits_unit(q, c))
 		contraction_plain(q, c);
-	c->grouped = tokens_of(c) > 1 && tokens_of(c) == rows_tile(tokens_of(c)) && contraction_fits_unit(q, c);
+	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == rows_tile(contraction_tokens(c)) && contraction_fits_unit(q, c);
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)
 		return false;
 	const struct type *type = l.x.q->type;
 	l.groups = type->shape[type->rank - 2];
 	l.size = type->shape[type->rank - 1];
-	int64_t outputs = extent_of(&l, last_output(&l)), most = tokens_of(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
+	int64_t outputs = extent_of(&l, last_output(&l)), most = contraction_tokens(c) > 1 ? BLOCK_TOKENS : BLOCK_MOST, rest = outputs % most;
 	int64_t block = power_of_two_in(outputs, most);
 	struct op *made[2];
 	if (for_unit(&l)) {

@@ -71,31 +71,6 @@ static bool is_factor(const struct kernel *kernel, int operand)
 	return left != right;
 }
 
-/* The divisor as the product's loops address it.  A loop runs inside the digit of one loop of the quotient, or the divisor cannot be told.  false: that, or it
- * depends on a reduction. */
-static bool divisor_access(struct module *module, const struct quotient *quotient, const struct kernel *product, int operand, struct access *to)
-{
-	const struct kernel *from = quotient->op->kernel;
-	const struct access *read = &product->operand[operand], *below = &from->operand[quotient->below];
-	*to = access_empty(module, product->loops);
-	to->offset = below->offset;
-	if (read->offset != from->result.offset)
-		return false;
-	for (int l = 0; l < product->loops; l++) {
-		int64_t stride = read->stride[l], extent = product->loop[l].extent;
-		int digit = -1;
-		for (int i = 0; stride > 0 && i < from->loops; i++)
-			if (from->loop[i].extent > 1 && stride % from->result.stride[i] == 0 && stride * extent <= from->result.stride[i] * from->loop[i].extent)
-				digit = i;
-		if (stride && extent > 1 && digit < 0)
-			return false;
-		to->stride[l] = digit < 0 ? 0 : below->stride[digit] * (stride / from->result.stride[digit]);
-		if (to->stride[l] && product->loop[l].reduction)
-			return false;
-	}
-	return true;
-}
-
 /* The only kernel that reads the value; NULL: none, several, or something else reads it. */
 static struct op *only_reader(const struct block *block, const struct value *value, int *operand)
 {
@@ -145,7 +120,7 @@ static void sink_block(struct module *module, struct block *block)
 			continue;
 		struct op *product = only_reader(block, op->result[0], &operand);
 		if (product && product->kernel->type == op->kernel->type && is_factor(product->kernel, operand) &&
-		    divisor_access(module, &quotient, product->kernel, operand, &divisor))
+		    access_behind(module, op->kernel, quotient.below, product->kernel, operand, &divisor))
 			sink(module, &quotient, product, operand, divisor);
 	}
 }

@@ -19,31 +19,31 @@ struct stages {
 	int *tried;
 };
 
-static const struct width_phase *phase_read(const struct width_kernel *kernel)
+/* The kernel whose numbers a phase takes that this one reads; -1: it reads none. */
+static int phase_read(const struct width_kernel *kernel)
 {
 	for (int j = 0; j < kernel->operands; j++)
 		if (kernel->phase[j].number)
-			return &kernel->phase[j];
-	return NULL;
+			return kernel->source[j];
+	return -1;
 }
 
-/* Phases of the same numbers begin one stage. */
+/* Phases of the same numbers begin one stage: queries, keys and values meet in attention. */
 static void find_stages(struct stages *s)
 {
-	int *begun = ARENA_ARRAY(s->space->arena, int, s->space->phases + 2);
+	int *begun = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
 	s->count = 1;
 	for (int k = 0; k < s->space->kernels; k++) {
 		const struct width_kernel *kernel = &s->space->kernel[k];
-		const struct width_phase *phase = phase_read(kernel);
-		int source = -1;
+		int source = -1, made = phase_read(kernel);
 		for (int j = 0; j < kernel->operands; j++)
 			source = kernel->source[j] > source ? kernel->source[j] : source;
 		s->of[k] = source >= 0 && source < k ? s->of[source] : 0;
-		if (!phase)
+		if (made < 0)
 			continue;
-		if (!begun[phase->run])
-			begun[phase->run] = s->count++;
-		s->of[k] = begun[phase->run];
+		if (!begun[made])
+			begun[made] = s->count++;
+		s->of[k] = begun[made];
 	}
 }
 

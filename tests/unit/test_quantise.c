@@ -81,6 +81,33 @@ static const char *attention(struct arena *arena, int heads, int share, int past
 	return text.data;
 }
 
+/* Two products with the numbers of a norm (by the largest, whose bits no order changes), x times its 1/root times v, and what follows both; they are a result as well where shape[3] says so. */
+static const char *normed(struct arena *arena, const int64_t *shape)
+{
+	int tokens = (int)shape[0], inputs = (int)shape[1], outputs = (int)shape[2];
+	struct text text = text_new(arena);
+	text_add(&text, "#id = affine_map<(t, n) -> (t, n)>\n#row = affine_map<(t, n) -> (t)>\n#col = affine_map<(t, n) -> (n)>\n!x = tensor<%dx%dxf32>\n!v = tensor<%dxf32>\n!w = tensor<%dx%dxf32>\n!y = tensor<%dx%dxf32>\n!r = tensor<%dxf32>\n",
+		 tokens, inputs, inputs, outputs, inputs, tokens, outputs, tokens);
+	text_add(&text, "func.func @main(%%x: !x, %%v: !v, %%a: !w, %%b: !w) -> (!y%s) attributes {arg_attrs = [{stream.name = \"x\", stream.role = \"input\"}, {stream.name = \"v\", stream.role = \"weight\"},\n"
+			"  {stream.name = \"a\", stream.role = \"weight\"}, {stream.name = \"b\", stream.role = \"weight\"}]} {\n"
+			"  %%zero = arith.constant 0.0 : f32\n  %%small = arith.constant 1.0e-06 : f32\n  %%er = tensor.empty() : !r\n  %%ex = tensor.empty() : !x\n  %%ey = tensor.empty() : !y\n"
+			"  %%zr = linalg.fill ins(%%zero : f32) outs(%%er : !r) -> !r\n  %%zy = linalg.fill ins(%%zero : f32) outs(%%ey : !y) -> !y\n", shape[3] ? ", !x" : "");
+	text_add(&text, "  %%s = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%x : !x) outs(%%zr : !r) {\n"
+			"  ^bb0(%%p: f32, %%o: f32):\n    %%q = arith.mulf %%p, %%p : f32\n    %%t = arith.maximumf %%o, %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n"
+			"  %%r = linalg.generic {indexing_maps = [affine_map<(t) -> (t)>, affine_map<(t) -> (t)>], iterator_types = [\"parallel\"]} ins(%%s : !r) outs(%%er : !r) {\n"
+			"  ^bb0(%%p: f32, %%o: f32):\n    %%q = arith.addf %%p, %%small : f32\n    %%t = math.rsqrt %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n"
+			"  %%n = linalg.generic {indexing_maps = [#col, #id, #row, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%%v, %%x, %%r : !v, !x, !r) outs(%%ex : !x) {\n"
+			"  ^bb0(%%p: f32, %%q: f32, %%t: f32, %%o: f32):\n    %%u = arith.mulf %%q, %%t : f32\n    %%m = arith.mulf %%p, %%u : f32\n    linalg.yield %%m : f32\n  } -> !x\n");
+	for (int i = 0; i < 2; i++)
+		text_add(&text, "  %%y%d = linalg.generic {indexing_maps = [affine_map<(t, n, k) -> (t, k)>, affine_map<(t, n, k) -> (n, k)>, affine_map<(t, n, k) -> (t, n)>],\n"
+				"      iterator_types = [\"parallel\", \"parallel\", \"reduction\"]} ins(%%n, %%%c : !x, !w) outs(%%zy : !y) {\n"
+				"  ^bb0(%%p: f32, %%q: f32, %%o: f32):\n    %%m = arith.mulf %%p, %%q : f32\n    %%t = arith.addf %%o, %%m : f32\n    linalg.yield %%t : f32\n  } -> !y\n", i, 'a' + i);
+	text_add(&text, "  %%z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%%y0, %%y1 : !y, !y) outs(%%ey : !y) {\n"
+			"  ^bb0(%%p: f32, %%q: f32, %%o: f32):\n    %%u = arith.mulf %%p, %%p : f32\n    %%m = arith.mulf %%u, %%q : f32\n    linalg.yield %%m : f32\n  } -> !y\n"
+			"  return %%z%s : !y%s\n}\n", shape[3] ? ", %n" : "", shape[3] ? ", !x" : "");
+	return text.data;
+}
+
 static void count_scan(struct op *op, void *count)
 {
 	*(int *)count += op->code == OP_KERNEL && op->kernel->scan;
@@ -256,6 +283,58 @@ static void test_levels_agree(void **state)
 	expect_same_bits(&token, 4, 192, 16);
 }
 
+/* An elementwise kernel that waits for a number of a reduction for several of its own. */
+static void count_waiting(struct op *op, void *count)
+{
+	bool waits = false;
+	for (int j = 0; op->code == OP_KERNEL && !kernel_has_reduction(op->kernel) && op->kernel->type->kind == TYPE_FLOAT && j < op->operands; j++)
+		waits = waits || (op->operand[j]->def && op->operand[j]->def->code == OP_KERNEL && kernel_has_reduction(op->operand[j]->def->kernel) &&
+				  type_elements(op->operand[j]->type) < type_elements(op->result[0]->type));
+	*(int *)count += waits;
+}
+
+/* As it is behind quantise; there `waiting` elementwise kernels wait. */
+static void expect_waiting(struct design_case *c, const int64_t *shape, int waiting)
+{
+	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+	int count = 0;
+	*c = (struct design_case){0};
+	c->arena = arena_new(&c->guard);
+	c->diag.arena = c->arena;
+	if (setjmp(c->guard.leave))
+		fail_msg("broken invariant: %s", c->guard.message);
+	struct pass_context context = case_import(c, normed(c->arena, shape));
+	context.quant = &four;
+	for (int p = 0; p <= pass_find("quantise"); p++)
+		assert_true(passes[p].run(&context, c->module) && ir_verify(c->module));
+	ir_walk(module_body(c->module), count_waiting, &count);
+	assert_int_equal(count, waiting);
+}
+
+/* What a norm multiplies all numbers of a token by goes behind the sums, unless somebody else reads them or there are several tokens.  The numbers are the same but for roundings. */
+static void test_factors_go_behind_sums(void **state)
+{
+	(void)state;
+	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+	const int64_t alone[] = {1, 256, 24, 0}, read[] = {1, 256, 24, 1}, several[] = {3, 256, 24, 0};
+	struct design_case behind, before, tokens, levels = expect_levels_agree(&four, SOFTMAX_AUTO, normed, alone, 0, 0);
+	expect_waiting(&behind, alone, 0);
+	expect_waiting(&before, read, 1);
+	expect_waiting(&tokens, several, 1);
+	case_arguments(&behind);
+	assert_true(eval_module(behind.module, behind.arena, behind.inputs, behind.input, behind.result) && eval_module(before.module, before.arena, behind.inputs, behind.input, before.result));
+	const float *found = behind.result[0].data, *expected = before.result[0].data;
+	float largest = 0;
+	for (int64_t i = 0; i < alone[2]; i++)
+		largest = st_abs(expected[i]) > largest ? st_abs(expected[i]) : largest;
+	for (int64_t i = 0; i < alone[2]; i++)
+		assert_true(st_abs(found[i] - expected[i]) <= 1e-5f * largest);
+	assert_true(largest > 0);
+	struct design_case *made[] = {&behind, &before, &tokens, &levels};
+	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+		arena_free(made[i]->arena);
+}
+
 /* Rows of a unit's results whose last words are padded; what is padded is never found. */
 static void test_nearest(void **state)
 {
@@ -333,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_levels_agree),
 		cmocka_unit_test(test_attention_on_bytes),
 		cmocka_unit_test(test_a_maximum_runs_over_blocks),
+		cmocka_unit_test(test_factors_go_behind_sums),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_long_runs),

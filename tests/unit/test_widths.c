@@ -410,6 +410,52 @@ static void test_tiles(void **state)
 	assert_true(flat.together == 0 && flat.first < 512 && flat.cycles == 2 * 1024);
 }
 
+/* Two phases take what the first kernel makes, and both results meet in the last one: nothing is gained until all three behind the unit are wider. */
+static void test_phases_of_the_same_numbers(void **state)
+{
+	(void)state;
+	enum { KERNELS = 4 };
+	uint64_t random = 5;
+	struct width_space *space = random_space(1, KERNELS, 1);
+	int choice[KERNELS] = {0};
+	for (int k = 0; k < KERNELS; k++) {
+		struct width_kernel *kernel = &space->kernel[k];
+		do
+			fill_kernel(kernel, k, 6, &random);
+		while (kernel->options < 6);
+		kernel->operands = k == KERNELS - 1 ? 2 : 1;
+		for (int j = 0; j < kernel->operands; j++) {
+			kernel->source[j] = k == KERNELS - 1 ? 1 + j : k ? 0 : -1;
+			kernel->late[j] = false;
+			kernel->part[j] = (struct width_part){0, 1};
+		}
+		for (int o = 0; o < kernel->options; o++) {
+			struct width_option *option = &kernel->option[o];
+			option->width.bulk = -1;
+			option->cycles[0] = (k ? 1000.0 : 1) / (double)(1 << o);
+			option->dsp = 1 << o;
+			option->lut = 0;
+			option->depth = option->flow[0].first = 0;
+			for (int j = 0; j < 2; j++) {
+				option->flow[0].need[j] = 0;
+				option->flow[0].taken[j] = 1;
+			}
+		}
+	}
+	space->loops = 0;
+	space->extents = 1;
+	space->weight[0] = 1;
+	space->phases = 2;
+	for (int k = 1; k <= 2; k++)
+		space->kernel[k].phase[0] = (struct width_phase){.number = k, .run = k, .part = 1, .tile = 1, .cycles = 1};
+	space->budget = (struct width_budget){.dsp = 1000, .lut = 1, .ports = 1};
+	struct width_cost cost = widths_cost(space, choice);
+	double now = widths_objective(space, &cost, 1000), before = now;
+	widths_quicken(space, 1000, 1000, choice, &now);
+	assert_true(now < before / 2);
+	assert_true(choice[1] && choice[2] && choice[3]);
+}
+
 #define STAGES 6
 #define CHAIN 5               /* kernels of a stage, which hand on to each other */
 
@@ -510,7 +556,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
