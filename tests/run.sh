@@ -67,6 +67,7 @@ run_pytest()
 	echo "== Python tests"
 	local select=("-m" "not long") share runs=() run
 	[ "$mode" != long ] || select=()
+	[ "$mode" = long ] || local -x CXX=$PWD/tests/cxx
 	share=$(mktemp -d)
 	for ((run = 0; run < (jobs < 4 ? jobs : 4); run++)); do
 		rm -f "$results/python$run.xml"
