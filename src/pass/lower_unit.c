@@ -5,6 +5,8 @@
 
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
+#define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
+#define HEAD_SHARE 30         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
@@ -171,13 +173,23 @@ static int64_t add_run(const struct unit *unit, struct process *p, struct value 
 	return base + layer * (layers ? layers : 1);
 }
 
+/* Has the last phase one token, those before it many, and is it worth mention beside them? */
+static bool ends_with_row(const struct unit *unit)
+{
+	const struct phase *last = &unit->phases.data[unit->phases.count - 1];
+	int64_t cycles = 0;
+	for (const struct phase *phase = unit->phases.data; phase < last; phase++)
+		cycles += words_of(phase) * phase->words * phase->tiles * (phase->layers ? phase->layers : 1);
+	return unit->abreast > UNIT_LANES && !unit->phases.data[0].contract.rows && last->tile == 1 && words_of(last) * HEAD_SHARE >= cycles;
+}
+
 /* A port that reads the words of all phases, and a FIFO of them. */
 static struct value *load_in_order(const struct unit *unit, const char *name, const struct type *word, int slice, segment_of *segment)
 {
 	struct design *design = unit->design;
 	struct arena *arena = design->module->arena;
 	bool uram = platform_total(design->context->platform).uram > 0;
-	struct value *fifo = inner_fifo(unit, name, word, uram ? PREFETCH_URAM : PREFETCH_WORDS);
+	struct value *fifo = inner_fifo(unit, name, word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
 	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
 	struct process p = unit_process(unit, text_format(arena, "load_%s", name));
 	struct value *port = process_argument(&p, design_port(design, name, word, name, false), "m"), *out = process_argument(&p, fifo, "y");

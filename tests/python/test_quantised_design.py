@@ -184,6 +184,16 @@ def test_keys_that_masks_hide_are_not_waited_for(core_built, tmp_path, sees, wai
     assert ("_later" not in (design / "design.mlir").read_text()) == waits
 
 
+def test_words_of_the_head_wait_for_it(core_built, tmp_path):
+    """Where tiles of tokens leave memory time, as many words of weights come ahead as the head of one row gains by."""
+    case = small_case(tmp_path / "model", "gpt2", 64, 16, vocab_size=200000, n_embd=128)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--stop-after", "make_processes", "-o", tmp_path / "processes.mlir")
+    assert done.returncode == 0, done.stderr
+    loader = next(line for line in (tmp_path / "processes.mlir").read_text().splitlines() if "_load_unit0}" in line)
+    assert ", 12288>" in loader
+
+
 def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     """A comparison takes two cycles: in two parts, put together while the next head's come, although the number of keys is known at run time."""
     case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
