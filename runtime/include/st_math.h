@@ -219,6 +219,20 @@ static inline int32_t st_nearest(float x, int32_t width)
 	return (st_bits(x) & ST_SIGN_BIT) != 0u ? -(int32_t)near : (int32_t)near;
 }
 
+/* A number of at most 17 bits and a sign, and 2^17: exact. */
+static inline float st_float_narrow(int32_t a)
+{
+	uint32_t size = a < 0 ? 0u - (uint32_t)a : (uint32_t)a, exponent = 127u + 17u, none = size == 0u;
+
+	for (uint32_t shift = 16u; shift > 0u; shift /= 2u) {
+		bool small = size >> (18u - shift) == 0u;
+
+		size <<= small ? shift : 0u;
+		exponent -= small ? shift : 0u;
+	}
+	return st_float((a < 0 ? ST_SIGN_BIT : 0u) | (none ? 0u : (exponent << 23) + ((size - 0x20000u) << 6)));
+}
+
 /*
  * a * b, where b has at most 17 significant bits: one product of 24 by 17 bits, normalised and rounded to nearest even.  Subnormal arguments and results are
  * flushed to zero.

@@ -15,7 +15,10 @@
 #define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
 #define FEWER 6               /* at most one slice in so many is given up for the clock, */
-#define NARROW 30             /* after kernels got so many hundredths of LUTs and DSPs at most */
+#define NARROW 30             /* after kernels got so many hundredths of LUTs and DSPs at most; */
+#define NARROW_COUNTED 22     /* beside slices that take a few counted tokens abreast so many, */
+#define NARROWEST_COUNTED 18  /* or so many of LUTs, */
+#define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define NEAR 1.01             /* ratings that differ by no more are alike */
 #define ALIKE 1.05            /* what the token model tells apart of designs of other shapes */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
@@ -225,11 +228,12 @@ static int slices_of(const struct design_cost *cost)
 
 /* --- less where a die is crowded */
 
-enum { LESS_MOST = 9 };
+enum { LESS_MOST = 16 };
 
 struct less {                 /* a way to take less than a crowded design */
 	int ports, slices;    /* 0: as wanted */
-	bool narrow, slow;
+	int narrow;           /* hundredths of LUTs for kernels; 0: as wanted */
+	bool slow;
 	bool done;            /* built, and crowded */
 	double rating;
 	int64_t lut, dsp;     /* of its processes */
@@ -245,20 +249,24 @@ static void choose_less(struct build *b, const struct choices *wanted, const str
 	if (less->slices)
 		choices->value[CHOICE_SLICES] = less->slices;
 	if (less->narrow) {
-		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * NARROW / 100;
-		choices->value[CHOICE_DSP] = platform_total(session->platform).dsp * NARROW / 100;
+		double dsp = less->narrow < NARROW ? COUNTED_DSP * less->narrow : less->narrow;
+		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 100;
+		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 100);
 	}
 	if (less->slow)
 		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 }
 
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
-static int list_less(const struct session *session, const struct choices *wanted, int slices, struct less *list)
+static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, struct less *list)
 {
-	int fewer = slices - UNIT_LANES, count = 0;
-	const struct less ways[] = {{.narrow = true}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = true}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer}};
+	int fewer = slices - UNIT_LANES, less = slices - UNIT_STEP, count = 0;
+	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
+				    {.narrow = NARROW_COUNTED}, {.slices = fewer, .narrow = NARROW_COUNTED}, {.slices = less, .narrow = NARROW_COUNTED},
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2}, {.slices = less, .narrow = NARROWEST_COUNTED}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
-		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted == (ways[i].narrow < NARROW);
+		bool kernels = !ways[i].narrow || (own && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
 	}
@@ -275,28 +283,31 @@ static double milliseconds_at(const struct session *session, int extents, const 
 	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
 }
 
-/* By the milliseconds that the token model gives a launch at the most run-time extents, times those at a part of them, since neither is to suffer for the other.
- * Where a launch counts its tokens, by those of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
+/* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
+static double milliseconds_of_tokens(const struct session *session, int extents, struct extent_value *extent, int rows)
+{
+	double all = milliseconds_at(session, extents, extent);
+	if (rows < 0 || all <= 0)
+		return all;
+	int64_t most = extent[rows].value;
+	extent[rows].value = 1;
+	double one = milliseconds_at(session, extents, extent);
+	extent[rows].value = most;
+	return one + all / (double)most;
+}
+
+/* By the milliseconds that the token model gives at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
 static double rating_of(const struct session *session)
 {
 	struct extent_value *extent;
 	int extents = timing_extents(session->attempt, session->module, &extent), rows = -1;
-	int64_t most = 1;
-	double all = milliseconds_at(session, extents, extent);
 	for (int i = 0; i < extents; i++)
-		if (rows_counted_by(module_main(session->module), extent[i].symbol)) {
-			rows = i;
-			most = extent[i].value;
-		} else {
-			extent[i].value /= SHORT;
-		}
-	double few = extents ? milliseconds_at(session, extents, extent) : all;
-	if (all <= 0 || few <= 0)
-		return INFINITY;
-	if (rows < 0)
-		return all * few;
-	extent[rows].value = 1;
-	return milliseconds_at(session, extents, extent) + few / (double)most;
+		rows = rows_counted_by(module_main(session->module), extent[i].symbol) ? i : rows;
+	double all = milliseconds_of_tokens(session, extents, extent, rows);
+	for (int i = 0; i < extents; i++)
+		extent[i].value /= i == rows ? 1 : SHORT;
+	double few = extents ? milliseconds_of_tokens(session, extents, extent, rows) : all;
+	return all <= 0 || few <= 0 ? INFINITY : all * few;
 }
 
 static void rate(const struct session *session, struct less *less)
@@ -361,7 +372,8 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
-	int count = list_less(session, wanted, slices_of(&b->cost), list);
+	const struct op *main = module_main(b->tensor);
+	int count = list_less(session, wanted, slices_of(&b->cost), unit_has_tokens(main->region[0]) && counts_few(main), list);
 	bool rated = count > 1 && session->options.effort != 1;
 	if (rated)
 		rate(session, &crowded);

@@ -43,38 +43,56 @@ static const char *add_array(struct text *out, struct names *names, const struct
 	return own;
 }
 
+/* The two w of every lane, joined once for all x. */
+static const char *add_joined(struct text *out, struct names *names, const struct dot *dot)
+{
+	const char *joined = add_array(out, names, dot, "joined", dot->joined);
+	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n\t\t%s[l] = ap_int<%d>(w1[l]) * %lld + w0[l];\n\t}\n", (long long)dot->lanes, joined, dot->joined, 1LL << dot->offset);
+	return joined;
+}
+
 /* The fields of (w0 + w1 * 2^offset) * (x0 + x1 * 2^beside) as they lie there, and what each borrows from the one above it. */
-static void add_fields(struct text *out, struct names *names, const struct dot *dot, const char *field[4], const char *flag[3])
+static void add_fields(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined, const char *field[4], const char *flag[3])
 {
 	static const char *const fields[4] = {"own0", "across0", "own1", "across1"}, *const flags[3] = {"low", "middle", "high"};
-	int low = dot->beside, at[4] = {0, low, dot->offset, dot->offset + low};
+	int low = dot->beside, at[4] = {0, low, dot->offset, dot->offset + low}, first = 2 * pair;
+	long long mask = (1LL << low) - 1;
 	for (int f = 0; f < 4; f++)
 		field[f] = add_array(out, names, dot, fields[f], dot->product);
 	for (int f = 0; f < 3; f++)
 		flag[f] = add_array(out, names, dot, flags[f], 2);
 	text_add(out, "\tfor (int l = 0; l < %lld; l++) {\n#pragma HLS unroll\n", (long long)dot->lanes);
-	text_add(out, "\t\tconst ap_int<%d> w = ap_int<%d>(w1[l]) * %lld + w0[l];\n", dot->joined, dot->joined, 1LL << dot->offset);
-	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x1[l]) * %lld + x0[l];\n", dot->wide, dot->wide, 1LL << dot->beside);
-	text_add(out, "\t\tconst ap_int<%d> product = w * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->wide);
-	text_add(out, "\t\tconst bool sign = x0[l] < 0, any = x0[l] != 0, above = (product >> %d) & 1;\n", dot->offset - 1);
+	text_add(out, "\t\tconst ap_int<%d> x = ap_int<%d>(x%d[l]) * %lld | (x%d[l] & %lld);\n", dot->wide, dot->wide, first + 1, 1LL << low, first, mask);
+	text_add(out, "\t\tconst ap_int<%d> product = %s[l] * x;\n#pragma HLS bind_op variable=product op=mul impl=dsp\n", dot->joined + dot->wide, joined);
+	text_add(out, "\t\tconst bool sign = x%d[l] < 0, any = x%d[l] != 0, above = (product >> %d) & 1;\n", first, first, dot->offset - 1);
 	for (int f = 0; f < 4; f++)
-		text_add(out, f % 2 ? "\t\t%s[l] = product >> %d;\n" : "\t\t%s[l] = (product >> %d) & %lld;\n", field[f], at[f], (1LL << low) - 1);
+		text_add(out, f % 2 ? "\t\t%s[l] = product >> %d;\n" : "\t\t%s[l] = (product >> %d) & %lld;\n", field[f], at[f], mask);
 	text_add(out, "\t\t%s[l] = any && w0[l] != 0 && (w0[l] < 0) != sign;\n\t\t%s[l] = above;\n", flag[0], flag[1]);
 	text_add(out, "\t\t%s[l] = any && w1[l] != 0 ? (w1[l] < 0) != sign : above;\n\t}\n", flag[2]);
 }
 
-static void add_four(struct text *out, struct names *names, const struct dot *dot, const char *result)
+static void add_pair(struct text *out, struct names *names, const struct dot *dot, int pair, const char *joined)
 {
 	const char *field[4], *flag[3];
 	long long whole = 1LL << dot->beside;
-	add_fields(out, names, dot, field, flag);
+	int y = 4 * pair;
+	add_fields(out, names, dot, pair, joined, field, flag);
 	for (int f = 0; f < 4; f++)
 		field[f] = add_tree(out, names, dot->lanes, dot->product, field[f]);
 	for (int f = 0; f < 3; f++)
 		flag[f] = add_tree(out, names, dot->lanes, 2, flag[f]);
-	text_add(out, "\t%s y;\n\ty[0] = %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[2] = ap_int<%d>(%s[0]) + %s[0];\n", result, field[0], dot->sum, flag[0], whole, dot->sum, field[1], flag[0]);
-	text_add(out, "\ty[1] = ap_int<%d>(%s[0]) + %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[3] = ap_int<%d>(%s[0]) + %s[0];\n\treturn y;\n}\n\n", dot->sum, field[2], flag[1], dot->sum, flag[2], whole,
-		 dot->sum, field[3], flag[2]);
+	text_add(out, "\ty[%d] = %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = ap_int<%d>(%s[0]) + %s[0];\n", y, field[0], dot->sum, flag[0], whole, y + 2, dot->sum, field[1], flag[0]);
+	text_add(out, "\ty[%d] = ap_int<%d>(%s[0]) + %s[0] - ap_int<%d>(%s[0]) * %lld;\n\ty[%d] = ap_int<%d>(%s[0]) + %s[0];\n", y + 1, dot->sum, field[2], flag[1], dot->sum, flag[2], whole,
+		 y + 3, dot->sum, field[3], flag[2]);
+}
+
+static void add_fours(struct text *out, struct names *names, const struct dot *dot, const char *result)
+{
+	const char *joined = add_joined(out, names, dot);
+	text_add(out, "\t%s y;\n", result);
+	for (int pair = 0; pair < dot->pairs; pair++)
+		add_pair(out, names, dot, pair, joined);
+	text_add(out, "\treturn y;\n}\n\n");
 }
 
 /* Two products of a multiplier, each with its own bits: the lower ones are the first, and the second lacks one where that is negative. */
@@ -105,19 +123,25 @@ static void add_one_or_two(struct text *out, struct names *names, const struct d
 /* One function for each pair of word types. */
 static const char *dot_helper(struct emitter *e, struct op *op, const struct dot *dot, const char *x, const char *w, const char *y)
 {
-	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * dot->commons, x, w);
+	int commons = dot_commons(dot);
+	char *name = text_format(e->arena, "dot%d_%s_%s", dot->words * commons, x, w);
 	if (map_get(&e->made, name))
 		return name;
 	map_set(&e->made, name, op);
 	e->narrow = true;
 	struct names names = names_new(e->arena);
 	struct text *out = &e->helpers;
-	const char *const own[] = {e->top, "x", "x0", "x1", "w0", "w1", "w", "y", "product", "sign", "any", "above"};
+	const char *const own[] = {e->top, "x", "w0", "w1", "w", "y", "product", "sign", "any", "above"};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		names_add(&names, "", own[i]);
-	text_add(out, "static %s %s(const %s &%s%s, const %s &w0%s)\n{\n#pragma HLS inline\n", y, name, x, dot->commons > 1 ? "x0" : "x", dot->commons > 1 ? text_format(e->arena, ", const %s &x1", x) : "", w,
-		 dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
-	(dot->commons > 1 ? add_four : dot->apart ? add_apart : add_one_or_two)(out, &names, dot, y);
+	text_add(out, "static %s %s(", y, name);
+	for (int j = 0; j < commons; j++) {
+		const char *common = commons > 1 ? text_format(out->arena, "x%d", j) : "x";
+		names_add(&names, "", common);
+		text_add(out, "const %s &%s, ", x, common);
+	}
+	text_add(out, "const %s &w0%s)\n{\n#pragma HLS inline\n", w, dot->words > 1 ? text_format(e->arena, ", const %s &w1", w) : "");
+	(dot->commons > 1 ? add_fours : dot->apart ? add_apart : add_one_or_two)(out, &names, dot, y);
 	return name;
 }
 
@@ -159,7 +183,7 @@ void hls_dot(struct emitter *e, struct op *op)
 	for (int i = 0; i < op->operands; i++)
 		text_add(&call, "%s%s", i ? ", " : "", hls_word(e, op->operand[i]));
 	const char *name = hls_value_name(e, op), *y = hls_type(e, op->result[0]->type), *helper;
-	helper = dot.across ? across_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot.commons]->type), y);
+	helper = dot.across ? across_helper(e, op, &dot) : dot_helper(e, op, &dot, hls_type(e, op->operand[0]->type), hls_type(e, op->operand[dot_commons(&dot)]->type), y);
 	hls_line(e, "const %s %s = %s(%s);", y, name, helper, call.data);
 	hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
 }

@@ -129,6 +129,8 @@ static const char *form_of(const struct op *op)
 		return plain;
 	if (narrow_factor(op) >= 0)
 		return narrow_factor(op) ? "st_mul_narrow($0, $1)" : "st_mul_narrow($1, $0)";
+	if (narrow_integer(op))
+		return "st_float_narrow($0)";
 	const struct form *form = &forms[op->code];
 	return last->kind == TYPE_INDEX ? form->index : last->kind == TYPE_INTEGER ? form->integer : form->real;
 }

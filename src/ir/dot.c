@@ -40,7 +40,7 @@ static bool plan_apart(struct dot *dot, int levels)
 bool dot_plan(struct dot *dot, int words, int commons, int64_t lanes, int common, int own)
 {
 	int levels = log2_ceil(lanes);
-	*dot = (struct dot){.words = words, .commons = commons, .lanes = lanes, .common = common, .own = own, .wide = common};
+	*dot = (struct dot){.words = words, .commons = commons, .pairs = 1, .lanes = lanes, .common = common, .own = own, .wide = common};
 	if (commons == 2)
 		return plan_four(dot, levels);
 	dot->offset = words > 1 ? common + own - 1 + levels : 0;
@@ -82,11 +82,13 @@ bool dot_of(const struct op *op, struct dot *dot)
 	if (across)
 		return across > 0 && op->operands == 2 && op->results == 1 && across_of(op, across, dot);
 	int64_t commons = attr_integer_or(op, "common", 1);
-	if (commons < 1 || commons > 2 || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
+	if (commons < 1 || (commons > 1 && commons % 2) || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
 		return false;
 	const struct type *x = op->operand[0]->type, *w = op->operand[commons]->type, *y = op->result[0]->type, *sum = type_scalar(y);
 	int words = op->operands - (int)commons;
 	if (!is_word(x) || !is_word(w) || type_elements(x) != type_elements(w) || sum->kind != TYPE_INTEGER || sum->width != SUM_BITS || type_lanes(y) != words * commons)
 		return false;
-	return dot_plan(dot, words, (int)commons, type_elements(x), x->element->width, w->element->width);
+	bool planned = dot_plan(dot, words, commons > 1 ? 2 : 1, type_elements(x), x->element->width, w->element->width);
+	dot->pairs = commons > 1 ? (int)commons / 2 : 1;
+	return planned;
 }

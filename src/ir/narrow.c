@@ -40,3 +40,9 @@ int narrow_factor(const struct op *op)
 			return i;
 	return -1;
 }
+
+bool narrow_integer(const struct op *op)
+{
+	const struct type *scalar = op->code == OP_SITOFP ? type_scalar(op->result[0]->type) : NULL;
+	return scalar && scalar->kind == TYPE_FLOAT && scalar->width == 32 && is_narrow_integer(op->operand[0]);
+}

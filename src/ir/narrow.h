@@ -8,4 +8,5 @@
 bool narrow_dot(const struct dot *dot);      /* has each of its sums so few? */
 /* Of an arith.mulf on f32: the operand that has so few; -1: none is known to. */
 int narrow_factor(const struct op *op);
+bool narrow_integer(const struct op *op);    /* is it an arith.sitofp to f32 of a number of so few bits? */
 #endif

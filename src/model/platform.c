@@ -11,6 +11,8 @@
 
 #define BRAM18_BYTES 2304
 #define URAM_BYTES 36864
+#define INTEGER_LUT 100       /* estimate of st_float_narrow: size 18, shifts of 18 bits by 16, 8, 4, 2 and 1 45, what is shifted out 7, exponent 6, zero 11; 13 for what a count by hand leaves out, */
+#define INTEGER_FF 105        /* and four stages of size, exponent and sign, 26 bits */
 #define NARROW_LUT 110        /* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
 #define LIKE_MOST 4           /* files that refer to one another */
 
@@ -367,6 +369,12 @@ struct operator_cost platform_narrow(const struct platform *platform)
 {
 	struct operator_cost cost = platform->cost[OP_MULF];
 	return (struct operator_cost){cost.latency, 1, NARROW_LUT, cost.ff};
+}
+
+struct operator_cost platform_narrow_integer(const struct platform *platform)
+{
+	struct operator_cost cost = platform->cost[OP_SITOFP];
+	return (struct operator_cost){cost.latency, cost.dsp, cost.lut < INTEGER_LUT ? cost.lut : INTEGER_LUT, cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF};
 }
 
 struct operator_cost platform_product(const struct platform *platform, int bits)

@@ -94,7 +94,7 @@ static void count_op(struct counting *c, const struct op *op)
 	struct dot dot;
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
-		int64_t products = (dot.across ? dot.across : dot.words * dot.commons) * dot.lanes;
+		int64_t products = (dot.across ? dot.across : dot.words * dot_commons(&dot)) * dot.lanes;
 		c->lanes = products > c->lanes ? products : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
@@ -106,8 +106,8 @@ static void count_op(struct counting *c, const struct op *op)
 		scalar = type_scalar(op->operand[0]->type);
 	c->lanes = lanes > c->lanes ? lanes : c->lanes;
 	bool product = op->code == OP_MULI && scalar->kind == TYPE_INTEGER;
-	bool narrow = narrow_factor(op) >= 0;
-	struct operator_cost unit = narrow ? platform_narrow(c->platform) : product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
+	bool integer = narrow_integer(op), narrow = integer || narrow_factor(op) >= 0;
+	struct operator_cost unit = integer ? platform_narrow_integer(c->platform) : narrow ? platform_narrow(c->platform) : product ? platform_product(c->platform, factor_bits(op)) : platform_operator(c->platform, code, scalar);
 	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
 	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))        /* addresses: a shift, a mask or a few adders */

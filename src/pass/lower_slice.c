@@ -9,7 +9,7 @@ struct slice {
 /* Σ x * w of a group, for each slice, for each token abreast. */
 static struct value *products(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *const *x, struct value *const *weights)
 {
-	const int common = unit->common, words = unit->products, dots = unit->abreast / common;
+	const int common = unit->common > 1 ? unit->abreast : 1, words = unit->products, dots = unit->abreast / common;
 	const int64_t sums = words * common, all = words * unit->abreast;
 	const struct type *whole = type_integer(p->module, 32), *row = sums > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &sums, whole) : whole;
 	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, common + words), **sum = ARENA_ARRAY(p->module->arena, struct value *, dots);

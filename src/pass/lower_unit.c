@@ -254,17 +254,32 @@ static int processes_of(const struct unit *unit)
 	return unit->slices / unit->products;
 }
 
+static void feed_chains(const struct unit *unit, int chains, struct value *const *chain)
+{
+	struct process p = unit_process(unit, "feed");
+	struct feed feed = {.chains = chains, .scale = process_argument(&p, unit->scales, "scale"), .chain = ARENA_ARRAY(p.module->arena, struct value *, chains + 1)};
+	feed.group = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
+	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
+	for (int i = 0; i < chains; i++)
+		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * CHAIN * unit->products));
+	unit_each(unit, &p, feed_phase, &feed);
+	process_finish(&p);
+}
+
 /* Processes 0, CHAIN, 2 CHAIN … of slices are fed; the others get what the one before them hands on. */
 static void add_feed(const struct unit *unit)
 {
-	struct process p = unit_process(unit, "feed");
-	struct feed feed = {.scale = process_argument(&p, unit->scales, "scale"), .chain = ARENA_ARRAY(p.module->arena, struct value *, processes_of(unit))};
-	feed.group = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
-	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
+	struct value **chain = ARENA_ARRAY(unit->design->module->arena, struct value *, processes_of(unit)), *pairs;
+	int chains = 0;
 	for (int i = 0; i < processes_of(unit); i += CHAIN)
-		feed.chain[feed.chains++] = process_argument(&p, unit->input[i], text_format(p.module->arena, "slice%d", i * unit->products));
-	unit_each(unit, &p, feed_phase, &feed);
-	process_finish(&p);
+		chain[chains++] = unit->input[i];
+	if (unit->common == 1) {
+		feed_chains(unit, chains, chain);
+		return;
+	}
+	pairs = inner_fifo(unit, "s_pairs", unit->group, AHEAD_WIDE);
+	feed_chains(unit, 1, &pairs);
+	lower_lend(unit, pairs, chains, chain);
 }
 
 struct scales {

@@ -299,7 +299,8 @@ int64_t slice_lut(const struct pass_context *context, struct module *module, int
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
 	struct dot dot = unit_dot(context, bits, abreast);
-	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut + platform_operator(platform, OP_ADDF, real).lut + platform_operator(platform, OP_SITOFP, real).lut;
+	struct operator_cost converted = narrow_dot(&dot) ? platform_narrow_integer(platform) : platform_operator(platform, OP_SITOFP, real);
+	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut + platform_operator(platform, OP_ADDF, real).lut + converted.lut;
 	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 

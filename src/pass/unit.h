@@ -67,6 +67,8 @@ struct value *unit_group_place(const struct unit *unit, struct process *p, const
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; of one token for the rows that there are. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo);
+/* Where tokens share multipliers in pairs: what stands between the feed and its chains of slices. */
+void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
 void lower_slice(const struct unit *unit, int number, struct value *next);
 #endif

@@ -78,12 +78,12 @@ const struct instruction *do_dot(struct network *network, struct process *proces
 {
 	(void)network;
 	(void)process;
-	const int64_t *x = at->in[0];
+	const int64_t *x = at->in[0], *lender = at->part ? at->part[0] : NULL;
 	for (int i = 0; i < at->parts; i++) {
 		const int64_t *w = at->in[1 + i];
 		int64_t sum = 0;
 		for (int64_t k = 0; k < at->count; k++)
-			sum += x[k] * w[k];
+			sum += (x[k] + (lender && lender[k] < 0)) * w[k];
 		((int64_t *)at->out)[i] = sum;
 	}
 	return at + 1;

@@ -39,7 +39,7 @@ struct instruction {
 	const void *in[3];
 	int64_t count;            /* lanes, or bytes to copy */
 	int parts;                /* entries of `part` */
-	const void **part;        /* addresses' indices; words to join; operands of an affine map */
+	const void **part;        /* addresses' indices; words to join; operands of an affine map; of a sum of products, the word to which its own is lent, if any */
 	const int64_t *factor;    /* of an affine map, the constant last; of joined words: lanes of each */
 	const struct type *type;  /* scalar that moves */
 	struct array *array;

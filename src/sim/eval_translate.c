@@ -142,6 +142,14 @@ static bool translate_tree(struct translator *t, struct op *op)
 	return emit(t, made);
 }
 
+static const void **parts_from(struct translator *t, const struct op *op, int first)
+{
+	const void **part = ARENA_ARRAY(t->arena, const void *, op->operands + 1);
+	for (int i = first; i < op->operands; i++)
+		part[i - first] = op->operand[i]->data;
+	return part;
+}
+
 static bool translate_dot(struct translator *t, struct op *op)
 {
 	struct dot dot;
@@ -157,21 +165,14 @@ static bool translate_dot(struct translator *t, struct op *op)
 	}
 	made.parts = dot.words;
 	for (int i = 0; i < dot.words; i++)
-		made.in[1 + i] = op->operand[dot.commons + i]->data;
-	for (int j = 0; j < dot.commons; j++) {
+		made.in[1 + i] = op->operand[dot_commons(&dot) + i]->data;
+	for (int j = 0; j < dot_commons(&dot); j++) {
 		made.in[0] = op->operand[j]->data;
+		made.part = j % 2 ? parts_from(t, op, j - 1) : NULL;
 		emit(t, made);
 		made.out = (int64_t *)made.out + dot.words;
 	}
 	return true;
-}
-
-static const void **parts_from(struct translator *t, const struct op *op, int first)
-{
-	const void **part = ARENA_ARRAY(t->arena, const void *, op->operands + 1);
-	for (int i = first; i < op->operands; i++)
-		part[i - first] = op->operand[i]->data;
-	return part;
 }
 
 static bool translate_apply(struct translator *t, struct op *op)

@@ -309,16 +309,19 @@ static void check_dot(int lanes, int common, int own, int words, int few)
 	arena_free(arena);
 }
 
-/* Two words of both kinds: every x of one against every pair of weights, beside another x that takes turns; in all lanes at once, and with numbers that differ from lane to lane. */
-static void check_four(int lanes, int common, int own)
+/* Two words of both kinds: every x of one against every pair of weights, beside another x that takes turns and is lent to it; in all lanes at once, and with numbers that differ from lane to lane.
+ * Of several pairs each has the x of both in another order. */
+static void check_four(int lanes, int common, int own, int pairs)
 {
 	struct guard guard;
 	struct arena *arena = arena_new(&guard);
 	const char *x = text_format(arena, "vector<%dxi%d>", lanes, common), *w = text_format(arena, "vector<%dxi%d>", lanes, own);
 	struct text text = text_new(arena);
+	const char *y = text_format(arena, "vector<%dxi32>", 4 * pairs), *words = pairs > 1 ? text_format(arena, ", %s, %s", x, x) : "";
 	int count = 1 << (common + 2 * own);
-	begin_dots(&text, "vector<4xi32>", 4, count, lanes, common, own);
-	text_add(&text, "  %%turn = arith.constant 37 : index\n  %%least = arith.constant %d : i%d\n", 1 - (1 << (common - 1)), common);
+	begin_dots(&text, y, 4 * pairs, count, lanes, common, own);
+	text_add(&text, "  %%turn = arith.constant 37 : index\n  %%least = arith.constant %d : i%d\n  %%zero = arith.constant 0 : i%d\n  %%none = vector.broadcast %%zero : i%d to %s\n", 1 - (1 << (common - 1)), common, common,
+		 common, x);
 	for (int mixed = 0; mixed < 2; mixed++) {
 		text_add(&text, "  scf.for %%i = %%c0 to %%n step %%c1 {\n    %%q = arith.divsi %%i, %%s1 : index\n    %%r = arith.divsi %%i, %%s2 : index\n    %%t = arith.muli %%i, %%turn : index\n    %%u = arith.divsi %%t, %%s1 : index\n"
 			 "    %%v = arith.addi %%t, %%u : index\n");
@@ -327,8 +330,11 @@ static void check_four(int lanes, int common, int own)
 				 "    %%g%d = vector.broadcast %%b%d : i%d to %s\n    %%e%d = arith.%s %%h%d, %%r%s : %s\n    %%o%d = arith.%s %%g%d, %%r%s : %s\n"
 				 "    %%f%d = vector.broadcast %%least : i%d to %s\n    %%p%d = arith.maxsi %%%s%d, %%f%d : %s\n", j, j ? "v" : "i", common, j, j ? "r" : "q", own, j, j, common, x, j, j, own, w,
 				 j, j ? "addi" : "muli", j, "x", x, j, j ? "addi" : "muli", j, "w", w, j, common, x, j, mixed ? "e" : "h", j, j, x);
-		text_add(&text, "    %%d = \"stream.dot\"(%%p0, %%p1, %%%s0, %%%s1) {common = 2 : i64} : (%s, %s, %s, %s) -> vector<4xi32>\n", mixed ? "o" : "g", mixed ? "o" : "g", x, x, w, w);
-		text_add(&text, "    %%at = affine.apply affine_map<(d0) -> (d0 + %d)>(%%i)\n    memref.store %%d, %%m[%%at] : memref<?xvector<4xi32>>\n  } {stream.pipeline = 1}\n", mixed ? count : 0);
+		for (int j = 0; j < pairs; j++)
+			text_add(&text, "    %%z%d = arith.cmpi slt, %%p%d, %%none : %s\n    %%less%d = arith.extui %%z%d : vector<%dxi1> to %s\n    %%l%d = arith.subi %%p%d, %%less%d : %s\n", j, j, x, j, j, lanes, x, j, !j, j, x);
+		text_add(&text, "    %%d = \"stream.dot\"(%%p0, %%l0%s, %%%s0, %%%s1) {common = %d : i64} : (%s, %s%s, %s, %s) -> %s\n", pairs > 1 ? ", %p1, %l1" : "", mixed ? "o" : "g", mixed ? "o" : "g", 2 * pairs,
+			 x, x, words, w, w, y);
+		text_add(&text, "    %%at = affine.apply affine_map<(d0) -> (d0 + %d)>(%%i)\n    memref.store %%d, %%m[%%at] : memref<?x%s>\n  } {stream.pipeline = 1}\n", mixed ? count : 0, y);
 	}
 	text_add(&text, "  return\n}\n}\n");
 	check(text.data);
@@ -368,8 +374,8 @@ static void test_dots(void **state)
 	check_dot(64, 8, 8, 2, 4);      /* a product borrows by its own sign alone, so of the numbers beside it a few do */
 	check_across(8, 6, 8);
 	check_across(3, 5, 8);
-	check_four(128, 8, 4);
-	check_four(5, 4, 4);
+	check_four(128, 8, 4, 1);
+	check_four(5, 4, 4, 2);
 	if (text_same(getenv("STC_TEST_MODE"), "long")) {
 		check_dot(128, 4, 8, 2, 0);
 		check_dot(2, 8, 8, 2, 0);

@@ -272,6 +272,14 @@ static float flushed(float x)
 	return isnan(x) ? st_float(ST_NAN_BITS) : st_flush(x);
 }
 
+static void test_float_narrow(void **state)
+{
+	(void)state;
+	for (int32_t whole = -131072; whole <= 131072; ++whole)
+		if (st_bits(st_float_narrow(whole)) != st_bits((float)whole))
+			fail_msg("%d is not %.9g", whole, (double)st_float_narrow(whole));
+}
+
 static void check_narrow(float x, float narrow)
 {
 	const float a = st_flush(x), b = st_flush(narrow), want = flushed(a * b), got = st_mul_narrow(x, narrow);
@@ -325,7 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_dense), cmocka_unit_test(test_reduction),
 		cmocka_unit_test(test_pow),      cmocka_unit_test(test_powi),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest), cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_specials), cmocka_unit_test(test_nearest), cmocka_unit_test(test_float_narrow), cmocka_unit_test(test_narrow),
 		cmocka_unit_test(test_checksum),
 	};
 
