@@ -32,7 +32,7 @@ static const struct bound bounds[] = {
 	{"log", st_log, log, 1.0, 0, true},
 	{"tanh", st_tanh, tanh, 2.0, 0, true},
 	{"erf", st_erf, erf, 2.0, 0, true},
-	{"rsqrt", st_rsqrt, rsqrt_double, 2.0, 0, true},
+	{"rsqrt", st_rsqrt, rsqrt_double, 1.0, 0, true},
 	{"sqrt", st_sqrt, sqrt, 0.5, 0, true},
 	{"sin", st_sin, sin, 2.0, 0, true},
 	{"cos", st_cos, cos, 2.0, 0, true},
@@ -325,7 +325,7 @@ static void test_checksum(void **state)
 			sum = (sum ^ (y != y ? ST_NAN_BITS : st_bits(y))) * 16777619u;
 		}
 	}
-	assert_int_equal(sum, 0x9247b33cu);
+	assert_int_equal(sum, 0x607c6dbcu);
 }
 
 int main(void)
