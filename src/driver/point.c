@@ -460,6 +460,34 @@ static bool build_timed(struct build *b)
 	return build_fitting(b);
 }
 
+/* The best of another number of tokens abreast, or -1. */
+static int other_abreast(const struct counted *list, int count, int first)
+{
+	int best = -1;
+	for (int i = 0; i < count; i++)
+		if (list[i].abreast != list[first].abreast && (best < 0 || list[i].rating < list[best].rating))
+			best = i;
+	return best;
+}
+
+/* What a crowded die takes back is known of a whole design only: where that is not what it was rated, the best of the others is built as well, and the better one stays. */
+static bool build_rated(struct build *b, const struct counted *list, int count, int first)
+{
+	const struct session *session = b->session;
+	choose_counted(b, &list[first]);
+	bool built = build_timed(b);
+	int other = other_abreast(list, count, first);
+	double reached = built ? rating_of(session) : INFINITY;
+	if (session->stop || other < 0 || (built && reached < list[first].rating * NEAR))
+		return built;
+	choose_counted(b, &list[other]);
+	built = build_timed(b);
+	if (session->stop || (built && rating_of(session) < reached))
+		return built;
+	choose_counted(b, &list[first]);
+	return build_timed(b);
+}
+
 /* Of a few tokens that are counted at run time: how many does a slice take a cycle, and how many slices leave the kernels beside them enough?  One token alone waits for memory, of which every slice brings some.
  * Of those that the token model says are alike, as near as it can tell, the first of the list. */
 static bool build_counted(struct build *b)
@@ -475,9 +503,7 @@ static bool build_counted(struct build *b)
 		least = list[i].rating < least ? list[i].rating : least;
 	while (first < count && list[first].rating > least * ALIKE)
 		first++;
-	if (first < count)
-		choose_counted(b, &list[first]);
-	return build_timed(b);
+	return first < count ? build_rated(b, list, count, first) : build_timed(b);
 }
 
 /* --- searches compared */
