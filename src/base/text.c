@@ -92,7 +92,8 @@ static void add_plain(struct text *text, const char *format, va_list arguments)
 		case PLAIN_LONG_LONG: add_signed(text, va_arg(arguments, long long)); break;
 		case PLAIN_SIZE: add_number(text, false, va_arg(arguments, size_t)); break;
 		case PLAIN_CHARACTER: text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1); break;
-		default: text_add_bytes(text, "%", 1); break;
+		case PLAIN_PERCENT: text_add_bytes(text, "%", 1); break;
+		case PLAINS: break;       /* not here: is_plain */
 		}
 	}
 	add_string(text, format);
