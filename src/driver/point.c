@@ -265,7 +265,7 @@ static int list_less(const struct session *session, const struct choices *wanted
 				    {.narrow = NARROW_COUNTED}, {.slices = fewer, .narrow = NARROW_COUNTED}, {.slices = less, .narrow = NARROW_COUNTED},
 				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2}, {.slices = less, .narrow = NARROWEST_COUNTED}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
-		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted == (ways[i].narrow < NARROW);
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted || ways[i].narrow >= NARROW;
 		bool kernels = !ways[i].narrow || (own && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
