@@ -53,6 +53,13 @@ static bool whole(const struct build *b)
 	return b->last == pass_count - 1;
 }
 
+/* Has the unit a few tokens, counted at run time? */
+static bool counts_tokens(const struct build *b)
+{
+	const struct op *main = module_main(b->tensor);
+	return unit_has_tokens(main->region[0]) && counts_few(main);
+}
+
 static enum outcome classify(struct build *b)
 {
 	const struct session *session = b->session;
@@ -372,8 +379,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
-	const struct op *main = module_main(b->tensor);
-	int count = list_less(session, wanted, slices_of(&b->cost), unit_has_tokens(main->region[0]) && counts_few(main), list);
+	int count = list_less(session, wanted, slices_of(&b->cost), counts_tokens(b), list);
 	bool rated = count > 1 && session->options.effort != 1;
 	if (rated)
 		rate(session, &crowded);
@@ -494,9 +500,8 @@ static bool build_counted(struct build *b)
 {
 	struct session *session = b->session;
 	const struct pass_context context = {.platform = session->platform, .choices = session->choices};
-	const struct op *main = module_main(b->tensor);
 	struct counted list[TRIED_ABREAST];
-	bool counted = whole(b) && session->options.effort != 1 && !session->choices.value[CHOICE_ABREAST] && has_unit(&context) && unit_has_tokens(main->region[0]) && counts_few(main);
+	bool counted = whole(b) && session->options.effort != 1 && !session->choices.value[CHOICE_ABREAST] && has_unit(&context) && counts_tokens(b);
 	int count = counted ? list_counted(b, list) : 0, first = 0;
 	double least = INFINITY;
 	for (int i = 0; i < count; i++)

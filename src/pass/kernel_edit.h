@@ -49,6 +49,9 @@ void kernel_cut_loops(struct module *module, struct op *op, int operand, int64_t
 /* Drops loops of extent 1, operands that nothing reads, second copies of operands, dead nodes. */
 void kernel_tidy(struct module *module, struct op *op);
 
+/* A reduction's sums joined with another operand, sum first, before what else follows them. */
+void kernel_join_sum(struct module *module, struct op *op, enum op_code code, struct value *with, struct access access);
+
 /* The post body becomes an elementwise kernel that reads the sums; it must not ask for counters or guards. */
 void kernel_split_post(struct module *module, struct op *op);
 

@@ -1,5 +1,26 @@
-/* What follows a reduction as a kernel of its own. */
+/* What follows a reduction: more of it, and as a kernel of its own. */
 #include "pass/kernel_edit.h"
+
+void kernel_join_sum(struct module *module, struct op *op, enum op_code code, struct value *with, struct access access)
+{
+	struct kernel *kernel = op->kernel;
+	const int last = op->operands;
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, last + 1);
+	struct access *accesses = ARENA_ARRAY(module->arena, struct access, last + 1);
+	for (int j = 0; j < last; j++) {
+		operand[j] = op->operand[j];
+		accesses[j] = kernel->operand[j];
+	}
+	operand[last] = with;
+	accesses[last] = access;
+	op_set_operands(module, op, last + 1, operand);
+	kernel->operand = accesses;
+	struct body old = kernel->post;
+	kernel->post = (struct body){0};
+	int sum = body_add(module, &kernel->post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
+	int joined = body_op(module, &kernel->post, code, kernel->type, sum, body_operand(module, &kernel->post, kernel->type, last), 0);
+	kernel->post.result = old.count ? body_import(module, &kernel->post, &old, NULL, joined) : joined;
+}
 
 /* An access of the contraction, over its parallel loops alone. */
 static void copy_access(struct arena *arena, const struct kernel *from, const struct access *access, struct access *to)

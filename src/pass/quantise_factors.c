@@ -57,27 +57,6 @@ static bool reads_sums(struct quantiser *q, const struct factor *factor, struct 
 	return access_behind(q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
 }
 
-static void multiply_sums(struct module *module, struct op *op, struct value *factor, struct access access)
-{
-	struct kernel *kernel = op->kernel;
-	int last = op->operands;
-	struct value **operands = ARENA_ARRAY(module->arena, struct value *, last + 1);
-	struct access *accesses = ARENA_ARRAY(module->arena, struct access, last + 1);
-	for (int j = 0; j < last; j++) {
-		operands[j] = op->operand[j];
-		accesses[j] = kernel->operand[j];
-	}
-	operands[last] = factor;
-	accesses[last] = access;
-	op_set_operands(module, op, last + 1, operands);
-	kernel->operand = accesses;
-	struct body old = kernel->post;
-	kernel->post = (struct body){0};
-	int sum = body_add(module, &kernel->post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
-	int scaled = body_op(module, &kernel->post, OP_MULF, kernel->type, sum, body_operand(module, &kernel->post, kernel->type, last), 0);
-	kernel->post.result = old.count ? body_import(module, &kernel->post, &old, NULL, scaled) : scaled;
-}
-
 static void leave_out(struct module *module, const struct factor *factor)
 {
 	struct body *update = &factor->op->kernel->update;
@@ -113,7 +92,7 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor)
 	if (!uses || uses != result->uses)
 		return false;
 	for (size_t i = 0; i < readers.count; i++)
-		multiply_sums(q->module, readers.data[i], by, accesses.data[i]);
+		kernel_join_sum(q->module, readers.data[i], OP_MULF, by, accesses.data[i]);
 	leave_out(q->module, factor);
 	return true;
 }

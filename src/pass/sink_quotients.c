@@ -88,22 +88,8 @@ static struct op *only_reader(const struct block *block, const struct value *val
 
 static void sink(struct module *module, const struct quotient *quotient, struct op *product, int operand, struct access divisor)
 {
-	struct kernel *kernel = product->kernel;
-	struct arena *arena = module->arena;
-	int last = product->operands;
-	struct value **operands = ARENA_ARRAY(arena, struct value *, last + 1);
-	struct access *access = ARENA_ARRAY(arena, struct access, last + 1);
-	for (int j = 0; j < last; j++) {
-		operands[j] = j == operand ? quotient->op->operand[quotient->above] : product->operand[j];
-		access[j] = kernel->operand[j];
-	}
-	operands[last] = quotient->op->operand[quotient->below];
-	access[last] = divisor;
-	op_set_operands(module, product, last + 1, operands);
-	kernel->operand = access;
-	int sum = body_add(module, &kernel->post, (struct node){.kind = NODE_ACCUMULATOR, .type = kernel->type});
-	int below = body_operand(module, &kernel->post, kernel->type, last);
-	kernel->post.result = body_op(module, &kernel->post, OP_DIVF, kernel->type, sum, below, 0);
+	product->operand[operand] = quotient->op->operand[quotient->above];
+	kernel_join_sum(module, product, OP_DIVF, quotient->op->operand[quotient->below], divisor);
 	op_remove(quotient->op);
 }
 
