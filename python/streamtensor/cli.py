@@ -107,7 +107,8 @@ def _add_phase(command, both: bool = False) -> None:
     help = "default decode; both: one kernel that does either, on the same weights and cache" if both else "default decode"
     command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
     command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
-    command.add_argument("--tokens", type=int, metavar="N", help="most tokens of one launch of prefill (default 16; of one design that is both phases with --quant w4a8: 8)")
+    unit = "; of one design that is both phases with --quant w4a8: 8" if both else ""
+    command.add_argument("--tokens", type=int, metavar="N", help=f"most tokens of one launch of prefill (default 16{unit})")
 
 
 def _add_batch(command) -> None:
@@ -361,8 +362,10 @@ def _check_text(options) -> None:
 
 
 def _evaluate(options, progress: Progress) -> int:
-    from . import evaluation, quantise, weights
+    from . import evaluation, outputs, quantise, weights
     scheme = quantise.Scheme.parse(options.quant)
+    if options.output:
+        outputs.check_weights(options.output)
     model = _load(options, progress)
     limit = getattr(model.config, "max_position_embeddings", None) or evaluation.CONTEXT
     context = min(evaluation.CONTEXT, limit) if options.context is None else options.context
@@ -377,6 +380,7 @@ def _evaluate(options, progress: Progress) -> int:
     print(f"next token     the same at {100 * cost.agreement:.2f} % of the positions")
     if options.output:
         found = quantise.stored(module, integers)
+        options.output.absolute().parent.mkdir(parents=True, exist_ok=True)
         weights.write(options.output, found, found, found.__getitem__)
     return 0
 

@@ -1,4 +1,4 @@
-"""Output folders appear whole or not at all; one of ours is replaced, anything else is refused."""
+"""Outputs appear whole or not at all; one of ours is replaced, anything else is refused."""
 import contextlib
 import os
 import tempfile
@@ -36,3 +36,26 @@ def check(path: Path, ours: set[str]) -> None:
             raise Error(f"{path}: the folder that this runs in would be replaced", "accepted is another folder")
     elif path.exists() or path.is_symlink():
         raise Error(f"{path}: not a folder", "accepted is a new folder or one that this command wrote")
+    _check_above(Path(os.path.realpath(path)))
+
+
+def check_weights(path: Path) -> None:
+    """A place for a file of weights."""
+    if path.exists() and not (path.is_file() and _has_weights(path)):
+        raise Error(f"{path}: not a file of weights", "accepted is a new file, or one of weights, which is replaced")
+    _check_above(path)
+
+
+def _has_weights(path: Path) -> bool:
+    """As safetensors begin: the length of a header in 8 bytes, and the header."""
+    with open(path, "rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+def _check_above(path: Path) -> None:
+    """The folders above that are missing can be made."""
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise Error(f"{above}: not a folder", f"'{path.name}' is to be written there")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise Error(f"{above}: nothing can be written there", "accepted is a folder of yours")

@@ -71,6 +71,7 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["export", "{empty}", "-o", "{out}"], "the folder has no config.json", "config.json and *.safetensors"),
     (["export", "{gpt2}", "-o", "{taken}"], "the folder is not ours: it has 'mine.txt'", "a new folder"),
     (["export", "{gpt2}", "-o", "{taken}/mine.txt"], "not a folder", "a new folder"),
+    (["compile", "{gpt2}", "-o", "{taken}/mine.txt/x"], "mine.txt: not a folder", "'x' is to be written there"),
     (["export", "{gpt2}", "--context", "65", "-o", "{out}"], "--context 65", "2 to 64"),
     (["export", "{gpt2}", "--context", "1", "-o", "{out}"], "--context 1", "2 to 64"),
     (["export", "{gpt2}", "--phase", "prefill", "--tokens", "0", "-o", "{out}"], "--tokens 0", "1 to 63"),
@@ -233,6 +234,11 @@ def test_help_lists_the_commands_quickly_and_without_pytorch():
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert all(command in ran.stdout for command in ("export", "compile", "generate", "demo"))
+
+
+def test_help_speaks_of_what_the_command_takes(run):
+    said = {command: " ".join(run(command, "--help")[1].split()) for command in ("export", "compile")}
+    assert "both" not in said["export"] and "both phases with --quant w4a8: 8" in said["compile"]
 
 
 def test_module_is_the_command():

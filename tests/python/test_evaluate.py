@@ -113,10 +113,13 @@ def test_no_worse_than_the_outside_scheme(learnt):
 def test_the_command(learnt, tmp_path, capsys):
     folder, _ = learnt(FAMILIES[0])
     (tmp_path / "text").write_text(trained.stories(3, 20))
-    status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), "--quant", "w8a8", "-o", str(tmp_path / "w.safetensors")])
-    lines = capsys.readouterr().out.splitlines()
-    assert status == 0 and [line.split()[0] for line in lines] == ["fp32", "w8a8", "next"]
-    written = load_file(tmp_path / "w.safetensors")
+    place = tmp_path / "new" / "w.safetensors"
+    for scheme, *options in (["w4a8", "--method", "rtn"], ["w8a8"]):  # the second takes the place of the first
+        status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), "--quant", scheme, "-o", str(place), *options])
+        lines = capsys.readouterr().out.splitlines()
+        assert status == 0 and [line.split()[0] for line in lines] == ["fp32", scheme, "next"]
+    written = load_file(place)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
     assert any(name.endswith(".q") for name in written) and all(f"{name[:-2]}.scale" in written for name in written if name.endswith(".q"))
 
 
@@ -173,6 +176,15 @@ def test_wrong_use_is_one_error(tmp_path, folder_of, capsys, text, options, mess
     status = cli.main(["evaluate", str(folder), "--text", str(tmp_path / "text"), *options])
     errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
     assert status == 1 and len(errors) == 1 and message in errors[0], errors
+
+
+@pytest.mark.parametrize("output, message", [("", "not a file of weights"), ("text", "not a file of weights"), ("text/w.safetensors", "text: not a folder")])
+def test_a_place_for_the_weights_is_looked_at_before_the_model_is_loaded(tmp_path, folder_of, capsys, output, message):
+    (tmp_path / "text").write_text("one day anna went to the house")
+    status = cli.main(["evaluate", str(folder_of("gpt2")), "--text", str(tmp_path / "text"), "-o", str(tmp_path / output)])
+    said = capsys.readouterr().err
+    assert status == 1 and message in said.splitlines()[0] and "load" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["text"] and (tmp_path / "text").read_text().startswith("one day")
 
 
 def test_a_text_is_split_into_two_parts_that_do_not_meet():
