@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "driver/session.h"
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +74,13 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* As behind `| head`: it has what it wanted. */
+static bool reader_left(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 /* Arenas of attempts come and go: what one gives back the next one takes, without the system clearing its pages again. */
 static void keep_memory(void)
 {
@@ -102,7 +110,7 @@ int main(int count, char **arguments)
 		fputs("\n", stderr);
 	if (session->guard.reason == GUARD_NONE)
 		session_guarded(session, print);
-	if (fflush(stdout) || ferror(stdout)) {
+	if ((fflush(stdout) || ferror(stdout)) && !reader_left()) {
 		fputs("stc: error: standard output cannot be written\n", stderr);
 		status = status == STC_OK ? STC_REFUSED : status;
 	}

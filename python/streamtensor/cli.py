@@ -29,10 +29,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        _end_as_interrupted()
         options = _parser().parse_args(arguments)
         _quiet(debug)
-        with Progress() as progress:
+        with Progress() as progress, _interrupts(progress):
             return options.run(options, progress)
     except CompileError as error:
         sys.stderr.write(error.text)
@@ -50,10 +49,22 @@ def main(arguments: list[str] | None = None) -> int:
     return 1
 
 
-def _end_as_interrupted() -> None:
-    """A request to end is an interrupt: temporary folders go, and so do the processes that fill them."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+@contextlib.contextmanager
+def _interrupts(progress: Progress):
+    """A request to end is an interrupt: temporary folders go, and so do the processes that fill them. Where a library swallows it, the next stage ends the command."""
+    def interrupt(*_):
+        progress.ended = True
+        raise KeyboardInterrupt
+
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    ours = [number for number, handler in usual.items() if threading.current_thread() is threading.main_thread() and signal.getsignal(number) is handler]
+    try:
+        for number in ours:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, usual[number])
 
 
 def _report(message: str, *notes: str) -> None:

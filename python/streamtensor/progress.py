@@ -7,6 +7,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._bar = self._task = None
         self._said = set()
+        self.ended = False  # by the user
 
     def __enter__(self):
         if self._stream.isatty():
@@ -24,6 +25,7 @@ class Progress:
 
     def stage(self, name: str) -> None:
         """One that comes again, as in the compiler's searches, is not said again."""
+        self._go_on()
         if name in self._said:
             return
         self._said.add(name)
@@ -35,11 +37,16 @@ class Progress:
 
     def update(self, fraction: float) -> None:
         """How much of the current stage is done."""
+        self._go_on()
         if self._bar and self._task is not None:
             self._bar.update(self._task, total=1, completed=fraction)
 
     def note(self, text: str) -> None:
         print(f"streamtensor: note: {text}", file=self._stream, flush=True)
+
+    def _go_on(self) -> None:
+        if self.ended:
+            raise KeyboardInterrupt
 
     def _finish(self) -> None:
         if self._task is not None:

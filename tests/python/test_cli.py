@@ -1,4 +1,5 @@
 """The command line: what it writes, what it refuses, and how it says so."""
+import contextlib
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import pytest
 from safetensors.torch import load_file
 
 from conftest import FAMILIES
-from streamtensor import cli
+from streamtensor import cli, core, models
 from streamtensor.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -241,10 +242,32 @@ def test_help_speaks_of_what_the_command_takes(run):
     assert "both" not in said["export"] and "both phases with --quant w4a8: 8" in said["compile"]
 
 
+def test_a_reader_that_leaves_is_no_error_and_a_full_disk_is_one(core_built):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "w") as full, open(writer, "w") as left:
+        said = [subprocess.run([core.find(core.COMPILER), "passes"], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60) for out in (full, left)]
+    assert [(ran.returncode, ran.stderr) for ran in said] == [(1, "stc: error: standard output cannot be written\n"), (0, "")]
+
+
 def test_module_is_the_command():
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     ran = subprocess.run([sys.executable, "-m", "streamtensor", "--version"], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0 and ran.stdout.startswith("streamtensor ")
+
+
+def test_an_interrupt_that_a_library_swallows_ends_the_next_stage(run, tmp_path, folder_of, monkeypatch):
+    load, handler = models.load, signal.getsignal(signal.SIGINT)
+
+    def swallowing(*words):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return load(*words)
+
+    monkeypatch.setattr(models, "load", swallowing)
+    status, _, err = run("export", folder_of("gpt2"), "--context", 16, "-o", tmp_path / "x")
+    assert status == 130 and err.endswith("streamtensor: error: interrupted\n") and "write weights" not in err
+    assert not list(tmp_path.iterdir()) and signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_request_to_end_leaves_nothing(core_built, tmp_path):
