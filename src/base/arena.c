@@ -50,6 +50,8 @@ struct arena *arena_within(struct arena *parent)
 void arena_leave_as(struct arena *arena, const struct arena *other)
 {
 	arena->guard = other->guard;
+	for (struct arena *inner = arena->within; inner; inner = inner->next)
+		arena_leave_as(inner, other);
 }
 
 void arena_free(struct arena *arena)

@@ -1,4 +1,5 @@
 #include "driver/point.h"
+#include "base/jobs.h"
 #include "driver/limits.h"
 #include "driver/report.h"
 #include "ir/nest.h"
@@ -33,11 +34,17 @@ static const struct {
 
 enum outcome { OUTCOME_BUILT, OUTCOME_CROWDED, OUTCOME_PORTS, OUTCOME_SPACE, OUTCOME_MEMORY, OUTCOME_REFUSED };
 
+enum from { FROM_TENSOR, FROM_COPY, FROM_MADE, FROM_JUDGED };
+
+struct ahead;
+
 struct build {
 	struct session *session;
 	struct module *tensor;    /* what the passes begin at */
 	int first, last;
-	bool made;                /* session->module is already what the passes up to make_processes make of the choices */
+	enum from from;           /* what session->module is already: a copy of `tensor`; what the passes up to make_processes make of it; the same, and `judged` is what has come of it */
+	enum outcome judged;
+	struct ahead *ahead;      /* what was built beside it; NULL: nothing was */
 	bool spares;              /* no FIFO is sized where a die is crowded in any case: OUTCOME_CROWDED */
 	bool crowded;             /* a die of the design is, so far as it is built */
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
@@ -104,15 +111,18 @@ static enum outcome attempt(struct build *b)
 {
 	struct session *session = b->session;
 	int half = pass_find("make_processes"), next = b->first > half ? b->first : half + 1;
-	bool made = b->made;
-	if (!made)
+	enum from from = b->from;
+	b->from = FROM_TENSOR;
+	if (from == FROM_JUDGED && b->judged != OUTCOME_BUILT)
+		return b->judged;
+	if (from == FROM_TENSOR)
 		begin_attempt(b);
 	session->predicted = NULL;
 	b->over = LIMITS;
-	b->made = b->crowded = false;
-	if (!made && !run_passes(session, b->first, b->last < half ? b->last : half))
+	b->crowded = false;
+	if (from < FROM_MADE && !run_passes(session, b->first, b->last < half ? b->last : half))
 		return classify(b);
-	if (b->spares && b->first <= half)
+	if (from < FROM_JUDGED && b->spares && b->first <= half)
 		b->crowded = crowded_in_any_case(b);
 	if (b->crowded)
 		return OUTCOME_CROWDED;
@@ -344,6 +354,116 @@ static void rate_less(struct build *b, const struct choices *wanted, struct less
 	session->options.choices.value[CHOICE_CLOCK] = clock;
 }
 
+/* --- the first way, beside the design of which nobody knows yet whether a die is crowded */
+
+struct ahead {
+	struct session session;   /* as the design's, but for what changes */
+	struct build part;
+	struct less less, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded */
+};
+
+static void judge(void *data, struct arena *scratch)
+{
+	struct build *b = data, part = *b;
+	(void)scratch;
+	part.last = pass_find("make_processes");
+	b->judged = attempt(&part);
+	b->over = part.over;
+	b->used = part.used;
+	b->cost = part.cost;
+	b->crowded = part.crowded;
+	if (b->judged == OUTCOME_CROWDED)
+		rate(b->session, &b->ahead->crowded);
+}
+
+/* Where it cannot go on, it is as if it were as slow as can be. */
+static void rate_ahead(void *data, struct arena *scratch)
+{
+	struct ahead *ahead = data;
+	struct session *own = &ahead->session;
+	arena_leave_as(own->arena, scratch);
+	arena_leave_as(own->attempt, scratch);
+	ahead->less.rating = INFINITY;
+	if (!setjmp(own->guard.leave) && attempt(&ahead->part) == OUTCOME_BUILT)
+		rate(own, &ahead->less);
+}
+
+static void belong(struct session *session)
+{
+	session->module->guard = &session->guard;
+	session->module->diag = &session->diag;
+}
+
+static void copy_answers(struct map *to, const struct map *from)
+{
+	for (size_t i = 0; i < from->entries.count; i++)
+		if (!map_get(to, from->entries.data[i].key))
+			map_set(to, from->entries.data[i].key, from->entries.data[i].value);
+}
+
+static struct ahead *begin_ahead(const struct build *b, const struct choices *wanted)
+{
+	struct session *session = b->session;
+	struct ahead *ahead = ARENA_NEW(session->arena, struct ahead);
+	struct session *own = &ahead->session;
+	*own = *session;
+	own->guard = (struct guard){0};
+	own->arena = arena_within(session->arena);
+	own->attempt = arena_within(session->arena);
+	own->diag = (struct diag){.arena = own->arena};
+	own->stages.count = own->stages.capacity = 0;
+	own->on_stage = NULL;
+	own->answers = map_new(own->arena);
+	copy_answers(&own->answers, &session->answers);
+	own->module = module_clone(b->tensor, own->attempt);
+	belong(own);
+	ahead->less = (struct less){.narrow = NARROW};
+	ahead->part = (struct build){.session = own, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes"), .from = FROM_COPY};
+	choose_less(&ahead->part, wanted, &ahead->less);
+	return ahead;
+}
+
+/* The second is thrown away where no die is crowded, or where the user chose otherwise. */
+static void judge_beside_ahead(struct build *b, const struct choices *wanted)
+{
+	struct session *session = b->session;
+	bool asked = session->options.effort != 1 && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP] && !session->options.dump_dir && !stress_on();
+	if (!asked || b->first > pass_find("make_processes") || !has_contraction(module_main(b->tensor)->region[0]))
+		return;
+	struct ahead *ahead = b->ahead = begin_ahead(b, wanted);
+	jobs_run(&session->guard, 2, (struct job[]){{judge, b}, {rate_ahead, ahead}});
+	arena_leave_as(ahead->session.arena, session->arena);
+	arena_leave_as(ahead->session.attempt, session->arena);
+	copy_answers(&session->answers, &ahead->session.answers);
+	b->from = FROM_JUDGED;
+}
+
+static void take_ahead(struct build *b, struct less *less)
+{
+	struct session *session = b->session, *own = &b->ahead->session;
+	*less = b->ahead->less;
+	arena_free(session->attempt);
+	session->attempt = own->attempt;
+	session->module = own->module;
+	session->diag.count = 0;
+	own->attempt = NULL;
+	belong(session);
+}
+
+static void drop_ahead(struct build *b)
+{
+	if (b->ahead)
+		arena_free(b->ahead->session.attempt);
+	b->ahead = NULL;
+}
+
+/* --- all ways */
+
+static bool same_way(const struct less *left, const struct less *right)
+{
+	return left->ports == right->ports && left->slices == right->slices && left->narrow == right->narrow && left->slow == right->slow;
+}
+
 static bool same_design(const struct less *left, const struct less *right)
 {
 	return left->slow == right->slow && left->lut == right->lut && left->dsp == right->dsp && left->rating <= right->rating * NEAR && right->rating <= left->rating * NEAR;
@@ -367,7 +487,7 @@ static bool build_less(struct build *b, const struct choices *wanted, struct les
 	if (less->slow)
 		limits_slower(b->session);
 	choose_less(b, wanted, less);
-	b->made = rated && !less->slow;
+	b->from = rated && !less->slow ? FROM_MADE : FROM_TENSOR;
 	b->spares = !less->slow;
 	less->done = true;
 	return build_fitting(b) && (less->slow || !b->crowded);
@@ -381,10 +501,15 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	struct less list[LESS_MOST], crowded = {0};
 	int count = list_less(session, wanted, slices_of(&b->cost), counts_tokens(b), list);
 	bool rated = count > 1 && session->options.effort != 1;
-	if (rated)
+	if (rated && b->ahead && b->ahead->crowded.rating > 0)
+		crowded = b->ahead->crowded;
+	else if (rated)
 		rate(session, &crowded);
 	for (int i = 0; rated && i < count && !session->stop; i++) {
-		rate_less(b, wanted, &list[i]);
+		if (!i && b->ahead && same_way(&list[0], &b->ahead->less))
+			take_ahead(b, &list[0]);
+		else
+			rate_less(b, wanted, &list[i]);
 		for (int before = 0; before < i; before++)
 			list[i].done = list[i].done || same_design(&list[i], &list[before]);
 		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i], true))
@@ -456,9 +581,12 @@ static bool build_timed(struct build *b)
 	struct choices wanted = session->choices;
 	bool free = whole(b) && !session->widths;
 	b->spares = free;
+	if (free)
+		judge_beside_ahead(b, &wanted);
 	bool built = build_fitting(b), crowded = built && free && b->crowded;
 	if (crowded)
 		built = build_with_less(b, &wanted);
+	drop_ahead(b);
 	b->spares = false;
 	if (built || !crowded || session->stop)
 		return built;
