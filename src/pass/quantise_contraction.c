@@ -95,14 +95,19 @@ static void source_order(struct lowering *l, struct segment *from)
 	}
 }
 
-/* The dim of the weight that the reduction runs along. */
+/* The dim of the weight that the reduction runs along, in one digit or in several that count it. */
 static int axis_of(const struct contraction *c)
 {
 	const struct type *type = c->op->operand[c->w]->type;
-	int64_t pitch = 1, stride = c->digit[c->digits - 1].w;
+	int64_t pitch = 1, stride = c->digit[c->digits - 1].w, extent = 1;
+	for (int i = c->digits - 1; i >= 0; i--) {
+		if (c->digit[i].w != stride * extent)
+			return -1;
+		extent *= c->digit[i].extent;
+	}
 	for (int d = type->rank - 1; d >= 0; d--) {
 		if (stride == pitch && type->shape[d] > 1)
-			return c->digits == 1 && c->digit[0].extent == type->shape[d] ? d : -1;
+			return extent == type->shape[d] ? d : -1;
 		pitch *= type->shape[d];
 	}
 	return -1;

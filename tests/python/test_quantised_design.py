@@ -222,11 +222,18 @@ def test_bf16_weights_are_the_rounded_ones(core_built, tmp_path):
     assert not torch.equal(expected, module(x)) and torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_weights_that_were_rounded_elsewhere(core_built, tmp_path):
-    module, x = seeded(lambda: nn.Linear(300, 24)), random(2, 300)
-    scheme = quantise.Scheme.parse("w4a8")
-    chain = module_of(module)
-    rounded = {"0.weight": quantise.Weight(torch.randint(-7, 8, (24, 300), dtype=torch.int8), (torch.rand(24, 3) / 50).half(), 128)}
+class OfHeads(nn.Sequential):
+    """Its input comes by head, so its reduction is counted by two loops."""
+
+    def forward(self, x):
+        return super().forward(x.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("kind, width, shape", [(nn.Sequential, 300, (2, 300)), (OfHeads, 384, (1, 12, 2, 32))])
+def test_weights_that_were_rounded_elsewhere(core_built, tmp_path, kind, width, shape):
+    module, x = seeded(lambda: nn.Linear(width, 24)), random(*shape)
+    scheme, chain = quantise.Scheme.parse("w4a8"), kind(module).eval()
+    rounded = {"0.weight": quantise.Weight(torch.randint(-7, 8, (24, width), dtype=torch.int8), (torch.rand(24, 3) / 50).half(), 128)}
     expected = quantise.applied(chain, scheme, rounded)(x)
     given = {"0.weight.q": rounded["0.weight"].q, "0.weight.scale": rounded["0.weight"].scale, "0.bias": module.bias}
     assert torch.equal(run(compile_module(chain, x, "w4a8", tmp_path, given), x, tmp_path), expected)
