@@ -80,39 +80,48 @@ static bool write_timing(struct session *session, int64_t packed_bytes)
 struct emission {
 	struct session *session;
 	const struct design_phases *design;
-	struct report *report;
+	struct text manifest;     /* as far as it is known before other files are */
 	bool done;
 };
 
-static bool report_and_emit(const struct emission *e)
+static bool emit_code(struct emission *e)
 {
 	struct session *session = e->session;
-	if (!phases_fit(session, e->design, e->report))
-		return false;
+	const struct phases *phases = &e->design->phases;
+	const char *name = e->design->name;
 	session->output = output_begin(session->arena, &session->diag, session->options.output, &session->stop);
-	return session->output && session_stage(session, "emit") && write_code(session->output, &e->design->phases, session->platform, e->design->name) && session_stage(session, "simulate");
+	if (!session->output || !session_stage(session, "emit") || !write_code(session->output, phases, session->platform, name))
+		return false;
+	e->manifest = text_new(session->arena);
+	emit_manifest(phases, name, emit_top_name(session->arena, name), session->weights != NULL, &e->manifest);
+	return session_stage(session, "simulate");
 }
 
 static void emit(void *data, struct arena *scratch)
 {
 	struct emission *emission = data;
 	(void)scratch;
-	emission->done = report_and_emit(emission);
+	emission->done = emit_code(emission);
 }
 
-/* What is built is simulated beside. */
-static bool report_emit_simulate(struct session *session, const struct design_phases *design, struct report *report)
+/* What is built is simulated, and its cycles are modelled, beside. */
+static bool emit_simulate_report(struct session *session, struct emission *emission, struct report *report)
 {
-	struct emission emission = {session, design, report, false};
+	const struct design_phases *design = emission->design;
 	struct simulation simulation[PHASES_MOST];
-	struct job job[1 + PHASES_MOST] = {{emit, &emission}};
-	phases_open(session, design, simulation);
-	for (int p = 0; p < design->phases.count; p++)
+	struct forecast *forecast[PHASES_MOST];
+	struct job job[1 + 2 * PHASES_MOST] = {{emit, emission}};
+	int phases = design->phases.count;
+	phases_open(session, design, simulation, forecast);
+	for (int p = 0; p < phases; p++) {
 		job[1 + p] = (struct job){simulation_run, &simulation[p]};
-	jobs_run(&session->guard, 1 + design->phases.count, job);
-	if (emission.done)
+		job[1 + phases + p] = (struct job){forecast_run, forecast[p]};
+	}
+	jobs_run(&session->guard, 1 + 2 * phases, job);
+	phases_make(session, design, forecast, report);
+	if (emission->done)
 		phases_simulated(session, design, simulation, report);
-	return emission.done;
+	return emission->done;
 }
 
 /* Nothing is in place before everything is written. */
@@ -120,14 +129,13 @@ static bool build_design(struct session *session, const struct design_phases *de
 {
 	int64_t packed_bytes = 0;
 	struct report *report = ARENA_ARRAY(session->arena, struct report, design->phases.count);
-	if (!session_stage(session, "report") || !report_emit_simulate(session, design, report) || !phases_report(session, design, report) || !session_stage(session, "pack weights"))
+	struct emission emission = {.session = session, .design = design};
+	if (!session_stage(session, "report") || !phases_fit(session, design) || !emit_simulate_report(session, &emission, report) || !phases_report(session, design, report) || !session_stage(session, "pack weights"))
 		return false;
 	for (int p = 0; p < design->phases.count; p++)
 		if (!pack_weights(session->output, design->phase[p].module, session->weights, &packed_bytes))
 			return false;
-	bool packed = session->weights != NULL;
-	return session_stage(session, "finish") && write_manifest(session->output, &design->phases, design->name, packed) && write_timing(session, packed_bytes) &&
-	       output_commit(session->output);
+	return session_stage(session, "finish") && write_manifest(session->output, &emission.manifest) && write_timing(session, packed_bytes) && output_commit(session->output);
 }
 
 /* -O3: the best of many points; where none fits, the compiler's own choices say why. */

@@ -241,23 +241,30 @@ static struct design_cost cost_of(const struct design_phases *design, const stru
 	return together(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
-bool phases_fit(struct session *session, const struct design_phases *design, struct report *report)
+bool phases_fit(struct session *session, const struct design_phases *design)
 {
-	for (int p = 0; p < design->phases.count; p++) {
-		session->module = design->phase[p].module;
-		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
-	}
-	struct report all = report[0];
-	if (design->phases.count > 1)
-		all.cost = cost_of(design, report);
+	struct design_cost cost[PHASES_MOST];
+	for (int p = 0; p < design->phases.count; p++)
+		cost[p] = design_cost(session->arena, session->platform, design->phase[p].module);
+	struct design_cost all = design->phases.count > 1 ? together(session->platform, &design->joined, cost[0], &cost[1]) : cost[0];
 	return report_fits(session, &all);
 }
 
-void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation)
+void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation, struct forecast **forecast)
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
 		simulation[p] = simulation_open(session);
+		forecast[p] = forecast_open(session);
+	}
+}
+
+void phases_make(struct session *session, const struct design_phases *design, struct forecast *const *forecast, struct report *report)
+{
+	for (int p = 0; p < design->phases.count; p++) {
+		session->module = design->phase[p].module;
+		forecast_take(session, forecast[p]);
+		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
 	}
 }
 

@@ -16,8 +16,9 @@ struct design_phases {
 
 /* options.file and options.with through all passes: the first with half of the platform, the second with what that leaves. */
 bool phases_compile(struct session *session, struct design_phases *design);
-bool phases_fit(struct session *session, const struct design_phases *design, struct report *report);      /* report[p] is made */
-void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation);   /* [phases] */
+bool phases_fit(struct session *session, const struct design_phases *design);   /* false: a diagnostic */
+void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation, struct forecast **forecast);   /* [phases], [phases] */
+void phases_make(struct session *session, const struct design_phases *design, struct forecast *const *forecast, struct report *report);
 void phases_simulated(struct session *session, const struct design_phases *design, const struct simulation *simulation, struct report *report);
 bool phases_report(struct session *session, const struct design_phases *design, const struct report *report);   /* writes report.json, report.txt, report.html */
 

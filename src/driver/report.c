@@ -113,6 +113,35 @@ static const char *shown_by(const struct module *module)
 	return by && !text_same(by, fifo_shown_name[FIFO_NOT_SHOWN]) ? by : NULL;
 }
 
+struct forecast *forecast_open(struct session *session)
+{
+	struct arena *arena = arena_within(session->arena);
+	struct forecast *forecast = ARENA_NEW(arena, struct forecast);
+	*forecast = (struct forecast){.arena = arena, .session = ARENA_NEW(arena, struct session), .of = session->module};
+	forecast->session->platform = session->platform;
+	forecast->session->module = module_clone(session->module, arena);
+	forecast->session->module->guard = &forecast->guard;
+	return forecast;
+}
+
+void forecast_run(void *data, struct arena *scratch)
+{
+	struct forecast *forecast = data;
+	arena_leave_as(forecast->arena, scratch);
+	if (!setjmp(forecast->guard.leave))
+		forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
+}
+
+void forecast_take(struct session *session, struct forecast *forecast)
+{
+	if (forecast->guard.reason != GUARD_NONE)
+		guard_leave(&session->guard, forecast->guard.reason, "%s", forecast->guard.message);
+	session->predicted = forecast->of;
+	session->predicted_cycles = forecast->cycles;
+	arena_leave_as(forecast->arena, session->arena);
+	arena_free(forecast->arena);
+}
+
 struct report report_make(struct session *session, const char *name)
 {
 	const struct platform *platform = session->platform;
@@ -212,18 +241,18 @@ static bool exceeds(struct session *session, struct resources used, struct resou
 	return true;
 }
 
-bool report_fits(struct session *session, const struct report *report)
+bool report_fits(struct session *session, const struct design_cost *cost)
 {
-	const struct platform *platform = report->platform;
-	if (report->cost.ports > platform->ports) {
-		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", report->cost.ports,
-			   report->cost.ports - platform->ports, platform->ports, platform->name);
+	const struct platform *platform = session->platform;
+	if (cost->ports > platform->ports) {
+		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", cost->ports, cost->ports - platform->ports,
+			   platform->ports, platform->name);
 		return diag_note(&session->diag, "--dsp COUNT gives kernels fewer lanes, and so fewer ports");
 	}
-	if (exceeds(session, report->cost.total, platform_total(platform), ""))
+	if (exceeds(session, cost->total, platform_total(platform), ""))
 		return false;
 	for (int i = 0; i < platform->dies && pass_find("place_dies") >= 0; i++)
-		if (exceeds(session, report->cost.die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
+		if (exceeds(session, cost->die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
 			return false;
 	return true;
 }

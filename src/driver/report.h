@@ -54,6 +54,14 @@ struct simulation {           /* of a design as built: one launch */
 	struct flow_result flow;
 };
 
+struct forecast {             /* of a design's modelled cycles */
+	struct arena *arena;      /* its own */
+	struct guard guard;
+	struct session *session;  /* of the platform and of a copy of the module */
+	const struct module *of;
+	int64_t cycles;
+};
+
 struct report_answer {
 	const char *limit;        /* what limits the design */
 	const char **advice;      /* what would change that, the most useful first */
@@ -63,6 +71,10 @@ struct report_answer {
 struct report report_make(struct session *session, const char *name);
 /* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do not wait for each other, and no fewer than the busiest adapter takes.  0: the design is not in the model. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
+/* For report_make, beside what uses the scratch fields of the module's values. */
+struct forecast *forecast_open(struct session *session);
+void forecast_run(void *forecast, struct arena *scratch);      /* a job (base/jobs.h) */
+void forecast_take(struct session *session, struct forecast *forecast);
 bool report_ends(const struct report *report);        /* simulated to the end: times are that one's, else the model's */
 double report_products(const struct report *report);  /* made a cycle of a launch */
 /* If it takes few iterations (options.events).  Opening uses the scratch fields of the module's values; running looks at the network alone, and may go on beside what uses them next. */
@@ -70,7 +82,7 @@ struct simulation simulation_open(struct session *session);
 void simulation_run(void *simulation, struct arena *scratch);          /* a job (base/jobs.h) */
 void report_simulated(struct session *session, const struct simulation *simulation, struct report *report);
 void report_simulate(struct session *session, struct report *report);     /* the three at once */
-bool report_fits(struct session *session, const struct report *report);   /* false: diagnostics name the resource, by how much, and what helps */
+bool report_fits(struct session *session, const struct design_cost *cost);   /* false: diagnostics name the resource, by how much, and what helps */
 void report_resources(struct text *out, const char *key, struct resources r);       /* a JSON member */
 void report_table(struct text *out, const char *name, struct resources used, struct resources available);
 void report_json(const struct report *report, struct text *out);

@@ -76,18 +76,16 @@ static int by_path(const void *left, const void *right)
 	return strcmp(((const struct output_entry *)left)->path, ((const struct output_entry *)right)->path);
 }
 
-bool write_manifest(struct output *output, const struct phases *phases, const char *name, bool packed)
+bool write_manifest(struct output *output, struct text *text)
 {
-	struct text text = text_new(output->arena);
-	emit_manifest(phases, name, emit_top_name(output->arena, name), packed, &text);
 	if (output->entries.count)
 		qsort(output->entries.data, output->entries.count, sizeof *output->entries.data, by_path);
-	text_add(&text, "\"files\":{");
+	text_add(text, "\"files\":{");
 	for (size_t i = 0; i < output->entries.count; i++) {
-		text_add(&text, "%s\n  ", i ? "," : "");
-		json_quote(&text, output->entries.data[i].path);
-		text_add(&text, ":\"%s\"", output->entries.data[i].hash);
+		text_add(text, "%s\n  ", i ? "," : "");
+		json_quote(text, output->entries.data[i].path);
+		text_add(text, ":\"%s\"", output->entries.data[i].hash);
 	}
-	text_add(&text, "}}\n");
-	return output_unlisted(output, "manifest.json", text.data, text.size);
+	text_add(text, "}}\n");
+	return output_unlisted(output, "manifest.json", text->data, text->size);
 }

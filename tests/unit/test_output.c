@@ -46,8 +46,10 @@ static struct output *begin(struct design_case *c, const char *target)
 static bool write_all(struct design_case *c, struct output *output, struct weights *weights)
 {
 	const struct phases phases = {1, &(struct phase){NULL, c->module}};
+	struct text manifest = text_new(c->arena);
+	emit_manifest(&phases, "net", emit_top_name(c->arena, "net"), weights != NULL, &manifest);
 	return write_code(output, &phases, platform_load(c->arena, &c->diag, "u55c"), "net") && pack_weights(output, c->module, weights, NULL) &&
-	       write_manifest(output, &phases, "net", weights != NULL);
+	       write_manifest(output, &manifest);
 }
 
 static void test_replaced_or_refused(void **state)

@@ -223,14 +223,14 @@ static void too_large_is_refused(void **state)
 		small.die[i].dsp = 0;
 	session->platform = &small;
 	struct report report = report_of(session, DESIGN(PLAIN));
-	assert_false(report_fits(session, &report));
+	assert_false(report_fits(session, &report.cost));
 	assert_string_equal(session->diag.entry[0].message, "the design does not fit: it needs 3 DSP slices, 3 more than the 0 that u55c has");
 	assert_non_null(strstr(session->diag.entry[0].note, "--dsp"));
 	session->diag.count = 0;
 	small.die[0].dsp = 3;
-	assert_true(report_fits(session, &report));
+	assert_true(report_fits(session, &report.cost));
 	small.ports = 1;
-	assert_false(report_fits(session, &report));
+	assert_false(report_fits(session, &report.cost));
 	assert_non_null(strstr(session->diag.entry[0].message, "2 memory ports, 1 more than the 1"));
 }
 
