@@ -23,8 +23,6 @@
 #define NEAR 1.01             /* ratings that differ by no more are alike */
 #define ALIKE 1.05            /* what the token model tells apart of designs of other shapes */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
-#define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
-#define QUICK_EVENTS 2400000  /* and simulates no more iterations */
 
 #define TRIED_ABREAST 4
 static const struct {
@@ -354,13 +352,26 @@ static void rate_less(struct build *b, const struct choices *wanted, struct less
 	session->options.choices.value[CHOICE_CLOCK] = clock;
 }
 
-/* --- the first way, beside the design of which nobody knows yet whether a die is crowded */
+/* --- a way that is rated beside something else */
 
 struct ahead {
 	struct session session;   /* as the design's, but for what changes */
 	struct build part;
 	struct less less, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded */
 };
+
+struct rated {
+	struct build *build;
+	const struct choices *wanted;
+	struct less *less;
+};
+
+static void rate_here(void *data, struct arena *scratch)
+{
+	struct rated *rated = data;
+	(void)scratch;
+	rate_less(rated->build, rated->wanted, rated->less);
+}
 
 static void judge(void *data, struct arena *scratch)
 {
@@ -401,7 +412,7 @@ static void copy_answers(struct map *to, const struct map *from)
 			map_set(to, from->entries.data[i].key, from->entries.data[i].value);
 }
 
-static struct ahead *begin_ahead(const struct build *b, const struct choices *wanted)
+static struct ahead *begin_ahead(const struct build *b, const struct choices *wanted, const struct less *less)
 {
 	struct session *session = b->session;
 	struct ahead *ahead = ARENA_NEW(session->arena, struct ahead);
@@ -417,25 +428,53 @@ static struct ahead *begin_ahead(const struct build *b, const struct choices *wa
 	copy_answers(&own->answers, &session->answers);
 	own->module = module_clone(b->tensor, own->attempt);
 	belong(own);
-	ahead->less = (struct less){.narrow = NARROW};
+	ahead->less = *less;
+	if (less->slow)
+		limits_slower(own);
 	ahead->part = (struct build){.session = own, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes"), .from = FROM_COPY};
 	choose_less(&ahead->part, wanted, &ahead->less);
 	return ahead;
 }
 
-/* The second is thrown away where no die is crowded, or where the user chose otherwise. */
-static void judge_beside_ahead(struct build *b, const struct choices *wanted)
+static bool goes_ahead(const struct build *b)
+{
+	const struct options *options = &b->session->options;
+	return options->effort != 1 && !options->dump_dir && !stress_on() && b->first <= pass_find("make_processes") && has_contraction(module_main(b->tensor)->region[0]);
+}
+
+static void run_beside_ahead(struct build *b, struct job own)
 {
 	struct session *session = b->session;
-	bool asked = session->options.effort != 1 && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP] && !session->options.dump_dir && !stress_on();
-	if (!asked || b->first > pass_find("make_processes") || !has_contraction(module_main(b->tensor)->region[0]))
-		return;
-	struct ahead *ahead = b->ahead = begin_ahead(b, wanted);
-	jobs_run(&session->guard, 2, (struct job[]){{judge, b}, {rate_ahead, ahead}});
+	struct ahead *ahead = b->ahead;
+	jobs_run(&session->guard, 2, (struct job[]){own, {rate_ahead, ahead}});
 	arena_leave_as(ahead->session.arena, session->arena);
 	arena_leave_as(ahead->session.attempt, session->arena);
 	copy_answers(&session->answers, &ahead->session.answers);
+}
+
+static void drop_ahead(struct build *b)
+{
+	if (b->ahead)
+		arena_free(b->ahead->session.attempt);
+	b->ahead = NULL;
+}
+
+/* Nobody knows yet whether a die of the design is crowded.  The first way out of it is thrown away where none is, or where the user chose otherwise. */
+static void judge_beside_ahead(struct build *b, const struct choices *wanted)
+{
+	if (wanted->value[CHOICE_LUT] || wanted->value[CHOICE_DSP] || !goes_ahead(b))
+		return;
+	b->ahead = begin_ahead(b, wanted, &(struct less){.narrow = NARROW});
+	run_beside_ahead(b, (struct job){judge, b});
 	b->from = FROM_JUDGED;
+}
+
+static void rate_beside_ahead(struct build *b, const struct choices *wanted, struct less *less, const struct less *next)
+{
+	struct rated rated = {b, wanted, less};
+	drop_ahead(b);
+	b->ahead = begin_ahead(b, wanted, next);
+	run_beside_ahead(b, (struct job){rate_here, &rated});
 }
 
 static void take_ahead(struct build *b, struct less *less)
@@ -446,15 +485,8 @@ static void take_ahead(struct build *b, struct less *less)
 	session->attempt = own->attempt;
 	session->module = own->module;
 	session->diag.count = 0;
-	own->attempt = NULL;
-	belong(session);
-}
-
-static void drop_ahead(struct build *b)
-{
-	if (b->ahead)
-		arena_free(b->ahead->session.attempt);
 	b->ahead = NULL;
+	belong(session);
 }
 
 /* --- all ways */
@@ -494,20 +526,22 @@ static bool build_less(struct build *b, const struct choices *wanted, struct les
 }
 
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
- * What costs next to nothing is built at once.  -O1 takes the first that fits. */
+ * What costs next to nothing is built at once.  -O1 takes the first that fits.  Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
 static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
 	int count = list_less(session, wanted, slices_of(&b->cost), counts_tokens(b), list);
-	bool rated = count > 1 && session->options.effort != 1;
+	bool rated = count > 1 && session->options.effort != 1, two = rated && counts_tokens(b) && goes_ahead(b);
 	if (rated && b->ahead && b->ahead->crowded.rating > 0)
 		crowded = b->ahead->crowded;
 	else if (rated)
 		rate(session, &crowded);
 	for (int i = 0; rated && i < count && !session->stop; i++) {
-		if (!i && b->ahead && same_way(&list[0], &b->ahead->less))
-			take_ahead(b, &list[0]);
+		if (b->ahead && same_way(&list[i], &b->ahead->less))
+			take_ahead(b, &list[i]);
+		else if (two && i + 1 < count)
+			rate_beside_ahead(b, wanted, &list[i], &list[i + 1]);
 		else
 			rate_less(b, wanted, &list[i]);
 		for (int before = 0; before < i; before++)
@@ -735,43 +769,4 @@ bool point_build(struct session *session, int first, int last)
 	begin_within_limits(&b);
 	compare_searches(&b);
 	return build_counted(&b) && (!session->target_ms || !whole(&b) || meet_target(&b));
-}
-
-/* --- options */
-
-static bool choose_effort(struct session *session)
-{
-	struct choices *choices = &session->choices;
-	int64_t effort = session->options.effort;
-	if (effort > 3) {
-		diag_error(&session->diag, NOWHERE, "-O%lld is no effort", (long long)effort);
-		return diag_note(&session->diag, "-O1, -O2 or -O3");
-	}
-	if (effort != 1)
-		return true;
-	if (!choices->value[CHOICE_SEARCH])
-		choices->value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity");
-	if (!choices->value[CHOICE_ORDER_POINTS])
-		choices->value[CHOICE_ORDER_POINTS] = choice_info[CHOICE_ORDER_POINTS].own / QUICK_SHARE;
-	if (!session->options.events)
-		session->options.events = QUICK_EVENTS;
-	return true;
-}
-
-bool point_choose(struct session *session)
-{
-	const struct option_list *fix = &session->options.fix;
-	struct fixed_width *fixed = ARENA_ARRAY(session->arena, struct fixed_width, (int)fix->count + 1);
-	session->choices = session->options.choices;
-	for (size_t i = 0; i < fix->count; i++) {
-		if (!fixed_width_parse(&session->diag, fix->data[i], &fixed[i]))
-			return false;
-		if (fixed_width_of(&session->choices, fixed[i].kernel)) {
-			diag_error(&session->diag, NOWHERE, "--fix names kernel '%s' twice", fixed[i].kernel);
-			return diag_note(&session->diag, "one --fix for each kernel: KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT");
-		}
-		session->choices.fix = fixed;
-		session->choices.fixed = (int)i + 1;
-	}
-	return choose_effort(session);
 }
