@@ -248,6 +248,7 @@ enum { LESS_MOST = 16 };
 struct less {                 /* a way to take less than a crowded design */
 	int ports, slices;    /* 0: as wanted */
 	int narrow;           /* hundredths of LUTs for kernels; 0: as wanted */
+	bool counted;         /* beside slices that take a few counted tokens, whose kernels want more DSPs to a LUT */
 	bool slow;
 	bool done;            /* built, and crowded */
 	double rating;
@@ -264,7 +265,7 @@ static void choose_less(struct build *b, const struct choices *wanted, const str
 	if (less->slices)
 		choices->value[CHOICE_SLICES] = less->slices;
 	if (less->narrow) {
-		double dsp = less->narrow < NARROW ? COUNTED_DSP * less->narrow : less->narrow;
+		double dsp = less->counted ? COUNTED_DSP * less->narrow : less->narrow;
 		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 100;
 		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 100);
 	}
@@ -277,10 +278,10 @@ static int list_less(const struct session *session, const struct choices *wanted
 {
 	int fewer = slices - UNIT_LANES, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
-				    {.narrow = NARROW_COUNTED}, {.slices = fewer, .narrow = NARROW_COUNTED}, {.slices = less, .narrow = NARROW_COUNTED},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2}, {.slices = less, .narrow = NARROWEST_COUNTED}};
+				    {.narrow = NARROW_COUNTED, .counted = true}, {.slices = fewer, .narrow = NARROW_COUNTED, .counted = true}, {.slices = less, .narrow = NARROW_COUNTED, .counted = true},
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .counted = true}, {.slices = less, .narrow = NARROWEST_COUNTED, .counted = true}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
-		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted || ways[i].narrow >= NARROW;
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted || !ways[i].counted;
 		bool kernels = !ways[i].narrow || (own && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
