@@ -477,18 +477,17 @@ static inline float st_erf(float x)
 /* --- sine, cosine -------------------------------------------------------------------------------- */
 
 /*
- * x = (quadrant + remainder) * pi/2 with |remainder| <= 1/2; returns remainder * pi/2.
- * The product of the 24-bit significand with a 96-bit window of 2/pi is exact to 2^-62 of a
- * quadrant, so the reduction holds for every finite float.
+ * |x| in right angles, 62 binary places of it; where x is below 1/2, as many more as `down` says.  The product of the 24-bit significand with a 96-bit window of 2/pi is exact to
+ * 2^-62 of a right angle, so the reduction holds for every finite float.
  */
-static inline float st_reduce(float x, uint32_t *quadrant)
+static inline uint64_t st_right_angles(uint32_t size, uint32_t *down)
 {
 	/* 26 zero bits, then the binary digits of 2/pi. */
 	static const uint32_t two_over_pi[9] = {0x00000028u, 0xbe60db93u, 0x91054a7fu, 0x09d5f47du, 0x4d377036u,
 						0xd8a5664fu, 0x10e4107fu, 0x9458eaf7u, 0xaef1586du};
-	uint32_t bits = st_bits(x) & ~ST_SIGN_BIT;
-	uint32_t significand = (bits & 0x7fffffu) | 0x800000u;
-	uint32_t start = (bits >> 23) < 126u ? 0u : (bits >> 23) - 126u;
+	uint32_t exponent = size >> 23;
+	uint32_t significand = (size & 0x7fffffu) | 0x800000u;
+	uint32_t start = exponent < 126u ? 0u : exponent - 126u;
 	uint32_t word = start >> 5;
 	uint32_t shift = start & 31u;
 	uint64_t w0 = two_over_pi[word > 5u ? 5u : word];
@@ -497,57 +496,71 @@ static inline float st_reduce(float x, uint32_t *quadrant)
 	uint64_t w3 = two_over_pi[word > 5u ? 8u : word + 3u];
 	uint64_t high = ((((w0 << 32) | w1) << shift) | ((w2 << shift) >> 32));
 	uint64_t low = (((w2 << 32) | w3) << shift) >> 32;
-	uint64_t turns = significand * high + ((significand * low) >> 32); /* quadrants * 2^62, modulo 4 */
-	uint64_t nearest = (turns + ((uint64_t)1 << 61)) >> 62;
-	int64_t rest = (int64_t)(turns - (nearest << 62));
-	float head = (float)rest;
-	float tail = (float)(rest - (int64_t)head);
-	float angle = head + (head * 0.57079633f + tail * 1.57079633f);
 
-	*quadrant = (uint32_t)nearest & 3u;
-	return angle * 2.16840434e-19f; /* 2^-62 */
+	*down = exponent < 126u ? 126u - exponent : 0u;
+	return significand * high + ((significand * low) >> 32); /* modulo 4 */
 }
 
-static inline float st_sin_kernel(float r)
+/* Of r right angles, |r| at most 1/2 with 28 places: cos, or sin / r; 30 places. */
+static inline uint32_t st_sine_sum(uint32_t near, bool cosine)
 {
-	float u = r * r;
-	float p = 2.718237e-06f;
+	/* for powers of r^2: 30 places, then 25 */
+	static const int32_t factors[2][5] = {{1686629713, -21674958, 2674039, -157077, 5309}, {1073741824, -41396121, 8511726, -699948, 30321}};
+	const int32_t *factor = factors[cosine ? 1 : 0];
+	int32_t square = (int32_t)(((uint64_t)near * near + 0x20000000u) >> 30); /* 26 places */
+	int32_t sum = factor[4];
+	int step;
 
-	p = p * u + -1.9839327e-04f;
-	p = p * u + 8.333329e-03f;
-	p = p * u + -1.6666667e-01f;
-	return st_copysign(r + r * (u * p), r);
+	for (step = 3; step > 0; --step)
+		sum = factor[step] + (int32_t)(((int64_t)sum * square) >> 26);
+	return (uint32_t)(factor[0] + (int32_t)(((int64_t)sum * square) >> 21));
 }
 
-static inline float st_cos_kernel(float r)
+/* distance * 2^-62 * sum * 2^-30 * 2^-down, as the bits of a float. */
+static inline uint32_t st_sine_bits(uint64_t distance, uint32_t down, uint32_t sum)
 {
-	float u = r * r;
-	float p = 2.4437726e-05f;
+	uint32_t zeros = 0u;
+	uint32_t significand, carry;
+	uint64_t product;
+	int step;
 
-	p = p * u + -1.3887362e-03f;
-	p = p * u + 4.1666646e-02f;
-	return 1.0f - (0.5f * u - u * u * p);
+	for (step = 5; step >= 0; --step) {
+		bool empty = (distance >> (64 - (1 << step))) == 0u;
+
+		distance = empty ? distance << (1 << step) : distance;
+		zeros += empty ? 1u << step : 0u;
+	}
+	significand = (uint32_t)((distance >> 37) + ((distance >> 36) & 1u)); /* 27 places */
+	product = (uint64_t)significand * ((sum + 8u) >> 4); /* 53 */
+	carry = (uint32_t)(product >> 53);
+	return ((127u + carry - zeros - down) << 23) + (uint32_t)((product + ((uint64_t)0x10000000u << carry)) >> (29u + carry));
 }
 
-/* sin(x + turn * pi/2) */
+/* The sine of x + turn right angles.  In integers, as st_exp above: r in [-1/2, 1/2] from the nearest right angle, whose sine or cosine it is then. */
 static inline float st_sine(float x, uint32_t turn)
 {
-	uint32_t quadrant;
-	float a = st_abs(x);
-	float reduced = st_reduce(x, &quadrant);
-	bool direct = a < 0.78539816f;
-	float r = direct ? st_flush(x) : st_copysign(reduced, st_float(st_bits(reduced) ^ (st_bits(x) & ST_SIGN_BIT)));
-	float y;
+	uint32_t size = st_bits(x) & ~ST_SIGN_BIT;
+	uint32_t down;
+	uint64_t angles = st_right_angles(size, &down);
+	uint64_t nearest = down != 0u ? 0u : (angles + ((uint64_t)1 << 61)) >> 62;
+	uint64_t rest = angles - (nearest << 62);
+	bool below = (rest >> 63) != 0u;
+	uint64_t distance = below ? 0u - rest : rest;
+	uint32_t quadrant = ((uint32_t)nearest + turn) & 3u;
+	bool cosine = (quadrant & 1u) != 0u;
+	bool negative = ((quadrant & 2u) != 0u) != (!cosine && below);
+	uint32_t sum = st_sine_sum(down < 16u ? (uint32_t)(distance >> (34u + down)) : 0u, cosine);
+	uint32_t y = st_sine_bits(distance, down, sum);
 
-	quadrant = direct ? 0u : quadrant;
-	quadrant = (st_bits(x) & ST_SIGN_BIT) != 0u ? (4u - quadrant) & 3u : quadrant;
-	quadrant = (quadrant + turn) & 3u;
-	y = (quadrant & 1u) != 0u ? st_cos_kernel(r) : st_sin_kernel(r);
-	y = st_float(st_bits(y) ^ ((quadrant & 2u) << 30));
-	return a < st_float(ST_INF_BITS) ? y : st_float(ST_NAN_BITS);
+	y = size < 0x39800000u ? size : y; /* 2^-12, from where on it is x */
+	y = size < 0x800000u ? 0u : y;
+	y = cosine ? 0x3e800000u + ((sum + 32u) >> 6) : y;
+	negative = negative != (turn == 0u && st_bits(x) != size);
+	y |= negative ? ST_SIGN_BIT : 0u;
+	return st_float(size < ST_INF_BITS ? y : ST_NAN_BITS);
 }
 
-/* At most 2 ulp for every finite x; infinity gives NaN. */
+/* At most 1 ulp for every finite x; infinity gives NaN. */
 static inline float st_sin(float x)
 {
 	return st_sine(x, 0u);
