@@ -34,6 +34,7 @@ const struct pass passes[] = {
 	PASS(hide_later, T, T, EXACT, "fused kernels", "where masks hide the keys and values of later tiles of tokens, attention does not wait for them"),
 	PASS(group_tokens, T, T, EXACT, "fused kernels", "beside a unit, what stands between two of its phases takes a tile of tokens group by group where it needs no more at once"),
 	PASS(split_states, T, T, EXACT, "fused kernels", "beside a unit, what is read of a state is worked on in parts, each with kernels of its own"),
+	PASS(interleave_parts, T, T, EXACT, "fused kernels", "queries, keys and values that one product makes come in the order in which parts of attention want them"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
 	PASS(fuse_streams, S, S, EXACT, "streams", "what is held fits the on-chip budget; converters that do not are cut: they go through external memory"),
 	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),

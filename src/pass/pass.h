@@ -101,6 +101,7 @@ bool tile_tokens(struct pass_context *context, struct module *module);
 bool hide_later(struct pass_context *context, struct module *module);
 bool group_tokens(struct pass_context *context, struct module *module);
 bool split_states(struct pass_context *context, struct module *module);
+bool interleave_parts(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);
 bool fuse_streams(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);

@@ -20,8 +20,8 @@ static const struct run_time_trip *run_time_of(struct sequence sequence, int loo
 
 static bool add_digit(struct chunk *chunk, int loop, int64_t trip, int64_t stride, int64_t wanted, int64_t *rest)
 {
-	int64_t low = *rest / stride;
-	*rest %= stride;
+	int64_t low = *rest / stride % trip;           /* of what is left some is a wider step of a loop that runs inside */
+	*rest -= low * stride;
 	if (chunk->digits == DIGITS_MOST || low + wanted > trip)
 		return false;
 	chunk->digit[chunk->digits++] = (struct digit){loop, trip, stride, low, low + wanted};

@@ -330,6 +330,9 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
         monkeypatch.undo()
         check_parts(tmp_path / "design", parts, 4 if family == "gpt2" else 0)  # kernels take what two bring: then each adapter has one
         assert ("_running_part0(" in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()) == (context > 128)  # several blocks of keys
+    if family == "gpt2":  # queries, keys and values of half of the heads, then of the others; a head of each part in turn
+        rows = re.search(r'h\.0\.attn\.c_attn\.weight", part = "q".*? trips = array<i64: ([^>]*)>', (tmp_path / "design" / "design.mlir").read_text())
+        assert rows[1].endswith(" 2, 3, 2, 32, 128")
     quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
     shared = [ports for ports in check_adapters(tmp_path / "design").values() if len(ports) > 1]
     assert bool(shared) == scheme.startswith("w4a8")
