@@ -291,6 +291,22 @@ static int list_less(const struct session *session, const struct choices *wanted
 	return count;
 }
 
+struct clock {                /* a slower one (limits_slower) is a wish, and another platform */
+	const struct platform *platform;
+	int64_t mhz;
+};
+
+static struct clock clock_of(const struct session *session)
+{
+	return (struct clock){session->platform, session->options.choices.value[CHOICE_CLOCK]};
+}
+
+static void set_clock(struct session *session, struct clock clock)
+{
+	session->platform = clock.platform;
+	session->options.choices.value[CHOICE_CLOCK] = clock.mhz;
+}
+
 static double milliseconds_at(const struct session *session, int extents, const struct extent_value *extent)
 {
 	struct token_detail detail = token_detail_rated;
@@ -341,16 +357,14 @@ static void rate_less(struct build *b, const struct choices *wanted, struct less
 {
 	struct session *session = b->session;
 	struct build part = {.session = session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
-	const struct platform *board = session->platform;
-	int64_t clock = session->options.choices.value[CHOICE_CLOCK];
+	const struct clock clock = clock_of(session);
 	less->rating = INFINITY;
 	if (less->slow)
 		limits_slower(session);
 	choose_less(b, wanted, less);
 	if (attempt(&part) == OUTCOME_BUILT)
 		rate(session, less);
-	session->platform = board;
-	session->options.choices.value[CHOICE_CLOCK] = clock;
+	set_clock(session, clock);
 }
 
 /* --- a way that is rated beside something else */
@@ -642,17 +656,20 @@ static int other_abreast(const struct counted *list, int count, int first)
 /* What a crowded die takes back is known of a whole design only: where that is not what it was rated, the best of the others is built as well, and the better one stays. */
 static bool build_rated(struct build *b, const struct counted *list, int count, int first)
 {
-	const struct session *session = b->session;
+	struct session *session = b->session;
+	const struct clock wanted = clock_of(session);
 	choose_counted(b, &list[first]);
 	bool built = build_timed(b);
 	int other = other_abreast(list, count, first);
 	double reached = built ? rating_of(session) : INFINITY;
 	if (session->stop || other < 0 || (built && reached < list[first].rating * NEAR))
 		return built;
+	set_clock(session, wanted);
 	choose_counted(b, &list[other]);
 	built = build_timed(b);
 	if (session->stop || (built && rating_of(session) < reached))
 		return built;
+	set_clock(session, wanted);
 	choose_counted(b, &list[first]);
 	return build_timed(b);
 }

@@ -1,6 +1,7 @@
 /* A wish for part of a stream in the stream's own order: the words outside the part are dropped on the way (stream.chunk), and nothing is held.
  * The stream's loops are split into digits; a wanted loop walks a range of one digit, and a digit without a wanted loop stays where the offset says; of a loop that sends the same again
  * the first turns are taken. */
+#include "model/box.h"
 #include "pass/streams.h"
 
 #define DIGITS_MOST 16
@@ -159,4 +160,57 @@ struct value *chunk_to(struct module *module, struct op *before, struct value *f
 	attr_set(module, value->def, "low", attr_integers(module, chunk->digits, low));
 	attr_set(module, value->def, "high", attr_integers(module, chunk->digits, high));
 	return part.type == type ? value : insert(module, before, OP_CAST, value, tensor, type);
+}
+
+/* Addresses from the first element of all loops from `loop` on to the last. */
+static int64_t reach_from(struct sequence sequence, int loop)
+{
+	int64_t reach = (sequence.lanes - 1) * sequence.lane_stride;
+	for (int l = loop; l < sequence.dims; l++)
+		reach += sequence.stride[l] * (sequence.trip[l] - 1);
+	return reach;
+}
+
+static bool goes_forward(struct sequence sequence)
+{
+	bool forward = !sequence.conditions && sequence.lane_stride >= 0;
+	for (int l = 0; l < sequence.dims; l++)
+		forward = forward && sequence.stride[l] >= 0;
+	return forward;
+}
+
+/* The stream's outermost loop without its first turns, and only so many. */
+static const struct type *turns_type(struct module *module, const struct type *stream, int64_t first, int64_t turns)
+{
+	const struct itensor *order = stream->itensor;
+	int results = order->map.results, dims = order->dims;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims), *step = ARENA_ARRAY(module->arena, int64_t, dims), *rows = affine_rows(module->arena, dims, results);
+	for (int l = 0; l < dims; l++) {
+		trip[l] = l ? order->trip[l] : turns;
+		step[l] = order->step[l];
+	}
+	for (int r = 0; r < results; r++) {
+		for (int l = 0; l < dims; l++)
+			rows[r * (dims + 1) + l] = affine_at(order->map, r, l);
+		rows[r * (dims + 1) + dims] = affine_constant(order->map, r) + affine_at(order->map, r, 0) * order->step[0] * first;
+	}
+	return type_canonical(module, stream->element, dims, trip, order->run_time, step, results, rows);
+}
+
+static int64_t box_holds(struct module *module, const struct type *tensor, const struct type *from, const struct type *type)
+{
+	struct box box = box_between(module->arena, tensor, from, type, BOX_LEAST);
+	return box.why ? INT64_MAX : box.elements * box.halves;
+}
+
+struct value *chunk_wanted(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct sequence have = sequence_of_type(module->arena, tensor, from->type), want = sequence_of_type(module->arena, tensor, type);
+	if (!have.dims || run_time_of(have, 0) || !goes_forward(have) || !goes_forward(want) || have.stride[0] <= reach_from(have, 1) || want.offset < have.offset)
+		return NULL;
+	int64_t first = (want.offset - have.offset) / have.stride[0], last = (want.offset - have.offset + reach_from(want, 0)) / have.stride[0];
+	if (last >= have.trip[0] || last - first + 1 == have.trip[0])
+		return NULL;
+	const struct type *part = turns_type(module, from->type, first, last - first + 1);
+	return box_holds(module, tensor, part, type) < box_holds(module, tensor, from->type, type) ? chunk_to(module, before, from, tensor, part) : NULL;
 }

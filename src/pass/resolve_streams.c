@@ -129,7 +129,10 @@ static struct value *satisfy(struct module *module, struct value *from, const st
 		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, before, from, tensor, type);
 	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
 	part = part ? part : cast_of_earlier(module, readers, i, before);
-	return part ? part : convert_to(module, before, from, tensor, type, attr_get(wish, "later"), crossing);
+	if (part)
+		return part;
+	struct value *wanted = crossing || attr_get(wish, "later") ? NULL : chunk_wanted(module, before, from, tensor, type);
+	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(wish, "later"), crossing);
 }
 
 static void rename_operands(struct block *block)

@@ -61,6 +61,8 @@ bool resolve_streams(struct streams *streams, struct block *block);
 /* `from` without the words that `type` leaves out; NULL: they are no part of it in its own order. */
 struct value *chunk_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool is_chunk(struct module *module, const struct type *tensor, const struct type *from, const struct type *type);       /* are they? */
+/* What a converter to `type` would hold and never send is dropped in front of it: of the outermost loop the turns of which something is wanted; NULL: of all. */
+struct value *chunk_wanted(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type);
 bool emit_kernel(struct streams *streams, const struct op *old);
 #define PORT_BITS 512         /* of a word of memory */
 

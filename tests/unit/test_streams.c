@@ -510,6 +510,53 @@ static void test_padded_sums(void **state)
 		}
 }
 
+/* --- converters --- */
+
+/* Sums of each head: those of the first half turned, and added to the second's and to the sum of all heads. */
+static const char halved[] =
+	"#in = affine_map<(h, i, j, k) -> (h, i, j, k)>\n#sum = affine_map<(h, i, j, k) -> (h, i, j)>\n#all = affine_map<(h, i, j) -> (h, i, j)>\n#turned = affine_map<(h, i, j) -> (h, j, i)>\n#ij = affine_map<(h, i, j) -> (i, j)>\n"
+	"func.func @main(%x: tensor<8x8x8x4xf32>) -> tensor<4x8x8xf32> {\n  %zero = arith.constant 0.0 : f32\n  %e = tensor.empty() : tensor<8x8x8xf32>\n  %f = tensor.empty() : tensor<4x8x8xf32>\n"
+	"  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8x8xf32>) -> tensor<8x8x8xf32>\n"
+	"  %h = linalg.generic {indexing_maps = [#in, #sum], iterator_types = [\"parallel\", \"parallel\", \"parallel\", \"reduction\"]} ins(%x : tensor<8x8x8x4xf32>) outs(%z : tensor<8x8x8xf32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  } -> tensor<8x8x8xf32>\n"
+	"  %n = tensor.empty() : tensor<8x8xf32>\n  %d = linalg.fill ins(%zero : f32) outs(%n : tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+	"  %t = linalg.generic {indexing_maps = [#all, #ij], iterator_types = [\"reduction\", \"parallel\", \"parallel\"]} ins(%h : tensor<8x8x8xf32>) outs(%d : tensor<8x8xf32>) {\n"
+	"  ^bb0(%a: f32, %o: f32):\n    %r = arith.addf %o, %a : f32\n    linalg.yield %r : f32\n  } -> tensor<8x8xf32>\n"
+	"  %l = tensor.extract_slice %h[0, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to tensor<4x8x8xf32>\n"
+	"  %u = tensor.extract_slice %h[4, 0, 0] [4, 8, 8] [1, 1, 1] : tensor<8x8x8xf32> to tensor<4x8x8xf32>\n"
+	"  %y = linalg.generic {indexing_maps = [#turned, #all, #ij, #all], iterator_types = [\"parallel\", \"parallel\", \"parallel\"]} ins(%l, %u, %t : tensor<4x8x8xf32>, tensor<4x8x8xf32>, tensor<8x8xf32>) outs(%f : tensor<4x8x8xf32>) {\n"
+	"  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):\n    %r = arith.addf %a, %b : f32\n    %q = arith.addf %r, %c : f32\n    linalg.yield %q : f32\n  } -> tensor<4x8x8xf32>\n"
+	"  return %y : tensor<4x8x8xf32>\n}\n";
+
+/* A converter holds no heads that its reader does not want. */
+static void test_converter_holds_what_is_wanted(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	f->module = import_mlir(f->arena, &f->guard, &f->diag, "halved", halved, sizeof halved - 1);
+	assert_non_null(f->module);
+	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	int p = 0, converters = 0;
+	for (; f->module->level != LEVEL_STREAM; p++)
+		assert_true(passes[p].run(&context, f->module));
+	for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next)
+		if (op->code == OP_CONVERT) {
+			assert_int_equal(attr_get(op, "buffer")->integer, 4 * 8 * 8);
+			converters++;
+		}
+	assert_int_equal(converters, 1);
+	const struct type *type = attr_item(attr_get(module_main(f->module), "stream.inputs")->items[0].value, "type")->type;
+	struct tensor input = {type, arena_alloc(f->arena, tensor_bytes(type))}, before, after;
+	for (int64_t e = 0; e < type_elements(type); e++)
+		((float *)input.data)[e] = (float)(e * 7919 % 1001);
+	assert_true(eval_module(f->module, f->arena, 1, &input, &before));
+	for (; p <= pass_find("size_fifos"); p++)
+		assert_true(passes[p].run(&context, f->module));
+	assert_true(eval_module(f->module, f->arena, 1, &input, &after));
+	assert_memory_equal(before.data, after.data, tensor_bytes(after.type));
+	end(f);
+}
+
 /* --- depths --- */
 
 /* A reduction beside the value it is subtracted from: the short way must hold what the long way takes in first. */
@@ -725,7 +772,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
