@@ -76,10 +76,13 @@ int kernel_outer_reduction(const struct kernel *kernel)
 
 int kernel_inner_reduction(const struct kernel *kernel)
 {
-	int loop = loops_in_turn(kernel) - 1;
-	while (loop >= 0 && !kernel->loop[loop].reduction)
-		loop--;
-	return loop;
+	int last = -1;
+	for (int l = loops_in_turn(kernel) - 1; l >= 0; l--) {
+		if (kernel->loop[l].reduction && (kernel->loop[l].extent > 1 || kernel->loop[l].run_time))
+			return l;
+		last = last < 0 && kernel->loop[l].reduction ? l : last;
+	}
+	return last;
 }
 
 static int node_arguments(const struct node *node)

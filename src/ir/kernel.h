@@ -80,7 +80,7 @@ struct op *kernel_new(struct module *module, struct location location, const cha
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
 int kernel_outer_reduction(const struct kernel *kernel);                                    /* the outermost reduction loop of several points, lanes aside; -1: none */
-int kernel_inner_reduction(const struct kernel *kernel);                                    /* the innermost reduction loop, lanes aside; -1: none */
+int kernel_inner_reduction(const struct kernel *kernel);                                    /* the innermost reduction loop of more than one turn, else the innermost one, lanes aside; -1: none */
 int body_add(struct module *module, struct body *body, struct node node);                  /* returns its index; equal nodes are shared */
 int body_import(struct module *module, struct body *into, const struct body *from, const int *operand_map, int accumulator);   /* copies nodes; operand j -> operand_map[j]; accumulator: node in `into` that replaces ACCUMULATOR, or -1 to keep; returns the result's node */
 bool body_uses_operand(const struct body *body, int operand);

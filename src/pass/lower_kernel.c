@@ -370,9 +370,10 @@ static struct value *accumulator_address(struct lowering *l, struct value *part,
 /* Which of the partial sums this term belongs to; NULL: there is one. */
 static struct value *part_of(struct lowering *l)
 {
-	if (l->kernel->partial == 1)
+	struct value *counter = l->kernel->partial > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
+	if (!counter)
 		return NULL;
-	struct value *operand[2] = {l->counter[kernel_inner_reduction(l->kernel)], make_index(&l->p, l->kernel->partial - 1)};
+	struct value *operand[2] = {counter, make_index(&l->p, l->kernel->partial - 1)};
 	return make_op(&l->p, OP_ANDI, type_index(l->p.module), 2, operand);
 }
 

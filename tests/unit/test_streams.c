@@ -490,6 +490,20 @@ static void test_drained_rows(void **state)
 	}
 }
 
+/* Partial sums go by a loop that counts; one of one turn has no counter. */
+static void test_partial_sums_are_counted(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct op *op = row_sums(f, 4, 8, 1);
+	for (int l = 0; l < 3; l++)
+		op->kernel->loop[l].reduction = true;
+	assert_int_equal(kernel_inner_reduction(op->kernel), 1);
+	op->kernel->loop[0].extent = op->kernel->loop[1].extent = 1;
+	assert_int_equal(kernel_inner_reduction(op->kernel), 2);
+	end(f);
+}
+
 /* A number of words without a small divisor is padded too: otherwise all sums would be held, not as many as additions need. */
 static void test_padded_sums(void **state)
 {
@@ -772,7 +786,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
