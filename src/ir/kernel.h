@@ -11,7 +11,7 @@
  * At tensor level loops are in source order, which says nothing, unless `ordered`.  At stream level they are in schedule order and, if lanes > 1, the last loop is the lane loop
  * (all its points at once); if rows > 1 the loop before it runs at once too, and one of the two is a reduction: rows sums side by side, or, of integers, in each lane a tree over rows terms; then `scheduled` is set.  A reduction lane loop: acc = combine(acc, tree over the lanes of the term), where
  * update = combine(acc, term); the tree pairs neighbours: (t0·t1)·(t2·t3) …
- * If partial > 1, so many sums are formed in turn: a term goes to the one that the counter of the innermost reduction loop (lanes aside) says, modulo partial; each begins with init, and at
+ * If partial > 1, so many sums are formed in turn: a term goes to the one that the counter of kernel_inner_reduction says, modulo partial; each begins with init, and at
  * the end the same tree over them is the accumulator. */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
