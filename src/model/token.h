@@ -70,6 +70,7 @@ struct token_network {
 struct token_detail {
 	int64_t stretches;        /* of a pipelined loop, about; fewer where a process runs many */
 	int64_t layers;           /* of a rolled layer that are walked: the first ones and the last; 0: all.  More are walked where one differs from the next in the words that it passes */
+	bool in_flight;           /* some are left out as well where a process begins a layer before it ends the one before: good for cycles, not for proofs */
 	int extents;              /* run-time extents that are given; the others are at their most */
 	const struct extent_value *extent;
 };
@@ -126,6 +127,7 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 /* Goes on from where it stopped; adds the steps to *work, and stops where they would be more than `budget`. */
 enum token_outcome token_counter_run(struct token_counter *counter, int64_t budget, int64_t *work);
 bool token_counter_full(const struct token_counter *counter, int channel);        /* stuck: its writer waits for room */
+bool token_counter_waits(const struct token_counter *counter, int channel, enum token_side side);
 /* Ended: does the launch end with all layers too?  Where layers are left out each is over before the next begins; two in a row that leave every channel as they found it may stand there any number of times. */
 bool token_counter_holds(const struct token_counter *counter);
 

@@ -270,15 +270,16 @@ static bool is_layers(const struct op *loop)
 }
 
 /* Of a loop over layers only some are walked. */
-static void open_layers(struct builder *b, struct token_loop *own)
+static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
-	if (own->trips <= b->detail.layers || !b->detail.layers)
+	int64_t outside = attr_get(loop, "stream.around") ? 1 : 0, layers = own->trips + outside;
+	if (layers <= b->detail.layers || !b->detail.layers)
 		return;
-	own->skipped = own->trips - b->detail.layers;
-	own->trips = b->detail.layers;
-	b->uneven |= b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
+	own->skipped = layers - b->detail.layers;
+	own->trips = b->detail.layers - outside;
+	b->uneven |= (outside && !b->detail.in_flight) || b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
 	b->network->skipped = own->skipped;
-	b->network->layers = own->trips;
+	b->network->layers = b->detail.layers;
 }
 
 static void open_loop(struct builder *b, const struct op *loop)
@@ -286,7 +287,7 @@ static void open_loop(struct builder *b, const struct op *loop)
 	struct token_loop *own = &b->loop[b->loops];
 	*own = (struct token_loop){.trips = timing_trips(loop, b->detail.extents, b->detail.extent)};
 	if (is_layers(loop))
-		open_layers(b, own);
+		open_layers(b, loop, own);
 	loop->region[0]->argument[0]->id = b->loops++;
 }
 

@@ -230,9 +230,14 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 	return ended ? TOKEN_ENDS : c->queued ? TOKEN_OVER_BUDGET : TOKEN_STUCK;
 }
 
+bool token_counter_waits(const struct token_counter *c, int channel, enum token_side side)
+{
+	return c->channel[channel].waiting[side];
+}
+
 bool token_counter_full(const struct token_counter *c, int channel)
 {
-	return c->channel[channel].waiting[TOKEN_WRITER];
+	return token_counter_waits(c, channel, TOKEN_WRITER);
 }
 
 bool token_counter_holds(const struct token_counter *c)

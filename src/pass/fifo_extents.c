@@ -110,8 +110,10 @@ void fifo_open_extents(struct fifo_network *n)
 		}
 	for (int i = 0; i < n->extents; i++)
 		expect_balance(n, &n->at[i]);
+	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short. */
+	enum extent lesser = attr_get(n->main, "stream.around") ? EXTENT_LEAST : EXTENT_EIGHTH;
 	if (symbols.count && n->tokens)
-		n->lesser = open_at(&symbols, EXTENT_EIGHTH, EXTENT_EIGHTH).tokens;
+		n->lesser = open_at(&symbols, lesser, lesser).tokens;
 }
 
 /* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then the graph of waits says what happens. */

@@ -1,6 +1,6 @@
 /* Contractions as phases of one unit: the processes around its slices.
  * All that the unit reads from memory lies in the order of use, so its loaders run ahead, whatever the phase at hand still waits for.  What a phase takes and gives
- * passes through FIFOs that hold all of it, and phases come in program order; so the unit adds no cycle of waits. */
+ * passes through FIFOs that hold all of it, and phases come in an order in which none waits for a later one (unit_order.c); so the unit adds no cycle of waits. */
 #include "pass/unit.h"
 
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
@@ -144,33 +144,20 @@ static int64_t words_between(const struct unit *unit, int first, int end)
 static void add_words(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
 	const struct words *w = context;
-	struct value *counter[2] = {process_loop(p, words_between(unit, first, end)), p->design->layers ? p->layer : NULL};
+	struct value *counter[2] = {process_loop(p, words_between(unit, first, end)), p->layer};
 	const int64_t step[2] = {1, w->pitch};
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_load(p, w->port, make_address(p, 2, counter, step, w->base + words_between(unit, w->first, first))), w->out);
+	make_push(p, NULL, make_load(p, w->port, make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->first, first))), w->out);
 	process_close(p, 1);
 }
 
-/* Phases first … end - 1 are of one loop: their words of one layer follow each other, then those of the next layer.  Those that are read once follow each other in one loop, and so do those
- * of one tile. */
+/* Phases of one loop: their words of one layer follow each other, then those of the next layer. */
 static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
 {
-	const struct phase *phase = unit->phases.data;
-	int64_t layers = phase[first].layers, layer = words_between(unit, first, end);
-	struct words words = {port, out, first, base, layer};
-	p->design->layers = layers;
-	process_layers(p);
-	for (int i = first, next; i < end; i = next) {
-		for (next = i; next < end && phase[next].tiles == 1; next++)
-			;
-		if (next > i)
-			add_words(unit, p, i, next, &words);
-		else
-			next = unit_walk_series(unit, p, i, add_words, &words);
-	}
-	process_close(p, layers > 0);
-	p->design->layers = 0;
-	return base + layer * (layers ? layers : 1);
+	int64_t layers = unit->phases.data[first].layers;
+	struct words words = {port, out, first, base, words_between(unit, first, end)};
+	unit_walk_loop(unit, p, first, add_words, &words);
+	return base + words.pitch * (layers ? layers : 1);
 }
 
 /* Has the last phase one token, those before it many, and is it worth mention beside them? */
@@ -658,6 +645,9 @@ void lower_unit(struct design *design, const struct block *body)
 	if (!unit.phases.count)
 		return;
 	plan_slices(&unit, body);
+	for (int i = 0; i < (int)unit.phases.count; i++)
+		if (unit.phases.data[i].around)
+			attr_set(module, design->function, "stream.around", attr_unit(module));
 	int others = design->block->arguments;
 	const struct contract *first = &unit.phases.data[0].contract;
 	const struct type *weight = type_shaped(module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);

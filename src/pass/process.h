@@ -45,6 +45,7 @@ struct process {
 	VEC(struct value *) channel;              /* main's values, in argument order */
 	VEC(const struct attr *) argument_attrs;
 	struct value *layer;      /* counter of the layer loop, or NULL */
+	int64_t layers_before;    /* layers in front of those that it counts */
 	int rolled;               /* layer loops so far */
 	struct map constants;
 };

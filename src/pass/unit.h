@@ -25,6 +25,8 @@ struct phase {
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
+	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
+	int64_t behind;           /* of a group's first phase then: tiles behind the first group */
 };
 
 struct unit {
@@ -48,8 +50,8 @@ typedef void unit_add(const struct unit *unit, struct process *p, const struct p
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
 /* Phases first … end - 1 take the same numbers, or the only one. */
 typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
-int unit_walk_series(const struct unit *unit, struct process *p, int first, unit_group *add, void *context);     /* the phase behind the series */
-int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
+int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context);       /* those of one loop, over the layers where there are any; the phase behind them */
+int unit_loop_end(const struct unit *unit, int first);
 void unit_find_series(struct unit *unit);
 struct process unit_process(const struct unit *unit, const char *name);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */

@@ -2,16 +2,19 @@
  * Phases of the same numbers are a group: a tile of all of them, then the next.  Groups that take a tile from each other when it is there, tile by tile all the way, are a series: each is a tile behind the
  * one before it.  So while a norm, attention or an activation works on a tile between two groups, the unit works on another tile.
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
+ * Where all groups of a layer are one series, and the next layer takes tile by tile what this one hands on, the next layer begins while this one ends, and all groups always take turns:
+ *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
  * What a group waits for then was always begun before it, so an order that ends remains one. */
 #include "model/box.h"
 #include "pass/unit.h"
 
 #define TILES_LEAST 2         /* of so few the order would be the same */
+#define BEHIND_ATTENTION 2    /* tiles: attention takes longer from a tile's first query to its last sum than the unit is on a tile of all groups */
 
 /* ---- which groups are a series */
 
 struct seen {
-	const struct op *op;
+	const struct value *value;
 	bool tiles;               /* all that was passed since keeps tiles apart */
 };
 
@@ -19,6 +22,8 @@ struct search {
 	const struct unit *unit;
 	int first, end;           /* phases of the series so far */
 	int64_t tiles;
+	bool around;              /* the series goes on in the next layer: what a layer hands on comes tile by tile too */
+	bool turned;              /* keys of all tiles came in a tile's turn */
 	VEC(struct seen) seen;
 };
 
@@ -72,13 +77,29 @@ static bool chunk_keeps(const struct op *op, int64_t tiles)
 	return walks_tiles(tiles, turns);
 }
 
-static bool op_keeps(struct arena *arena, const struct value *result, int operand, int64_t tiles)
+/* All tiles come in every tile's turn, but those that are hidden from it need not be there (later.h). */
+static bool comes_in_turns(const struct value *value)
+{
+	const struct op *op = value->def;
+	while (op && (op->code == OP_CAST || op->code == OP_FORK))
+		op = op->operand[0]->def;
+	return op && op->code == OP_CONVERT && attr_get(op, "later");
+}
+
+static bool takes_turned(struct search *s, const struct value *value)
+{
+	bool turned = s->around && comes_in_turns(value);
+	s->turned |= turned;
+	return turned;
+}
+
+static bool op_keeps(struct search *s, const struct value *result, int operand)
 {
 	const struct op *op = result->def;
 	switch (op->code) {
-	case OP_KERNEL: return kernel_keeps(op->kernel, operand, tiles);
-	case OP_CONVERT: case OP_BUFFER: return box_keeps(arena, op, result, tiles);
-	case OP_CHUNK: return chunk_keeps(op, tiles);
+	case OP_KERNEL: return kernel_keeps(op->kernel, operand, s->tiles) || takes_turned(s, op->operand[operand]);
+	case OP_CONVERT: case OP_BUFFER: return box_keeps(s->unit->design->module->arena, op, result, s->tiles) || (s->around && attr_get(op, "later"));
+	case OP_CHUNK: return chunk_keeps(op, s->tiles);
 	case OP_CAST: case OP_REASSOCIATE: case OP_FORK: return true;
 	default: return false;
 	}
@@ -92,21 +113,32 @@ static bool is_of_series(const struct search *s, const struct op *op)
 	return false;
 }
 
+static bool comes_in_tiles(struct search *s, const struct value *value, bool tiles);
+
+/* What the layer before hands on, or what comes from outside of all layers. */
+static bool handed_in_tiles(struct search *s, const struct value *value, bool tiles)
+{
+	const struct block *layer = s->unit->phases.data[s->first].op->parent;
+	for (int i = 1; s->around && i < layer->arguments; i++)
+		if (layer->argument[i] == value)
+			return tiles && comes_in_tiles(s, layer->last->operand[i - 1], true);
+	return true;
+}
+
 /* Does nothing of a phase of the series stand between that waits for more than the tile at hand? */
 static bool comes_in_tiles(struct search *s, const struct value *value, bool tiles)
 {
 	const struct op *op = value->def;
-	struct arena *arena = s->unit->design->module->arena;
+	for (size_t i = 0; i < s->seen.count; i++)
+		if (s->seen.data[i].value == value && s->seen.data[i].tiles == tiles)
+			return true;
+	VEC_PUSH(s->unit->design->module->arena, &s->seen, ((struct seen){value, tiles}));
 	if (!op || op->parent != s->unit->phases.data[s->first].op->parent)
-		return true;
+		return handed_in_tiles(s, value, tiles);
 	if (op->code == OP_CONTRACT)
 		return tiles || !is_of_series(s, op);
-	for (size_t i = 0; i < s->seen.count; i++)
-		if (s->seen.data[i].op == op && s->seen.data[i].tiles == tiles)
-			return true;
-	VEC_PUSH(arena, &s->seen, ((struct seen){op, tiles}));
 	for (int j = 0; j < op->operands; j++)
-		if (op->operand[j]->type->kind == TYPE_ITENSOR && !comes_in_tiles(s, op->operand[j], tiles && op_keeps(arena, value, j, s->tiles)))
+		if (op->operand[j]->type->kind == TYPE_ITENSOR && !comes_in_tiles(s, op->operand[j], tiles && op_keeps(s, value, j)))
 			return false;
 	return true;
 }
@@ -116,10 +148,11 @@ static bool in_loop_of(const struct unit *unit, int i, int other)
 	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent;
 }
 
-/* Does the phase behind phase i work on the same numbers? */
+/* Does the phase behind phase i work on the same numbers, or on a tile as well that is the only one? */
 static bool goes_on(const struct unit *unit, int i)
 {
-	return in_loop_of(unit, i, i + 1) && unit->phases.data[i].tiles > 1 && unit->phases.data[i + 1].contract.same;
+	const struct phase *phase = &unit->phases.data[i];
+	return in_loop_of(unit, i, i + 1) && (phase->tiles > 1 ? phase[1].contract.same : phase[1].tiles == 1);
 }
 
 static int group_end(const struct unit *unit, int i)
@@ -129,18 +162,49 @@ static int group_end(const struct unit *unit, int i)
 	return i + 1;
 }
 
+static bool takes_turns(const struct phase *phase, int64_t tiles)
+{
+	return phase->tiles == tiles && tiles > TILES_LEAST && tiles <= TILES_IN_TURN && !phase->contract.rows;
+}
+
+static bool group_comes_in_tiles(struct search *s, int first)
+{
+	for (int j = 0; j < 2; j++)
+		if (!comes_in_tiles(s, s->unit->phases.data[first].op->operand[j], true))
+			return false;
+	return true;
+}
+
+/* Are the phases of a loop one series that goes on from layer to layer?  The first tile of the next layer takes turns with what is behind this layer's last tile, so no group is as many tiles behind. */
+static bool goes_around(const struct unit *unit, int first, int end)
+{
+	struct phase *phase = unit->phases.data;
+	struct search search = {.unit = unit, .first = first, .end = end, .tiles = phase[first].tiles, .around = true};
+	int64_t behind = 0;
+	for (int i = first; i < end; i = group_end(unit, i)) {
+		search.turned = false;
+		if (!takes_turns(&phase[i], search.tiles) || !group_comes_in_tiles(&search, i))
+			return false;
+		behind += i == first ? 0 : search.turned ? BEHIND_ATTENTION : 1;
+		phase[i].behind = behind;
+	}
+	return phase[first].layers > 1 && end > group_end(unit, first) && behind < search.tiles;
+}
+
 void unit_find_series(struct unit *unit)
 {
 	int first = 0;
+	bool around = false;
 	for (int i = 0; i < (int)unit->phases.count; i = group_end(unit, i)) {
-		struct phase *phase = &unit->phases.data[i];
-		struct search search = {.unit = unit, .first = first, .end = i, .tiles = phase->tiles};
-		bool joins = i && in_loop_of(unit, i, first) && phase->tiles > TILES_LEAST && phase->tiles <= TILES_IN_TURN && phase->tiles == unit->phases.data[first].tiles && !phase->contract.rows;
-		for (int j = 0; joins && j < 2; j++)
-			joins = comes_in_tiles(&search, phase->op->operand[j], true);
+		bool begins = !i || !in_loop_of(unit, i, first);
+		around = begins ? goes_around(unit, i, unit_loop_end(unit, i)) : around;
+		struct search search = {.unit = unit, .first = first, .end = i, .tiles = unit->phases.data[i].tiles};
+		bool joins = !begins && (around || (takes_turns(&unit->phases.data[i], unit->phases.data[first].tiles) && group_comes_in_tiles(&search, i)));
 		first = joins ? first : i;
-		for (int k = i; k < group_end(unit, i); k++)
+		for (int k = i; k < group_end(unit, i); k++) {
 			unit->phases.data[k].series = first;
+			unit->phases.data[k].around = around;
+		}
 	}
 }
 
@@ -166,6 +230,10 @@ static void walk_group(const struct unit *unit, struct process *p, int first, in
 
 static void walk_series(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
+	if (group_end(unit, first) == end) {
+		walk_group(unit, p, first, end, add, context);
+		return;
+	}
 	int64_t tiles = unit->phases.data[first].tiles, turns;
 	int groups = 0, *begin = ARENA_ARRAY(p->module->arena, int, end - first + 1);
 	for (int i = first; i < end; i = group_end(unit, i))
@@ -190,13 +258,67 @@ int unit_loop_end(const struct unit *unit, int first)
 	return end;
 }
 
-int unit_walk_series(const struct unit *unit, struct process *p, int first, unit_group *add, void *context)
+/* The slots of a layer, in which the groups that are not yet on with it end the layer before: of both, or of one alone. */
+struct slots {
+	int groups, *begin;       /* and the phase behind them */
+	int64_t *lag, tiles;      /* slots that a group is behind the first one */
+	bool own, before;
+	unit_group *add;
+	void *context;
+};
+
+static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t before)
 {
-	int end = series_end(unit, first);
-	if (group_end(unit, first) == end)
-		walk_group(unit, p, first, end, add, context);
-	else
-		walk_series(unit, p, first, end, add, context);
+	for (int r = 0; r < s->groups; r++) {
+		int64_t turns = (r + 1 < s->groups ? s->lag[r + 1] : s->tiles) - s->lag[r];
+		if (turns < 1 || (!s->own && r + 1 == s->groups))
+			continue;
+		process_loop(p, turns);
+		for (int g = s->own ? 0 : r + 1; g < (s->before ? s->groups : r + 1); g++) {
+			p->layers_before = before + (g <= r);
+			s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
+		}
+		process_close(p, 1);
+	}
+	p->layers_before = 0;
+}
+
+static void walk_around(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	const struct phase *phase = &unit->phases.data[first];
+	struct arena *arena = p->module->arena;
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase->tiles, .own = true, .add = add, .context = context};
+	for (int i = first; i < end; i = group_end(unit, i)) {
+		s.lag[s.groups] = unit->phases.data[i].behind;
+		s.begin[s.groups++] = i;
+	}
+	s.begin[s.groups] = end;
+	walk_slots(unit, p, &s, -1);
+	s.before = true;
+	p->design->layers = phase->layers - 1;
+	process_layers(p);
+	process_mark(p, "stream.around");
+	walk_slots(unit, p, &s, 0);
+	process_close(p, 1);
+	p->layer = NULL;
+	s.own = false;
+	walk_slots(unit, p, &s, phase->layers - 1);
+}
+
+int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context)
+{
+	int end = unit_loop_end(unit, first);
+	if (unit->phases.data[first].around) {
+		walk_around(unit, p, first, end, add, context);
+	} else {
+		p->design->layers = unit->phases.data[first].layers;
+		process_layers(p);
+		for (int i = first; i < end; i = series_end(unit, i))
+			walk_series(unit, p, i, series_end(unit, i), add, context);
+		process_close(p, p->design->layers > 0);
+	}
+	p->design->layers = 0;
+	p->layer = NULL;
 	return end;
 }
 
@@ -215,15 +337,6 @@ static void add_each(const struct unit *unit, struct process *p, int first, int 
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
 {
 	struct each each = {add, context};
-	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
-		int64_t layers = unit->phases.data[first].layers;
-		end = unit_loop_end(unit, first);
-		p->design->layers = layers;
-		process_layers(p);
-		for (int i = first; i < end; )
-			i = unit_walk_series(unit, p, i, add_each, &each);
-		process_close(p, layers > 0);
-		p->layer = NULL;
-	}
-	p->design->layers = 0;
+	for (int first = 0; first < (int)unit->phases.count; )
+		first = unit_walk_loop(unit, p, first, add_each, &each);
 }
