@@ -1,0 +1,202 @@
+/* One attempt at a design, and narrower ones where it does not fit. */
+#include "driver/build.h"
+#include "driver/report.h"
+#include "ir/nest.h"
+#include "pass/fifo.h"
+#include "pass/place.h"
+
+#define ATTEMPTS 8            /* the last one is as narrow as can be */
+#define NARROWER 0.8
+#define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
+#define NARROWER_MEMORY 0.7
+
+struct build build_part(const struct build *b)
+{
+	return (struct build){.session = b->session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+}
+
+bool build_is_whole(const struct build *b)
+{
+	return b->last == pass_count - 1;
+}
+
+bool build_counts_tokens(const struct build *b)
+{
+	const struct op *main = module_main(b->tensor);
+	return unit_has_tokens(main->region[0]) && counts_few(main);
+}
+
+static enum outcome classify(struct build *b)
+{
+	const struct session *session = b->session;
+	const char *stage = session->guard.stage;
+	if (session->stop)
+		return OUTCOME_REFUSED;
+	if (session->context.excess_ports)
+		return OUTCOME_PORTS;
+	if (text_same(stage, "allocate_memory"))
+		return OUTCOME_MEMORY;
+	if (!text_same(stage, "place_dies"))
+		return OUTCOME_REFUSED;
+	b->used = design_cost(session->attempt, session->platform, session->module).total;
+	return OUTCOME_SPACE;
+}
+
+static void begin_attempt(struct build *b)
+{
+	struct session *session = b->session;
+	arena_free(session->attempt);
+	session->attempt = arena_new(&session->guard);
+	session->module = module_clone(b->tensor, session->attempt);
+	session->diag.count = 0;
+}
+
+/* Is a die crowded where FIFOs hold next to nothing?  Then it is, however deep they are. */
+static bool crowded_in_any_case(struct build *b)
+{
+	struct session *session = b->session;
+	struct module *made = session->module;
+	session->module = module_clone(made, session->attempt);
+	fifo_shallow(session->module);
+	bool stored = run_passes(session, pass_find("allocate_memory"), pass_find("allocate_memory"));
+	b->cost = design_cost(session->attempt, session->platform, session->module);
+	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !place_finds_room(session->platform, session->module);
+	session->module = made;
+	session->diag.count = 0;
+	return crowded;
+}
+
+enum outcome build_attempt(struct build *b)
+{
+	struct session *session = b->session;
+	int half = pass_find("make_processes"), next = b->first > half ? b->first : half + 1;
+	enum from from = b->from;
+	b->from = FROM_TENSOR;
+	if (from == FROM_JUDGED && b->judged != OUTCOME_BUILT)
+		return b->judged;
+	if (from == FROM_TENSOR)
+		begin_attempt(b);
+	session->predicted = NULL;
+	b->over = LIMITS;
+	b->crowded = false;
+	if (from < FROM_MADE && !run_passes(session, b->first, b->last < half ? b->last : half))
+		return classify(b);
+	if (from < FROM_JUDGED && b->spares && b->first <= half)
+		b->crowded = crowded_in_any_case(b);
+	if (b->crowded)
+		return OUTCOME_CROWDED;
+	if (!run_passes(session, next, b->last))
+		return classify(b);
+	if (!build_is_whole(b))
+		return OUTCOME_BUILT;
+	b->cost = design_cost(session->arena, session->platform, session->module);
+	b->used = b->cost.total;
+	b->ms = session->target_ms ? report_make(session, "").model_ms : 0;
+	b->over = limits_exceeded(session, b->used);
+	b->crowded = limits_crowded(session, &b->cost);
+	return b->over == LIMITS ? OUTCOME_BUILT : OUTCOME_SPACE;
+}
+
+/* --- narrower */
+
+static void scale(struct build *b, enum choice choice, int64_t used, double factor)
+{
+	struct choices *choices = &b->session->choices;
+	int64_t now = choice_on(choices, b->session->platform, choice);
+	now = used > 0 && used < now ? used : now;
+	int64_t next = (int64_t)((double)now * factor);
+	choices->value[choice] = next < 1 ? 1 : next;
+}
+
+static void narrow_space(struct build *b)
+{
+	const struct resources *limit = &b->session->limit;
+	if (b->over == LIMIT_DSP) {
+		scale(b, CHOICE_DSP, 0, NARROWER_SLICES * (double)limit->dsp / (double)b->used.dsp);
+		return;
+	}
+	scale(b, CHOICE_DSP, b->used.dsp, NARROWER);
+	scale(b, CHOICE_LUT, b->used.lut, NARROWER);
+}
+
+void build_narrower(struct build *b, enum outcome outcome, int number)
+{
+	struct choices *choices = &b->session->choices;
+	if (outcome == OUTCOME_PORTS)
+		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
+	else if (outcome == OUTCOME_MEMORY)
+		scale(b, CHOICE_ON_CHIP, 0, NARROWER_MEMORY);
+	else
+		narrow_space(b);
+	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
+		return;
+	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
+	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];      /* the same whatever was wished */
+}
+
+/* Where a limit cannot be met, what the narrowest design takes is the nearest that can. */
+static bool refuse_limit(struct build *b)
+{
+	struct session *session = b->session;
+	if (b->over == LIMITS)
+		return false;
+	long long need = (long long)limit_of(b->used, b->over);
+	if (!session->options.limit[b->over]) {       /* one of two phases has what the other leaves */
+		diag_error(&session->diag, NOWHERE, "both phases together do not fit: the narrowest design of one that was found takes %lld %s, and %lld are left for it", need, limit_unit[b->over],
+			   (long long)limit_of(session->limit, b->over));
+		return diag_note(&session->diag, "a design of one phase each, without --with; or fewer tokens a launch");
+	}
+	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
+		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
+	return diag_note(&session->diag, "the nearest that can is --%s %lld", limit_option[b->over], need);
+}
+
+void build_begin(struct build *b)
+{
+	const struct session *session = b->session;
+	struct choices *choices = &b->session->choices;
+	if (session->options.limit[LIMIT_DSP] && choice_on(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
+		choices->value[CHOICE_DSP] = session->limit.dsp > 0 ? session->limit.dsp : 1;
+	if (session->options.limit[LIMIT_LUT] && choice_on(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
+		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
+}
+
+/* A second phase that reads weights as the first does lacks ports until the first is built with fewer (phases.c). */
+static bool waits_for_first(const struct build *b, int number)
+{
+	return b->session->follows && number > 0;
+}
+
+bool build_fitting(struct build *b)
+{
+	for (int number = 0; number < ATTEMPTS; number++) {
+		enum outcome outcome = build_attempt(b);
+		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
+			return true;
+		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
+			return false;
+		if (number < ATTEMPTS - 1)
+			build_narrower(b, outcome, number);
+	}
+	return refuse_limit(b);
+}
+
+/* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */
+static const struct op *dot_in(const struct block *block, bool inside)
+{
+	const struct op *found = NULL;
+	for (const struct op *op = block->first; op && !found; op = op->next)
+		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_mark(op) >= 0) : NULL;
+	return found;
+}
+
+int build_slices(const struct design_cost *cost)
+{
+	int slices = 0;
+	for (int i = 0; i < cost->processes; i++) {
+		const struct op *op = dot_in(cost->process[i].function->region[0], false);
+		struct dot dot;
+		slices += op && dot_of(op, &dot) ? dot.words : 0;
+	}
+	return slices;
+}

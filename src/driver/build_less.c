@@ -1,0 +1,209 @@
+/* Ways to take less where a die is crowded, and how good designs are. */
+#include "driver/build.h"
+#include "driver/report.h"
+#include "ir/rows.h"
+#include "model/token.h"
+#include <math.h>
+
+#define FEWER 6               /* at most one slice in so many is given up for the clock */
+#define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
+#define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
+#define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
+#define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
+
+enum { LESS_MOST = 16 };
+
+void build_choose(struct build *b, const struct choices *wanted, const struct less *less)
+{
+	struct session *session = b->session;
+	struct choices *choices = &session->choices;
+	*choices = *wanted;
+	if (less->ports)
+		choices->value[CHOICE_STATE_PORTS] = less->ports;
+	if (less->slices)
+		choices->value[CHOICE_SLICES] = less->slices;
+	if (less->narrow) {
+		double dsp = less->counted ? COUNTED_DSP * less->narrow : less->narrow;
+		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 100;
+		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 100);
+	}
+	if (less->slow)
+		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
+}
+
+/* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
+static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, struct less *list)
+{
+	int fewer = slices - UNIT_LANES, less = slices - UNIT_STEP, count = 0;
+	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
+				    {.narrow = NARROW_COUNTED, .counted = true}, {.slices = fewer, .narrow = NARROW_COUNTED, .counted = true}, {.slices = less, .narrow = NARROW_COUNTED, .counted = true},
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .counted = true}, {.slices = less, .narrow = NARROWEST_COUNTED, .counted = true}};
+	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = counted || !ways[i].counted;
+		bool kernels = !ways[i].narrow || (own && !wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
+		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
+			list[count++] = ways[i];
+	}
+	if (!session->options.choices.value[CHOICE_CLOCK])
+		list[count++] = (struct less){.slow = true};
+	return count;
+}
+
+struct clock build_clock(const struct session *session)
+{
+	return (struct clock){session->platform, session->options.choices.value[CHOICE_CLOCK]};
+}
+
+void build_set_clock(struct session *session, struct clock clock)
+{
+	session->platform = clock.platform;
+	session->options.choices.value[CHOICE_CLOCK] = clock.mhz;
+}
+
+static double milliseconds_at(const struct session *session, int extents, const struct extent_value *extent)
+{
+	struct token_detail detail = token_detail_rated;
+	detail.extents = extents;
+	detail.extent = extent;
+	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
+}
+
+/* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
+static double milliseconds_of_tokens(const struct session *session, int extents, struct extent_value *extent, int rows)
+{
+	double all = milliseconds_at(session, extents, extent);
+	if (rows < 0 || all <= 0)
+		return all;
+	int64_t most = extent[rows].value;
+	extent[rows].value = 1;
+	double one = milliseconds_at(session, extents, extent);
+	extent[rows].value = most;
+	return one + all / (double)most;
+}
+
+/* By the milliseconds that the token model gives at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
+double build_rating(const struct session *session)
+{
+	struct extent_value *extent;
+	int extents = timing_extents(session->attempt, session->module, &extent), rows = -1;
+	for (int i = 0; i < extents; i++)
+		rows = rows_counted_by(module_main(session->module), extent[i].symbol) ? i : rows;
+	double all = milliseconds_of_tokens(session, extents, extent, rows);
+	for (int i = 0; i < extents; i++)
+		extent[i].value /= i == rows ? 1 : SHORT;
+	double few = extents ? milliseconds_of_tokens(session, extents, extent, rows) : all;
+	return all <= 0 || few <= 0 ? INFINITY : all * few;
+}
+
+void build_rate(const struct session *session, struct less *less)
+{
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	less->rating = build_rating(session);
+	for (int i = 0; i < cost.processes; i++) {
+		less->lut += cost.process[i].resources.lut;
+		less->dsp += cost.process[i].resources.dsp;
+	}
+}
+
+/* Built as far as its cycles can be told, where every FIFO holds all its words.  A slower clock costs time everywhere: it is rated as the others are. */
+void build_rate_way(struct build *b, const struct choices *wanted, struct less *less)
+{
+	struct session *session = b->session;
+	struct build part = build_part(b);
+	const struct clock clock = build_clock(session);
+	less->rating = INFINITY;
+	if (less->slow)
+		limits_slower(session);
+	build_choose(b, wanted, less);
+	if (build_attempt(&part) == OUTCOME_BUILT)
+		build_rate(session, less);
+	build_set_clock(session, clock);
+}
+
+/* --- all ways */
+
+static bool same_way(const struct less *left, const struct less *right)
+{
+	return left->ports == right->ports && left->slices == right->slices && left->narrow == right->narrow && left->slow == right->slow;
+}
+
+static bool same_design(const struct less *left, const struct less *right)
+{
+	return left->slow == right->slow && left->lut == right->lut && left->dsp == right->dsp && left->rating <= right->rating * NEAR && right->rating <= left->rating * NEAR;
+}
+
+/* The quickest first; of those that are alike, the first of the table. */
+static void sort_less(struct less *list, int count)
+{
+	for (int i = 1; i < count; i++) {
+		struct less moved = list[i];
+		int j = i;
+		for (; j && list[j - 1].rating > moved.rating; j--)
+			list[j] = list[j - 1];
+		list[j] = moved;
+	}
+}
+
+/* true: built, and no die is crowded, or the clock is slower.  rated: as far as it takes for that, it has just been built. */
+static bool build_less(struct build *b, const struct choices *wanted, struct less *less, bool rated)
+{
+	if (less->slow)
+		limits_slower(b->session);
+	build_choose(b, wanted, less);
+	b->from = rated && !less->slow ? FROM_MADE : FROM_TENSOR;
+	b->spares = !less->slow;
+	less->done = true;
+	return build_fitting(b) && (less->slow || !b->crowded);
+}
+
+/* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
+ * What costs next to nothing is built at once.  -O1 takes the first that fits.  Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
+static bool build_with_less(struct build *b, const struct choices *wanted)
+{
+	struct session *session = b->session;
+	struct less list[LESS_MOST], crowded = {0};
+	int count = list_less(session, wanted, build_slices(&b->cost), build_counts_tokens(b), list);
+	bool rated = count > 1 && session->options.effort != 1, two = rated && build_counts_tokens(b) && ahead_goes(b);
+	if (rated && b->ahead && b->ahead->crowded.rating > 0)
+		crowded = b->ahead->crowded;
+	else if (rated)
+		build_rate(session, &crowded);
+	for (int i = 0; rated && i < count && !session->stop; i++) {
+		if (b->ahead && same_way(&list[i], &b->ahead->less))
+			ahead_take(b, &list[i]);
+		else if (two && i + 1 < count)
+			ahead_rate(b, wanted, &list[i], &list[i + 1]);
+		else
+			build_rate_way(b, wanted, &list[i]);
+		for (int before = 0; before < i; before++)
+			list[i].done = list[i].done || same_design(&list[i], &list[before]);
+		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i], true))
+			return true;
+	}
+	if (rated)
+		sort_less(list, count);
+	for (int i = 0; i < count && !session->stop; i++)
+		if (!list[i].done && build_less(b, wanted, &list[i], false))
+			return true;
+	return false;
+}
+
+/* At the clock that the rule gives, or that is asked for, even if a die is crowded whatever is taken back; of one of two phases nobody knows yet how full its dies will be. */
+bool build_timed(struct build *b)
+{
+	struct session *session = b->session;
+	struct choices wanted = session->choices;
+	bool free = build_is_whole(b) && !session->widths;
+	b->spares = free;
+	if (free)
+		ahead_judge(b, &wanted);
+	bool built = build_fitting(b), crowded = built && free && b->crowded;
+	if (crowded)
+		built = build_with_less(b, &wanted);
+	ahead_drop(b);
+	b->spares = false;
+	if (built || !crowded || session->stop)
+		return built;
+	session->choices = wanted;
+	return build_fitting(b);
+}
