@@ -54,8 +54,10 @@ static int loop_over(const struct interleaver *w, const struct kernel *kernel, c
 static struct op *product_of(const struct interleaver *w, const struct value *value, int64_t *inner)
 {
 	struct op *op = value->def;
-	if (!op || op->code == OP_CONTRACT || op->code != OP_KERNEL || is_part(op))
-		return op && op->code == OP_CONTRACT ? op : NULL;
+	if (op && op->code == OP_CONTRACT)
+		return op;
+	if (!op || op->code != OP_KERNEL || is_part(op))
+		return NULL;
 	const struct kernel *kernel = op->kernel;
 	int loop = loop_over(w, kernel, &kernel->result, *inner);
 	for (int j = 0; loop >= 0 && j < op->operands; j++) {
@@ -120,6 +122,7 @@ static bool spread(struct interleaver *w, const struct op *product)
 				readers += op->operand[j] == w->values.data[i] && follows(w, op, j) && !i;
 	return readers == product->result[0]->uses;
 }
+
 /* ---- the weights' rows */
 
 struct run {                  /* a loop of an image: elements of the image between two of its points */
