@@ -74,7 +74,9 @@ static struct ahead *begin_ahead(const struct build *b, const struct choices *wa
 	ahead->less = *less;
 	if (less->slow)
 		limits_slower(own);
-	ahead->part = (struct build){.session = own, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes"), .from = FROM_COPY};
+	ahead->part = build_part(b);
+	ahead->part.session = own;
+	ahead->part.from = FROM_COPY;
 	build_choose(&ahead->part, wanted, &ahead->less);
 	return ahead;
 }

@@ -162,8 +162,9 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
-	int count = list_less(session, wanted, build_slices(&b->cost), build_counts_tokens(b), list);
-	bool rated = count > 1 && session->options.effort != 1, two = rated && build_counts_tokens(b) && ahead_goes(b);
+	bool counted = build_counts_tokens(b);
+	int count = list_less(session, wanted, build_slices(&b->cost), counted, list);
+	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
 	if (rated && b->ahead && b->ahead->crowded.rating > 0)
 		crowded = b->ahead->crowded;
 	else if (rated)

@@ -19,9 +19,9 @@ static int64_t raised_depth(const struct fifo *fifo, int64_t depth, int64_t eigh
 }
 
 /* The channel that each process waits for; -1: none. */
-static int *waited_for(const struct proof *p, const struct token_network *network, const struct token_counter *counter)
+static int *waited_for(struct arena *arena, const struct token_network *network, const struct token_counter *counter)
 {
-	int *waits = ARENA_ARRAY(p->network->arena, int, network->processes.count + 1);
+	int *waits = ARENA_ARRAY(arena, int, network->processes.count + 1);
 	for (size_t i = 0; i < network->processes.count; i++)
 		waits[i] = -1;
 	for (int i = 0; i < (int)network->channels.count; i++)
@@ -42,12 +42,12 @@ static bool is_cause(const struct token_network *network, const int *waits, int 
 	return at == writer || reader < 0 || waits[reader] < 0;
 }
 
-static bool raise_full(struct proof *p, const struct token_network *network, const struct token_counter *counter)
+static bool raise_full(struct proof *p, struct arena *scratch, const struct token_network *network, const struct token_counter *counter)
 {
 	const struct fifo_network *n = p->network;
 	bool raised = false;
-	const int *waits = waited_for(p, network, counter);
-	for (int i = 0; i < n->count && p->eighths; i++)
+	const int *waits = p->eighths ? waited_for(scratch, network, counter) : NULL;
+	for (int i = 0; i < n->count && waits; i++)
 		if (token_counter_full(counter, i) && n->fifo[i].sized && p->depth[i] < n->fifo[i].whole && is_cause(network, waits, i)) {
 			p->bound[i] = p->depth[i] = raised_depth(&n->fifo[i], p->depth[i], p->eighths);
 			raised = true;
@@ -67,7 +67,7 @@ static bool ends(struct proof *p, const struct token_network *network, bool in_o
 		int64_t work = 0;
 		outcome = token_counter_run(counter, p->network->budget, &work);
 		p->network->budget -= work;
-	} while (outcome == TOKEN_STUCK && raise_full(p, network, counter));
+	} while (outcome == TOKEN_STUCK && raise_full(p, arena, network, counter));
 	*holds = token_counter_holds(counter);
 	p->network->stuck = outcome == TOKEN_STUCK && p->eighths ? ARENA_ARRAY(p->network->arena, bool, p->network->count + 1) : NULL;
 	for (int i = 0; p->network->stuck && i < p->network->count; i++)

@@ -51,7 +51,7 @@ void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *
 /* Phases first … end - 1 take the same numbers, or the only one. */
 typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context);       /* those of one loop, over the layers where there are any; the phase behind them */
-int unit_loop_end(const struct unit *unit, int first);
+int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
 void unit_find_series(struct unit *unit);
 struct process unit_process(const struct unit *unit, const char *name);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */

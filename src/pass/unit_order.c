@@ -228,28 +228,6 @@ static void walk_group(const struct unit *unit, struct process *p, int first, in
 	process_close(p, phase->tiles > 1);
 }
 
-static void walk_series(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
-{
-	if (group_end(unit, first) == end) {
-		walk_group(unit, p, first, end, add, context);
-		return;
-	}
-	int64_t tiles = unit->phases.data[first].tiles, turns;
-	int groups = 0, *begin = ARENA_ARRAY(p->module->arena, int, end - first + 1);
-	for (int i = first; i < end; i = group_end(unit, i))
-		begin[groups++] = i;
-	begin[groups] = end;
-	for (int64_t slot = 0; slot < tiles + groups - 1; slot += turns) {
-		turns = slot == groups - 1 && tiles > groups ? tiles - groups + 1 : 1;      /* of all groups */
-		if (turns > 1)
-			process_loop(p, turns);
-		for (int g = 0; g < groups; g++)
-			if (slot >= g && slot - g < tiles)
-				add(unit, p, begin[g], begin[g + 1], context);
-		process_close(p, turns > 1);
-	}
-}
-
 int unit_loop_end(const struct unit *unit, int first)
 {
 	int end = first + 1;
@@ -258,51 +236,85 @@ int unit_loop_end(const struct unit *unit, int first)
 	return end;
 }
 
-/* The slots of a layer, in which the groups that are not yet on with it end the layer before: of both, or of one alone. */
+/* Groups that take turns: in slot n of a layer a group works on its tile n - lag, where there is one. */
 struct slots {
 	int groups, *begin;       /* and the phase behind them */
 	int64_t *lag, tiles;      /* slots that a group is behind the first one */
-	bool own, before;
 	unit_group *add;
 	void *context;
 };
 
-static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t before)
+static struct slots slots_of(const struct unit *unit, int first, int end, unit_group *add, void *context)
 {
-	for (int r = 0; r < s->groups; r++) {
-		int64_t turns = (r + 1 < s->groups ? s->lag[r + 1] : s->tiles) - s->lag[r];
-		if (turns < 1 || (!s->own && r + 1 == s->groups))
-			continue;
-		process_loop(p, turns);
-		for (int g = s->own ? 0 : r + 1; g < (s->before ? s->groups : r + 1); g++) {
-			p->layers_before = before + (g <= r);
-			s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
+	const struct phase *phase = unit->phases.data;
+	struct arena *arena = unit->design->module->arena;
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .add = add, .context = context};
+	for (int i = first; i < end; i = group_end(unit, i)) {
+		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups;
+		s.begin[s.groups++] = i;
+	}
+	s.begin[s.groups] = end;
+	return s;
+}
+
+static int64_t slots_end(const struct slots *s)
+{
+	return s->tiles + s->lag[s->groups - 1];
+}
+
+static bool works(const struct slots *s, int group, int64_t slot)
+{
+	return slot >= s->lag[group] && slot - s->lag[group] < s->tiles;
+}
+
+/* In slots of a layer, and if `both` in those as many tiles later of the layer before. */
+static bool same_slots(const struct slots *s, bool both, int64_t slot, int64_t other)
+{
+	bool same = true;
+	for (int g = 0; g < s->groups; g++)
+		same = same && works(s, g, slot) == works(s, g, other) && (!both || works(s, g, slot + s->tiles) == works(s, g, other + s->tiles));
+	return same;
+}
+
+static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t from, int64_t end, bool both, int64_t before)
+{
+	for (int64_t slot = from, turns; slot < end; slot += turns) {
+		for (turns = 1; slot + turns < end && same_slots(s, both, slot, slot + turns); )
+			turns++;
+		if (turns > 1)
+			process_loop(p, turns);
+		for (int g = 0; g < s->groups; g++) {
+			bool own = works(s, g, slot);
+			p->layers_before = before + (both && own);
+			if (own || (both && works(s, g, slot + s->tiles)))
+				s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
 		}
-		process_close(p, 1);
+		process_close(p, turns > 1);
 	}
 	p->layers_before = 0;
 }
 
+static void walk_series(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	struct slots s = slots_of(unit, first, end, add, context);
+	if (s.groups == 1)
+		walk_group(unit, p, first, end, add, context);
+	else
+		walk_slots(unit, p, &s, 0, slots_end(&s), false, 0);
+}
+
 static void walk_around(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
-	const struct phase *phase = &unit->phases.data[first];
-	struct arena *arena = p->module->arena;
-	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase->tiles, .own = true, .add = add, .context = context};
-	for (int i = first; i < end; i = group_end(unit, i)) {
-		s.lag[s.groups] = unit->phases.data[i].behind;
-		s.begin[s.groups++] = i;
-	}
-	s.begin[s.groups] = end;
-	walk_slots(unit, p, &s, -1);
-	s.before = true;
-	p->design->layers = phase->layers - 1;
+	struct slots s = slots_of(unit, first, end, add, context);
+	int64_t layers = unit->phases.data[first].layers;
+	walk_slots(unit, p, &s, 0, s.tiles, false, 0);
+	p->design->layers = layers - 1;
 	process_layers(p);
 	process_mark(p, "stream.around");
-	walk_slots(unit, p, &s, 0);
+	walk_slots(unit, p, &s, 0, s.tiles, true, 0);
 	process_close(p, 1);
 	p->layer = NULL;
-	s.own = false;
-	walk_slots(unit, p, &s, phase->layers - 1);
+	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
 }
 
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context)

@@ -524,6 +524,14 @@ static void test_padded_sums(void **state)
 		}
 }
 
+/* A module whose widths are found by intensity. */
+static struct pass_context begin_text(struct fixture *f, const char *text, size_t size)
+{
+	f->module = import_mlir(f->arena, &f->guard, &f->diag, "text", text, size);
+	assert_non_null(f->module);
+	return (struct pass_context){.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+}
+
 /* --- converters --- */
 
 /* Sums of each head: those of the first half turned, and added to the second's and to the sum of all heads. */
@@ -547,9 +555,7 @@ static void test_converter_holds_what_is_wanted(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	f->module = import_mlir(f->arena, &f->guard, &f->diag, "halved", halved, sizeof halved - 1);
-	assert_non_null(f->module);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	struct pass_context context = begin_text(f, halved, sizeof halved - 1);
 	int p = 0, converters = 0;
 	for (; f->module->level != LEVEL_STREAM; p++)
 		assert_true(passes[p].run(&context, f->module));
@@ -609,9 +615,7 @@ static void test_long_fifos_are_needed(void **state)
 {
 	(void)state;
 	struct fixture *f = begin(1);
-	f->module = import_mlir(f->arena, &f->guard, &f->diag, "softmax", softmax, sizeof softmax - 1);
-	assert_non_null(f->module);
-	struct pass_context context = {.platform = platform_load(f->arena, &f->diag, "u55c"), .choices.value = {[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity")}};
+	struct pass_context context = begin_text(f, softmax, sizeof softmax - 1);
 	for (int p = 0; p <= pass_find("size_fifos"); p++)
 		assert_true(passes[p].run(&context, f->module));
 	assert_true(runs(f));
