@@ -174,7 +174,7 @@ def _add_generate(commands, name: str) -> None:
     _add_model(command)
     prompt = command.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", action="append", metavar="TEXT", help="needs the model's tokenizer; several make a batch: each launch reads a token of every one")
-    prompt.add_argument("--prompt-ids", action="append", metavar="ID,ID,...", help="the prompt as token ids; may be repeated too")
+    prompt.add_argument("--prompt-ids", type=_ids, action="append", metavar="ID,ID,...", help="the prompt as token ids; may be repeated too")
     command.add_argument("--raw", action="store_true", help="give the prompt as it is, without the model's chat template")
     command.add_argument("--max-new-tokens", type=int, default=16, metavar="N", help="default 16; the end of the context ends it too")
     command.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
@@ -437,7 +437,7 @@ def _design_folder(output: Path | None):
 
 def _prompts(options, tokenizer) -> list[list[int]]:
     if options.prompt is None:
-        return [_ids(text) for text in options.prompt_ids]
+        return options.prompt_ids
     if tokenizer is None:
         raise Error(f"{options.model} has no tokenizer here, so --prompt cannot be read",
                     "--prompt-ids takes token ids, as in --prompt-ids 464,3290")

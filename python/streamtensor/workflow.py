@@ -1,5 +1,6 @@
 """The steps that the commands share: a language model -> files -> a design."""
 import json
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,12 @@ def export_files(model: Model, shape: Shape, folder: Path, progress: Progress, a
     _write_weights(model, [lowered], folder, progress)
 
 
+def _design_name(model: Model, shape: Shape) -> str:
+    """Of a design of one phase: what its report is headed with, and the kernel's name on the card."""
+    label = re.sub(r"[^0-9A-Za-z]+", "_", Path(model.name).absolute().name).strip("_")
+    return f"{label or 'model'}_{'both' if shape.counted else shape.phase}"
+
+
 def compile_files(model: Model, shape: Shape, platform: str, output: Path, progress: Progress, quant: str | None = None,
                   values: bool = True) -> Lowered:
     """Compiles one step into the design folder `output`; without `values` it has no weights and cannot run."""
@@ -80,7 +87,7 @@ def compile_phases(model: Model, shapes: list[Shape], platform: str, output: Pat
     outputs.check(output, DESIGN_FILES)
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.absolute().parent) as work:
-        names = [Path(work) / (MLIR if len(shapes) == 1 else f"{shape.phase}.mlir") for shape in shapes]
+        names = [Path(work) / f"{shape.phase if len(shapes) > 1 else _design_name(model, shape)}.mlir" for shape in shapes]
         progress.stage("export")
         steps = [_write_step(model, shape, path) for shape, path in zip(shapes, names)]
         if values:

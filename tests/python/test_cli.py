@@ -82,7 +82,7 @@ def test_export_replaces_its_own_folder_and_reads_it_back(run, tmp_path, folder_
     (["import"], "invalid choice: 'import'", "streamtensor --help"),
     (["generate", "{gpt2}", "--prompt", "hello"], "no tokenizer", "--prompt-ids"),
     (["generate", "{gpt2}"], "--prompt --prompt-ids is required", "--help"),
-    (["generate", "{gpt2}", "--prompt-ids", "1,two"], "'1,two' is not a list of token ids", "464,3290"),
+    (["generate", "no/such-model", "--prompt-ids", "1,two"], "'1,two' is not a list of token ids", "464,3290"),
     (["generate", "{gpt2}", "--prompt-ids", "1,512"], "the id 512", "0 to 511"),
     (["generate", "{gpt2}", "--prompt-ids", "1,2,3", "--context", "3"], "context of 3", "larger --context, up to 64"),
     (["generate", "{gpt2}", "--prompt", "caf\udce9"], "--prompt is not UTF-8", "plain text"),
@@ -198,6 +198,7 @@ def test_compile_hands_the_files_to_stc_and_shows_its_stages(run, tmp_path, fold
     assert status == 0 and out == "" and "streamtensor: import\n" in err
     words = (tmp_path / "d" / "manifest.json").read_text().split()
     assert words[0] == "compile" and words[2:4] == ["--platform", "u280"] and words[6:8] == ["--progress", "--weights"]
+    assert Path(words[1]).name == f"{folder_of('gpt2').name}_decode.mlir"  # which names the design
     assert sorted(path.name for path in tmp_path.iterdir()) == ["core", "d"]
 
 
