@@ -112,10 +112,10 @@ static void make_with_next(struct trimming *t, const int64_t *depth, const int64
 	jobs_run(t->network->module->guard, next ? 2 : 1, job);
 }
 
-/* Where the last depths were enough these may be as well, so both extents are asked at once; else most of them are not, and the lesser extents are asked only if the most say so. */
+/* Where the last depths were enough these may be as well, or nothing else is to be asked, so both extents are asked at once; else most of them are not, and the lesser extents are asked only if the most say so. */
 bool fifo_predict_enough(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
-	int made = t->enough ? t->extents : 1;
+	int made = t->enough || !next ? t->extents : 1;
 	if (is_made(t, depth))
 		made = 1;
 	else if (made == 1)
