@@ -96,6 +96,7 @@ static void check_process(struct verifier *verifier, struct op *function)
 struct callee {
 	struct op *function;
 	int calls;
+	bool *in, *out;                  /* [arguments] channels that it writes, reads */
 };
 
 static struct callee *callee_of(const struct map *callees, const struct op *call)
@@ -103,15 +104,31 @@ static struct callee *callee_of(const struct map *callees, const struct op *call
 	return map_get(callees, attr_text_or(call, "callee", ""));
 }
 
+static void find_ends(struct op *op, void *context)
+{
+	struct callee *callee = context;
+	const struct value *channel = op->code == OP_RELEASE ? NULL : channel_of(op);
+	if (!channel || channel->def)
+		return;
+	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, "side", NULL), "write");
+	*(writes ? &callee->in[channel->index] : &callee->out[channel->index]) = true;
+}
+
+static struct callee *callee_new(struct arena *arena, struct op *function)
+{
+	struct callee *callee = ARENA_NEW(arena, struct callee);
+	struct block *body = function->region[0];
+	*callee = (struct callee){.function = function, .in = ARENA_ARRAY(arena, bool, body->arguments + 1), .out = ARENA_ARRAY(arena, bool, body->arguments + 1)};
+	ir_walk(body, find_ends, callee);
+	return callee;
+}
+
 static struct map collect_callees(struct arena *arena, const struct module *module)
 {
 	struct map callees = map_new(arena);
-	for (struct op *op = module_body(module)->first; op; op = op->next) {
-		struct callee *callee = ARENA_NEW(arena, struct callee);
-		callee->function = op;
+	for (struct op *op = module_body(module)->first; op; op = op->next)
 		if (op->code == OP_FUNC)
-			map_set(&callees, attr_text_or(op, "sym_name", ""), callee);
-	}
+			map_set(&callees, attr_text_or(op, "sym_name", ""), callee_new(arena, op));
 	return callees;
 }
 
@@ -128,31 +145,14 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 	}
 }
 
-struct ends {
-	const struct value *channel;     /* argument of the process at hand */
-	bool in, out;                    /* it is written, read */
-};
-
-static void find_ends(struct op *op, void *context)
-{
-	struct ends *ends = context;
-	if (op->code == OP_RELEASE || channel_of(op) != ends->channel)
-		return;
-	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, "side", NULL), "write");
-	ends->in |= writes;
-	ends->out |= !writes;
-}
-
 static void add_ends(const struct map *callees, const struct op *call, const struct value *channel, int *in, int *out)
 {
 	for (int i = 0; i < call->operands; i++) {
 		if (call->operand[i] != channel)
 			continue;
-		struct block *body = callee_of(callees, call)->function->region[0];
-		struct ends ends = {.channel = body->argument[i]};
-		ir_walk(body, find_ends, &ends);
-		*in += ends.in;
-		*out += ends.out;
+		const struct callee *callee = callee_of(callees, call);
+		*in += callee->in[i];
+		*out += callee->out[i];
 	}
 }
 

@@ -16,10 +16,10 @@ struct search {
 	const struct place_problem *problem;
 	int *die;
 	bool *moved;
-	struct place_load load;
 	int64_t crossing;
 	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];      /* [items][die][boundary] bits over the boundary, where the item moves to the die */
-	double excess[PLATFORM_DIES][RESOURCES];              /* of what stands where it does */
+	int64_t (*need)[RESOURCES];           /* [items] */
+	int64_t used[PLATFORM_DIES][RESOURCES], capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
 };
 
 static void as_array(struct resources resources, int64_t out[RESOURCES])
@@ -86,15 +86,6 @@ bool place_better(struct place_cost left, struct place_cost right)
 
 /* --- moves */
 
-static void set_excess(struct search *s, int d)
-{
-	int64_t used[RESOURCES], available[RESOURCES];
-	as_array(s->load.used[d], used);
-	as_array(s->problem->capacity[d], available);
-	for (int r = 0; r < RESOURCES; r++)
-		s->excess[d][r] = excess(used[r], available[r]);
-}
-
 /* What an edge of the item to one on die `other` changes where the item moves. */
 static void add_change(struct search *s, int item, int other, int64_t bits)
 {
@@ -110,10 +101,11 @@ static void begin_pass(struct search *s, const int *die)
 	memcpy(s->die, die, sizeof *die * (size_t)problem->items);
 	memset(s->moved, 0, sizeof *s->moved * (size_t)problem->items);
 	memset(s->change, 0, sizeof *s->change * (size_t)problem->items);
-	s->load = place_load(problem, die);
-	s->crossing = crossings(&s->load);
+	struct place_load load = place_load(problem, die);
+	memcpy(s->wires, load.wires, sizeof s->wires);
+	s->crossing = crossings(&load);
 	for (int d = 0; d < problem->dies; d++)
-		set_excess(s, d);
+		as_array(load.used[d], s->used[d]);
 	for (int e = 0; e < problem->edges; e++) {
 		const struct place_edge *edge = &problem->edge[e];
 		add_change(s, edge->from, die[edge->to], edge->bits);
@@ -121,23 +113,21 @@ static void begin_pass(struct search *s, const int *die)
 	}
 }
 
-/* The same sum as overflow_of, in the same order; as soon as it is above the bound, that part. */
+/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the bound, that part. */
 static double overflow_after(const struct search *s, int item, int to, double bound)
 {
-	const struct place_problem *problem = s->problem;
-	const int64_t *change = s->change[item][to];
-	int64_t used[RESOURCES], available[RESOURCES], need[RESOURCES];
-	int from = s->die[item];
+	const int64_t *change = s->change[item][to], *need = s->need[item];
+	int from = s->die[item], dies = s->problem->dies;
 	double sum = 0;
-	as_array(problem->item[item].need, need);
-	for (int d = 0; d < problem->dies && sum <= bound; d++) {
-		bool same = d != from && d != to;
-		as_array(s->load.used[d], used);
-		as_array(problem->capacity[d], available);
-		for (int r = 0; r < RESOURCES; r++)
-			sum += same ? s->excess[d][r] : excess(d == to ? used[r] + need[r] : used[r] - need[r], available[r]);
-		if (d + 1 < problem->dies)
-			sum += excess(s->load.wires[d] + change[d], problem->wires);
+	for (int d = 0; d < dies && sum <= bound; d++) {
+		int64_t times = (d == to) - (d == from);
+		for (int r = 0; r < RESOURCES; r++) {
+			int64_t used = s->used[d][r] + times * need[r];
+			if (used > s->capacity[d][r])
+				sum += excess(used, s->capacity[d][r]);
+		}
+		if (d + 1 < dies)
+			sum += excess(s->wires[d] + change[d], s->problem->wires);
 	}
 	return sum;
 }
@@ -157,11 +147,11 @@ static void move(struct search *s, int item, int to)
 	int from = s->die[item];
 	s->crossing = crossing_after(s, item, to);
 	for (int b = 0; b < PLATFORM_DIES; b++)
-		s->load.wires[b] += s->change[item][to][b];
-	s->load.used[from] = resources_less(s->load.used[from], moving->need);
-	s->load.used[to] = resources_add(s->load.used[to], moving->need);
-	set_excess(s, from);
-	set_excess(s, to);
+		s->wires[b] += s->change[item][to][b];
+	for (int r = 0; r < RESOURCES; r++) {
+		s->used[from][r] -= s->need[item][r];
+		s->used[to][r] += s->need[item][r];
+	}
 	for (int t = 0; t < moving->count; t++) {
 		const struct place_edge *edge = &problem->edge[problem->touching[moving->first + t]];
 		int other = edge->from == item ? edge->to : edge->from;
@@ -201,6 +191,11 @@ static bool is_enough(const struct place_problem *problem, struct place_cost cos
 struct place_cost place_refine(const struct place_problem *problem, int *die)
 {
 	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .moved = ARENA_ARRAY(problem->arena, bool, problem->items + 1)};
+	s.need = arena_alloc(problem->arena, sizeof *s.need * (size_t)(problem->items + 1));
+	for (int i = 0; i < problem->items; i++)
+		as_array(problem->item[i].need, s.need[i]);
+	for (int d = 0; d < problem->dies; d++)
+		as_array(problem->capacity[d], s.capacity[d]);
 	struct place_cost best = place_cost(problem, die), cost = best;
 	bool gained = true;
 	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
