@@ -73,6 +73,7 @@ struct token_detail {
 	bool in_flight;           /* some are left out as well where a process begins a layer before it ends the one before: good for cycles, not for proofs */
 	int extents;              /* run-time extents that are given; the others are at their most */
 	const struct extent_value *extent;
+	struct map *digits;       /* NULL, or what networks of one module share: values of counters at which conditions hold, which live as long as the map */
 };
 
 /* NULL: not in the model, because when a channel is used depends on data, or the outer loops are too long to be written out. */

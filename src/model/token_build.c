@@ -28,7 +28,6 @@ struct builder {
 	int loops;
 	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
 	VEC(struct built_access) accesses;        /* of this process, outside pipelined loops: the same in every turn of the loops around them */
-	struct map digits;        /* of patterns, listed already */
 	struct token_detail detail;
 	int64_t stretches;        /* of each of the process's pipelined loops, about */
 	bool uneven;              /* rolled layers of several numbers, or several in a process */
@@ -197,7 +196,7 @@ static bool set_pattern(struct builder *b, const struct op *op, int first, const
 		}
 		made++;
 	}
-	return token_pattern_make(b->arena, &b->digits, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
+	return token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
 }
 
 /* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
@@ -449,7 +448,7 @@ static void add_channel(struct builder *b, const struct op *op)
 
 static struct token_network *build_network(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail, bool *uneven)
 {
-	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail, .digits = map_new(arena)};
+	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
 	const struct op *function = module_main(module);
 	b.network->alike = true;
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
@@ -469,6 +468,8 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 struct token_network *token_network_new(struct arena *arena, const struct platform *platform, const struct module *module, struct token_detail detail)
 {
 	bool uneven = false;
+	struct map own = map_new(arena);
+	detail.digits = detail.digits ? detail.digits : &own;
 	struct token_network *network = build_network(arena, platform, module, detail, &uneven);
 	if (!detail.layers || (network && !uneven))
 		return network;

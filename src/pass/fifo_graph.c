@@ -78,7 +78,8 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 		ops++;
 	n->call = ARENA_ARRAY(arena, struct op *, ops);
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
-	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = FIFO_LAYERS};
+	struct map digits = map_new(arena);
+	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
 	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL)
