@@ -61,7 +61,7 @@ enum plain { PLAIN_STRING, PLAIN_INT, PLAIN_LONG, PLAIN_LONG_LONG, PLAIN_SIZE, P
 static enum plain plain_of(const char *conversion)
 {
 	enum plain found = 0;
-	while (found < PLAINS && strncmp(conversion, plain[found], strlen(plain[found])))
+	while (found < PLAINS && (*conversion != *plain[found] || strncmp(conversion, plain[found], strlen(plain[found]))))
 		found++;
 	return found;
 }

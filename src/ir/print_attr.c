@@ -17,17 +17,23 @@ static bool is_identifier(const char *name)
 	return true;
 }
 
+static bool is_plain(char character)
+{
+	return isprint((unsigned char)character) && character != '"' && character != '\\';
+}
+
 static void print_string(const char *string, struct text *out)
 {
-	text_add(out, "\"");
-	for (; *string; string++) {
-		unsigned char byte = (unsigned char)*string;
-		if (isprint(byte) && byte != '"' && byte != '\\')
-			text_add_bytes(out, string, 1);
+	text_add_bytes(out, "\"", 1);
+	for (size_t plain; *string; string += plain ? plain : 1) {
+		for (plain = 0; is_plain(string[plain]); plain++) {
+		}
+		if (plain)
+			text_add_bytes(out, string, plain);
 		else
-			text_add(out, "\\%02X", byte);
+			text_add(out, "\\%02X", (unsigned char)*string);
 	}
-	text_add(out, "\"");
+	text_add_bytes(out, "\"", 1);
 }
 
 static void print_name(const char *name, struct text *out)
