@@ -643,6 +643,8 @@ static int64_t points_in_row(const struct lowering *l, int64_t points)
 	for (int j = 0; j < l->op->operands; j++)
 		if (!l->kernel->operand[j].stride[first_reduction(l) - 1])
 			return points;
+	if (l->kernel->tiled)      /* all heads of a tile */
+		return points / l->kernel->loop[0].extent;
 	return points == tokens ? rows_tile(tokens) : points;
 }
 

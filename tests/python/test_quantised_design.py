@@ -205,6 +205,20 @@ def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     assert kernels and all("run_time" in line and "interval = 1 " in line and "partial = 2 " in line for line in kernels)
 
 
+def test_the_last_sum_of_a_tile_waits_for_no_other(core_built, tmp_path):
+    """Sums of rows in parts are put together while the next row's terms come: those of all heads of a tile, and one row more, for the last of them."""
+    case = small_case(tmp_path / "model", "gemma3", 64, 32, head_dim=128)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--stop-after", "make_processes", "--dump-dir", tmp_path / "dumps", "-o", tmp_path / "processes.mlir")
+    assert done.returncode == 0, done.stderr
+    kernels = next((tmp_path / "dumps").glob("*-make_streams.mlir")).read_text().splitlines()
+    names = [re.search(r'name = "(\w+)"', line).group(1) for line in kernels if "loops = array<i64: 2, 4, 16, " in line and "partial = 8 " in line and " tiled" in line]
+    processes = (tmp_path / "processes.mlir").read_text().split('"func.func"')
+    assert names
+    for name in names:
+        assert "value = 65 : index" in next(text for text in processes if re.search(rf'sym_name = "\w+_{name}"', text))
+
+
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
     """Where what is not the unit's is little it goes in words as wide as the unit's, of which the last need not be full, so that no adapter is left to it alone."""
