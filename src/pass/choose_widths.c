@@ -5,6 +5,7 @@
  * width is halved until they fit.  The joint search (widths_search.c) begins there.  default-tile gives all kernels the lanes of one port, as the published heuristic gives all
  * loops one tile (arXiv 2509.13694). */
 #include "base/nearest.h"
+#include "ir/rows.h"
 #include "pass/answers.h"
 #include "pass/kernel_edit.h"
 
@@ -18,6 +19,8 @@
 #define UNIT_SHARE 66     /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
+#define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (unit_order.c): the unit waits for it */
+#define TILES_WITH_BREAK 4
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
@@ -482,6 +485,14 @@ static int unit_bits(const struct block *block)
 	return bits;
 }
 
+static int dsp_share(const struct block *block, int abreast, bool counted)
+{
+	int64_t tokens = unit_tokens(block, NULL), tiles = tokens > 0 ? (tokens + rows_tile(tokens) - 1) / rows_tile(tokens) : 0;
+	if (abreast == 1)
+		return unit_has_tokens(block) ? FEW_SHARE : UNIT_SHARE;
+	return tiles > 1 && tiles <= TILES_WITH_BREAK && !counted ? TILES_SHARE : TOKENS_SHARE;
+}
+
 /* Ports, DSPs and LUTs of its slices are not the kernels'.  Other readers keep a port each: most of the time, the unit is what waits for memory. */
 static void leave_to_unit(struct widths *w, const struct block *block)
 {
@@ -495,7 +506,7 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 	w->abreast = unit_abreast(block);
 	unit_tokens(block, &rows);
 	w->slices = slices_within(context, w->streams->module, bits, w->abreast, rows != NULL, context->platform->ports - BESIDE_UNIT - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * (w->abreast > 1 ? TOKENS_SHARE : unit_has_tokens(block) ? FEW_SHARE : UNIT_SHARE) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
+	int64_t left = platform_total(context->platform).dsp * dsp_share(block, w->abreast, rows != NULL) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
 	left = platform_total(context->platform).lut * (w->abreast > 1 ? TOKENS_LUT_SHARE : unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
