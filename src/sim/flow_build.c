@@ -211,7 +211,7 @@ static bool build_access(struct builder *b, const struct op *op, int64_t repeats
 		flow_condition_finish(b->network->arena, step.condition);
 	}
 	if (step.access.port)
-		step.access.stretch = flow_stretch_of(step.access.port, op, 0, NULL, NULL);
+		step.access.stretch = flow_stretch_of(step.access.port, op, b->network->platform->memory_latency, 0, NULL, NULL);
 	add_step(b, step);
 	if (step.access.kind == ACCESS_PUSH || step.access.kind == ACCESS_RELEASE_WRITE)
 		flow_add_words(step.access.channel, repeats);

@@ -7,7 +7,8 @@
  *   first word comes to the access, whatever else it waits for there.
  *   Writing: a request is made when the last word of its burst was written; a burst is over `latency` cycles after its last word was served; a loop ends when all are.
  * Requests to a channel of several ports are served once it is certain that no earlier one will come: every other port has made a later one, or is at a later time, or
- * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request. */
+ * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request; and so are those behind it that come before
+ * anything that a pending one lets go on can make another: what is read takes a latency to its operation's result, what is written one to arrive. */
 #include "model/bundle.h"
 #include "sim/flow_network.h"
 
@@ -48,7 +49,7 @@ static int64_t words_in_a_row(const struct linear *sum, const int64_t *trips)
 	return run;
 }
 
-struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips)
+struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips)
 {
 	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
@@ -58,7 +59,7 @@ struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct o
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
 		words = flow_product(words, trips[i]);
-	struct flow_stretch stretch = {.run = words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other};
+	struct flow_stretch stretch = {.run = words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other, .lead = load ? 0 : latency};
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
 	stretch.bursts = words / stretch.run * stretch.bursts_a_run;
@@ -199,12 +200,31 @@ void flow_memory_grant(struct flow_network *network, struct flow_memory *memory)
 		grant(network, port);
 }
 
+/* Before this cycle, where all processes wait, no other request will come: each would follow from one that is pending. */
+static int64_t next_unknown(const struct flow_network *network)
+{
+	int64_t next = INT64_MAX;
+	for (size_t i = 0; i < network->ports.count; i++) {
+		const struct flow_port *port = network->ports.data[i];
+		int64_t follows = is_pending(port) ? request_of(port) + port->stretch->lead : INT64_MAX;
+		next = follows < next ? follows : next;
+	}
+	return next;
+}
+
 bool flow_memory_grant_first(struct flow_network *network)
 {
-	struct flow_port *first = first_pending(network->ports.data, network->ports.count);
-	if (first)
-		grant(network, first);
-	return first != NULL;
+	struct flow_port *first = first_pending(network->ports.data, network->ports.count), *port;
+	int64_t end = next_unknown(network);
+	if (!first)
+		return false;
+	grant(network, first);
+	for (size_t i = 0; i < network->ports.count; i++) {
+		const struct flow_memory *memory = network->ports.data[i]->memory;
+		while ((port = first_pending(memory->ports.data, memory->ports.count)) && request_of(port) < end)
+			grant(network, port);
+	}
+	return true;
 }
 
 /* The first request of a stretch, or one later than the last. */

@@ -51,6 +51,7 @@ struct flow_stretch {         /* what a pipelined loop reads or writes through a
 	int64_t run;              /* words in a row */
 	int64_t bursts_a_run, bursts;      /* of the whole loop */
 	bool ahead;               /* addresses are known when the loop begins, so reading runs ahead */
+	int64_t lead;             /* so much later than a request is all that follows from it, beyond the access itself */
 };
 
 struct flow_port {            /* of one process */
@@ -225,14 +226,14 @@ uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost
 struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number);
 struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port);
 bool flow_memory_build(struct flow_network *network);
-struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int levels, int64_t *const *counter, const int64_t *trips);
+struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips);
 void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time);       /* an iteration has come to where it reads */
 bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why);
 void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time);
 bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access);      /* what was written has arrived; false: not known yet */
 void flow_memory_grant(struct flow_network *network, struct flow_memory *memory);      /* requests that no other can come before */
-bool flow_memory_grant_first(struct flow_network *network);        /* where all wait: the first request of all; false: there is none */
+bool flow_memory_grant_first(struct flow_network *network);        /* where all wait: the first request of all, and those that are certain then; false: there is none */
 /* flow_sample.c */
 void flow_sample_begin(struct flow_network *network);
 void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to);

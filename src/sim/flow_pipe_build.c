@@ -7,7 +7,7 @@ static void add_stretch(struct flow_network *network, struct flow_pipe *pipe, st
 	for (int i = 0; i < access->order - 1; i++)
 		if (pipe->access[i].port == access->port)
 			access->port = flow_port_twin(network, access->port);
-	access->stretch = flow_stretch_of(access->port, op, pipe->levels, pipe->counter, pipe->trips);
+	access->stretch = flow_stretch_of(access->port, op, network->platform->memory_latency, pipe->levels, pipe->counter, pipe->trips);
 	pipe->asks |= access->kind == ACCESS_LOAD && !access->stretch.ahead;
 }
 
@@ -100,6 +100,14 @@ static void make_rings(struct arena *arena, struct flow_pipe *pipe)
 		pipe->group[i].times = ARENA_ARRAY(arena, int64_t, pipe->ring);
 }
 
+/* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */
+static void set_lead(struct flow_pipe *pipe, int64_t latency)
+{
+	struct flow_access *first = pipe->access;
+	if (pipe->flushes && pipe->groups > 1 && pipe->group[0].count == 1 && first->kind == ACCESS_LOAD && first->stretch.ahead)
+		first->stretch.lead = pipe->group[1].stage < latency ? pipe->group[1].stage : latency;
+}
+
 bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats)
 {
 	struct arena *arena = network->arena;
@@ -126,6 +134,7 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	sort_accesses(pipe);
 	make_groups(arena, pipe);
 	make_rings(arena, pipe);
+	set_lead(pipe, network->platform->memory_latency);
 	pipe->last_window = pipe->iterations - 1;
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->iterations - 1 + pipe->lag[i] > pipe->last_window)
