@@ -213,14 +213,15 @@ static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t 
 	*walk = parted;
 }
 
-/* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where their number is known at run time. */
+/* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where a number is known at run time only, of the words or of what stands around
+ * them: rows of a cache come in blocks, for a few heads each. */
 static int64_t turns_of_box(const struct walk *from, int shared)
 {
 	int64_t words = 1, turns = 1;
 	bool bound = false;
-	for (int l = shared; l < from->loops; l++) {
+	for (int l = 0; l < from->loops; l++) {
 		const struct run_time_trip *trip = walk_run_time(*from, l);
-		words *= trip ? from->trip[l] / trip->most : from->trip[l];
+		words *= l < shared ? 1 : trip ? from->trip[l] / trip->most : from->trip[l];
 		bound = bound || trip;
 	}
 	if (!shared || !bound || walk_run_time(*from, shared - 1))

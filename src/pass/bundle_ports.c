@@ -83,6 +83,12 @@ static bool is_rider(const struct bundled *port)
 	return port->bits == UNIT_WORD_BITS && !port->narrow;
 }
 
+/* What is read beside the unit's words, in words as wide. */
+static bool rides_unit(const struct bundled *port)
+{
+	return is_rider(port) && !port->write;
+}
+
 static void join_narrow(struct bundling *b)
 {
 	int first = -1;
@@ -267,21 +273,29 @@ static int count_adapters(const struct bundling *b)
 	return adapters;
 }
 
-/* The channel of narrow ports has next to nothing to do.  Where all that is read beside the unit's words can come through it, it takes all of that: a rider on one loader's adapter holds up the whole unit.
- * Of launches of one token, which wait for memory. */
+bool channel_has_time(int64_t unit, int64_t beside, int64_t words)
+{
+	return beside + words + words / WANTED_SOONER <= unit;
+}
+
+/* The channel of narrow ports has next to nothing to do.  Where all that is read beside the unit's words can come through it, it takes all of that, else the first half where that can, which is the keys:
+ * a rider on one loader's adapter holds up the whole unit.  Of launches of one token, which wait for memory. */
 static void ride_with_narrow(struct bundling *b, int unit)
 {
 	int narrow = narrow_adapter(b);
-	int64_t words = 0;
+	int64_t all = 0, words = 0;
 	for (int i = 0; i < unit; i++)
-		words += is_rider(&b->port[i]) && !b->port[i].write ? b->port[i].layered : 0;
-	if (!words_ride(b->design->source) || unit >= b->ports || narrow < 0 || !words || slow_words(b) + words + words / WANTED_SOONER > b->port[unit].layered)
+		all += rides_unit(&b->port[i]) ? b->port[i].layered : 0;
+	if (!words_ride(b->design->source) || unit >= b->ports || narrow < 0 || !all)
 		return;
-	for (int i = 0; i < unit; i++) {
+	int64_t layered = b->port[unit].layered, beside = slow_words(b), most = channel_has_time(layered, beside, all) ? all : all / 2;
+	for (int i = 0; i < unit && channel_has_time(layered, beside, most); i++) {
 		struct bundled *port = &b->port[i];
-		port->rides = is_rider(port) && !port->write;
-		port->narrow |= port->rides;
-		port->bundle = port->rides ? narrow : port->bundle;
+		words += rides_unit(port) ? port->layered : 0;
+		if (!rides_unit(port) || words > most)
+			continue;
+		port->rides = port->narrow = true;
+		port->bundle = narrow;
 	}
 }
 

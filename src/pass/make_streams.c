@@ -452,7 +452,7 @@ static struct op *build_streams(struct pass_context *context, struct module *mod
 	s.width = choose_widths(&s, old->region[0]);
 	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
 	if (s.plan)
-		mark_state_parts(&s, old->region[0]);
+		mark_state_parts(&s, old);
 	if (!s.plan || !emit_block(&s, old->region[0]))
 		return NULL;
 	finish_function(&s, old);

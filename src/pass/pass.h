@@ -64,6 +64,8 @@ bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
 /* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
 bool words_ride(const struct op *main);
+/* Can the channel of small operands, which has `beside` to bring, bring as much more while a channel brings a layer's part of the weights? */
+bool channel_has_time(int64_t unit, int64_t beside, int64_t more);
 bool unit_has_tiles(const struct block *block);
 bool unit_takes_few(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */

@@ -1,8 +1,11 @@
 /* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
  * as the widest that a reader wants: memory ports side by side bring them; and twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
- * those that bring rows of a state as well. */
+ * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
 #include "pass/repeat_kernels.h"
 #include "pass/streams.h"
+
+#define BESIDE_SLICES 2       /* memory ports that are no slice's, about */
+#define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
 static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
@@ -109,21 +112,61 @@ static void find_wide(struct streams *s, const struct block *block, struct wide_
 	}
 }
 
-/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides with small operands. */
-static void spread_over_adapters(struct streams *s, const struct block *block)
+/* In layers, of all contractions. */
+static int64_t weights_bits(const struct block *block, bool layer)
 {
-	struct wide_states wide = {0};
-	find_wide(s, block, &wide);
-	if (2 * wide.ports > s->context->platform->ports || 2 * wide.bits > WORD_BITS || 2 * wide.bits > PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS))
-		return;
-	for (size_t i = 0; i < wide.flows.count; i++)
-		wide.flows.data[i]->bits *= 2;
+	int64_t bits = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		bits += op->code == OP_FOR ? weights_bits(op->region[0], true) : layer && op->code == OP_CONTRACT ? type_elements(op->operand[2]->type) * type_bits(type_scalar(op->operand[2]->type)) : 0;
+	return bits;
 }
 
-void mark_state_parts(struct streams *s, const struct block *block)
+static int64_t states_bits(const struct wide_states *wide, size_t count)
 {
+	int64_t bits = 0;
+	for (size_t i = 0; i < count; i++)
+		bits += type_elements(wide->flows.data[i]->tensor) * type_bits(type_scalar(wide->flows.data[i]->tensor));
+	return bits;
+}
+
+/* Where one channel can bring the first half of them, keys, but not all, these travel word by word (ride_with_narrow in bundle_ports.c). */
+static bool keys_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+{
+	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), keys = states_bits(wide, wide->flows.count / 2);
+	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(wide, wide->flows.count));
+}
+
+/* Keys need few ports then, and values have half of the adapters. */
+static void spread_behind_keys(struct wide_states *wide, int64_t ports, int64_t most)
+{
+	for (size_t i = 0; i < wide->flows.count; i++) {
+		struct flow *flow = wide->flows.data[i];
+		bool key = i < wide->flows.count / 2;
+		while (key && flow->bits > KEY_BITS)
+			flow->bits /= 2;
+		while (!key && 2 * flow->bits <= most && 4 * flow->bits * flow->parts <= PORT_BITS * ports)
+			flow->bits *= 2;
+	}
+}
+
+/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides with small operands. */
+static void spread_over_adapters(struct streams *s, const struct op *old)
+{
+	struct wide_states wide = {0};
+	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
+	find_wide(s, old->region[0], &wide);
+	if (keys_ride(s, old, &wide))
+		spread_behind_keys(&wide, ports, most);
+	else if (2 * wide.ports <= ports && 2 * wide.bits <= most)
+		for (size_t i = 0; i < wide.flows.count; i++)
+			wide.flows.data[i]->bits *= 2;
+}
+
+void mark_state_parts(struct streams *s, const struct op *old)
+{
+	const struct block *block = old->region[0];
 	bool wide = unit_takes_few(block);
 	mark_block(s, block, wide);
 	if (wide && !unit_has_tokens(block))
-		spread_over_adapters(s, block);
+		spread_over_adapters(s, old);
 }

@@ -529,6 +529,19 @@ def test_keys_and_values_that_one_channel_can_bring_leave_the_slices_theirs(core
     assert not re.search(r"bytes on chip k\d+_(p_q|weighted)_part\d -> ", (tmp_path / "design" / "report.txt").read_text())
 
 
+def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(core_built, tmp_path, monkeypatch):
+    """Keys and values of Qwen2.5-0.5B are too many for the adapter of small operands: keys go there, and values come through as many ports as half of the adapters, one on each."""
+    monkeypatch.setitem(families.BUILT_IN, "qwen2.5-0.5b", families.BUILT_IN["qwen2.5-0.5b"] | {"num_hidden_layers": 3})
+    model = models.load("qwen2.5-0.5b", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "decode", 1024, 1), argmax=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    adapters, manifest = check_adapters(tmp_path / "design"), json.loads((tmp_path / "design" / "manifest.json").read_text())
+    states = [buffer for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64]
+    read = [{name for name, _, _ in ports} & {f"m_{buffer['name']}" for buffer in states} for ports in adapters.values()]
+    small = next(i for i, ports in enumerate(adapters.values()) if "m_words_f32" in {name for name, _, _ in ports})
+    beside = [names for i, names in enumerate(read) if names and i != small]
+    assert len(read[small]) == 5 and len(beside) == 17 and all(len(names) == 1 for names in beside)  # of keys and of values, a port for the scales
+
+
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
     """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales, what is left on the adapter of small operands, so that no channel has two of them to bring."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 6})
