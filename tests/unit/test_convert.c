@@ -264,31 +264,6 @@ static void test_boxes_of_few_words(void **state)
 	end(f);
 }
 
-/* Blocks of keys, as many as there are; of each, words of four keys of four heads, which the reader takes `again` times. */
-static const struct type *key_words(struct fixture *f, bool bound, int64_t again)
-{
-	static const struct run_time_trip blocks = {.symbol = "n", .tile = 1, .most = 8};
-	const struct run_time_trip *run_time[4] = {bound ? &blocks : NULL, NULL, NULL, NULL};
-	int64_t shape[3] = {1, 1, 4}, trip[4] = {8, 32, again, 4}, step[4] = {1, 4, 1, 1}, rows[15] = {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0};
-	return type_canonical(f->module, type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)), 4, arena_copy(f->arena, trip, sizeof trip), arena_copy(f->arena, run_time, sizeof run_time),
-			      arena_copy(f->arena, step, sizeof step), 3, arena_copy(f->arena, rows, sizeof rows));
-}
-
-/* So is one in blocks whose number is known at run time; where nothing is, a box is for one turn. */
-static void test_boxes_in_blocks(void **state)
-{
-	(void)state;
-	struct fixture *f = begin(1);
-	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 3, (int64_t[]){8, 4, 128}, type_float(f->module, 32));
-	for (int bound = 0; bound < 2; bound++) {
-		struct box box = box_between(f->arena, tensor, key_words(f, bound, 1), key_words(f, bound, 2), BOX_LEAST);
-		assert_null(box.why);
-		assert_int_equal(box.elements, (bound ? 4 : 1) * 16);
-		assert_int_equal(box.halves, 2);
-	}
-	end(f);
-}
-
 #define TILES 4
 #define TILE 4
 
@@ -819,6 +794,6 @@ static void test_wrong_buffers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_random_buffers), cmocka_unit_test(test_later_tiles_are_not_waited_for), cmocka_unit_test(test_windows), cmocka_unit_test(test_routes), cmocka_unit_test(test_buffer_is_chosen), cmocka_unit_test(test_rectangle), cmocka_unit_test(test_boxes_of_few_words), cmocka_unit_test(test_fork_drops), cmocka_unit_test(test_sums_are_the_buffer), cmocka_unit_test(test_sums_are_given_in_any_order), cmocka_unit_test(test_layers_share_an_array), cmocka_unit_test(test_readers_have_their_orders), cmocka_unit_test(test_functions_behind_blocks), cmocka_unit_test(test_no_die_has_room), cmocka_unit_test(test_reader_keeps), cmocka_unit_test(test_norm_is_repeated), cmocka_unit_test(test_wrong_buffers)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

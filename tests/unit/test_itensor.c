@@ -1,6 +1,7 @@
 /* itensor types against enumeration: equality, listing, the buffer between two types; and the command with types that are ill-formed. */
 #include "driver/session.h"
 #include "frontend/import.h"
+#include "model/box.h"
 #include "model/itensor.h"
 #include "model/window.h"
 #include "pass/later.h"
@@ -620,6 +621,31 @@ static const char *ran(const char *left, const char *right, bool json)
 	return answer;
 }
 
+/* Blocks of keys, as many as there are; of each, words of four keys of four heads, which the reader takes `again` times. */
+static const struct type *key_words(struct fixture *f, bool bound, int64_t again)
+{
+	static const struct run_time_trip blocks = {.symbol = "n", .tile = 1, .most = 8};
+	const struct run_time_trip *run_time[4] = {bound ? &blocks : NULL, NULL, NULL, NULL};
+	int64_t shape[3] = {1, 1, 4}, trip[4] = {8, 32, again, 4}, step[4] = {1, 4, 1, 1}, rows[15] = {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0};
+	return type_canonical(f->module, type_shaped(f->module, TYPE_VECTOR, 3, shape, type_float(f->module, 32)), 4, arena_copy(f->arena, trip, sizeof trip), arena_copy(f->arena, run_time, sizeof run_time),
+			      arena_copy(f->arena, step, sizeof step), 3, arena_copy(f->arena, rows, sizeof rows));
+}
+
+/* Of few words in a turn, a box within blocks whose number is known at run time is for several turns; where nothing is, it is for one. */
+static void test_boxes_in_blocks(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 3, (int64_t[]){8, 4, 128}, type_float(f->module, 32));
+	for (int bound = 0; bound < 2; bound++) {
+		struct box box = box_between(f->arena, tensor, key_words(f, bound, 1), key_words(f, bound, 2), BOX_LEAST);
+		assert_null(box.why);
+		assert_int_equal(box.elements, (bound ? 4 : 1) * 16);
+		assert_int_equal(box.halves, 2);
+	}
+	end(f);
+}
+
 static void test_command(void **state)
 {
 	(void)state;
@@ -722,7 +748,7 @@ static void test_tiles_of_rows_of_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
+		cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
