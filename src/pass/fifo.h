@@ -6,7 +6,7 @@
 
 #define FIFO_LEAST 2          /* words: one comes while another goes */
 #define FIFO_STRETCHES 128    /* of the token model, while depths are searched for */
-#define FIFO_PARTS 512        /* token_options.parts then */
+#define FIFO_PARTS 384        /* token_options.parts then */
 #define FIFO_LAYERS 4         /* of a rolled layer that are walked then */
 #define FIFO_SHORT 32         /* what a shift register gives for one LUT a bit */
 
