@@ -101,11 +101,14 @@ static void make_rings(struct arena *arena, struct flow_pipe *pipe)
 }
 
 /* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */
-static void set_lead(struct flow_pipe *pipe, int64_t latency)
+static void set_leads(struct flow_pipe *pipe, int64_t latency)
 {
-	struct flow_access *first = pipe->access;
-	if (pipe->flushes && pipe->groups > 1 && pipe->group[0].count == 1 && first->kind == ACCESS_LOAD && first->stretch.ahead)
-		first->stretch.lead = pipe->group[1].stage < latency ? pipe->group[1].stage : latency;
+	const struct flow_group *first = &pipe->group[0];
+	bool reads = pipe->flushes && pipe->groups > 1;
+	for (int i = 0; reads && i < first->count; i++)
+		reads = pipe->access[i].kind == ACCESS_LOAD && pipe->access[i].stretch.ahead;
+	for (int i = 0; reads && i < first->count; i++)
+		pipe->access[i].stretch.lead = first[1].stage < latency ? first[1].stage : latency;
 }
 
 bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats)
@@ -134,7 +137,7 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	sort_accesses(pipe);
 	make_groups(arena, pipe);
 	make_rings(arena, pipe);
-	set_lead(pipe, network->platform->memory_latency);
+	set_leads(pipe, network->platform->memory_latency);
 	pipe->last_window = pipe->iterations - 1;
 	for (int i = 0; i < pipe->accesses; i++)
 		if (pipe->iterations - 1 + pipe->lag[i] > pipe->last_window)
