@@ -38,7 +38,8 @@ struct less {                 /* a way to take less than a crowded design */
 struct ahead {                /* a way that is rated beside something else */
 	struct session session;   /* as the design's, but for what changes */
 	struct build part;
-	struct less less, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded */
+	bool made;                /* as far as it can be rated */
+	struct less less, crowded;        /* the way; and what the design itself is rated, if a die of it is crowded.  Of both the rating is 0 until they are compared */
 };
 
 struct clock {                /* a slower one (limits_slower) is a wish, and another platform */
@@ -68,6 +69,7 @@ bool build_timed(struct build *b);
 /* build_ahead.c */
 bool ahead_goes(const struct build *b);
 void ahead_judge(struct build *b, const struct choices *wanted);
+void ahead_compare(struct build *b);                 /* rates the design and the way, side by side */
 void ahead_rate(struct build *b, const struct choices *wanted, struct less *less, const struct less *next);
 void ahead_take(struct build *b, struct less *less);
 void ahead_drop(struct build *b);

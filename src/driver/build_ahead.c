@@ -26,20 +26,42 @@ static void judge(void *data, struct arena *scratch)
 	b->used = part.used;
 	b->cost = part.cost;
 	b->crowded = part.crowded;
-	if (b->judged == OUTCOME_CROWDED)
-		build_rate(b->session, &b->ahead->crowded);
+}
+
+static void enter(struct ahead *ahead, struct arena *scratch)
+{
+	arena_leave_as(ahead->session.arena, scratch);
+	arena_leave_as(ahead->session.attempt, scratch);
+}
+
+static void make(void *data, struct arena *scratch)
+{
+	struct ahead *ahead = data;
+	enter(ahead, scratch);
+	ahead->made = !setjmp(ahead->session.guard.leave) && build_attempt(&ahead->part) == OUTCOME_BUILT;
 }
 
 /* Where it cannot go on, it is as if it were as slow as can be. */
-static void rate_ahead(void *data, struct arena *scratch)
+static void rate(void *data, struct arena *scratch)
 {
 	struct ahead *ahead = data;
-	struct session *own = &ahead->session;
-	arena_leave_as(own->arena, scratch);
-	arena_leave_as(own->attempt, scratch);
+	enter(ahead, scratch);
 	ahead->less.rating = INFINITY;
-	if (!setjmp(own->guard.leave) && build_attempt(&ahead->part) == OUTCOME_BUILT)
-		build_rate(own, &ahead->less);
+	if (ahead->made && !setjmp(ahead->session.guard.leave))
+		build_rate(&ahead->session, &ahead->less);
+}
+
+static void make_and_rate(void *data, struct arena *scratch)
+{
+	make(data, scratch);
+	rate(data, scratch);
+}
+
+static void rate_own(void *data, struct arena *scratch)
+{
+	struct build *b = data;
+	(void)scratch;
+	build_rate(b->session, &b->ahead->crowded);
 }
 
 static void belong(struct session *session)
@@ -87,11 +109,11 @@ bool ahead_goes(const struct build *b)
 	return options->effort != 1 && !options->dump_dir && !stress_on() && b->first <= pass_find("make_processes") && has_contraction(module_main(b->tensor)->region[0]);
 }
 
-static void run_beside_ahead(struct build *b, struct job own)
+static void run_beside_ahead(struct build *b, struct job own, void (*run)(void *data, struct arena *scratch))
 {
 	struct session *session = b->session;
 	struct ahead *ahead = b->ahead;
-	jobs_run(&session->guard, 2, (struct job[]){own, {rate_ahead, ahead}});
+	jobs_run(&session->guard, 2, (struct job[]){own, {run, ahead}});
 	arena_leave_as(ahead->session.arena, session->arena);
 	arena_leave_as(ahead->session.attempt, session->arena);
 	copy_answers(&session->answers, &ahead->session.answers);
@@ -104,13 +126,20 @@ void ahead_drop(struct build *b)
 	b->ahead = NULL;
 }
 
+void ahead_compare(struct build *b)
+{
+	run_beside_ahead(b, (struct job){rate_own, b}, rate);
+}
+
 /* Nobody knows yet whether a die of the design is crowded.  The first way out of it is thrown away where none is, or where the user chose otherwise. */
 void ahead_judge(struct build *b, const struct choices *wanted)
 {
 	if (wanted->value[CHOICE_LUT] || wanted->value[CHOICE_DSP] || !ahead_goes(b))
 		return;
 	b->ahead = begin_ahead(b, wanted, &(struct less){.narrow = NARROW});
-	run_beside_ahead(b, (struct job){judge, b});
+	run_beside_ahead(b, (struct job){judge, b}, make);
+	if (b->judged == OUTCOME_CROWDED)
+		ahead_compare(b);
 	b->from = FROM_JUDGED;
 }
 
@@ -119,7 +148,7 @@ void ahead_rate(struct build *b, const struct choices *wanted, struct less *less
 	struct rated rated = {b, wanted, less};
 	ahead_drop(b);
 	b->ahead = begin_ahead(b, wanted, next);
-	run_beside_ahead(b, (struct job){rate_here, &rated});
+	run_beside_ahead(b, (struct job){rate_here, &rated}, make_and_rate);
 }
 
 void ahead_take(struct build *b, struct less *less)

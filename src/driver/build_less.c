@@ -165,7 +165,9 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	bool counted = build_counts_tokens(b);
 	int count = list_less(session, wanted, build_slices(&b->cost), counted, list);
 	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
-	if (rated && b->ahead && b->ahead->crowded.rating > 0)
+	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
+		ahead_compare(b);
+	if (rated && b->ahead)
 		crowded = b->ahead->crowded;
 	else if (rated)
 		build_rate(session, &crowded);
