@@ -6,7 +6,8 @@
 
 #define FIFO_LEAST 2          /* words: one comes while another goes */
 #define FIFO_STRETCHES 128    /* of the token model, while depths are searched for */
-#define FIFO_PARTS 384        /* token_options.parts then */
+#define FIFO_PARTS 384        /* token_options.parts then, */
+#define FIFO_PARTS_AROUND 512 /* where layers follow each other without a break: in fewer, some FIFOs are as long as what the next layer begins with, and seem long enough */
 #define FIFO_LAYERS 4         /* of a rolled layer that are walked then */
 #define FIFO_SHORT 32         /* what a shift register gives for one LUT a bit */
 
@@ -42,6 +43,7 @@ struct fifo_network {
 	const struct token_network *lesser;       /* tokens at lesser run-time extents; NULL: there are none */
 	struct flow_network *simulated;           /* NULL: it cannot be simulated, or need not be */
 	struct token_detail detail;       /* of tokens */
+	int64_t parts;            /* token_options.parts while depths are searched for */
 	struct fifo_extents at[FIFO_EXTENTS];
 	int extents;
 	bool keep_given;          /* a search leaves the depths that makers chose */

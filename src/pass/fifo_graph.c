@@ -80,6 +80,7 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
 	struct map digits = map_new(arena);
 	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
+	n->parts = attr_get(n->main, "stream.around") ? FIFO_PARTS_AROUND : FIFO_PARTS;
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
 	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL)

@@ -41,7 +41,7 @@ static void make_at(struct trimming *t, int first, int end, const int64_t *depth
 {
 	struct job job[TRIM_EXTENTS];
 	for (int e = first; e < end; e++) {
-		t->prediction[e].options = (struct token_options){.mode = mode, .depth = depth, .end = t->end[e], .parts = FIFO_PARTS};
+		t->prediction[e].options = (struct token_options){.mode = mode, .depth = depth, .end = t->end[e], .parts = t->network->parts};
 		job[e - first] = (struct job){make, &t->prediction[e]};
 	}
 	jobs_run(t->network->module->guard, end - first, job);
@@ -104,8 +104,8 @@ static bool is_made(struct trimming *t, const int64_t *depth)
 static void make_with_next(struct trimming *t, const int64_t *depth, const int64_t *next)
 {
 	struct job job[] = {{make, &t->prediction[0]}, {make, &t->ahead}};
-	t->prediction[0].options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .parts = FIFO_PARTS};
-	t->ahead.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = FIFO_PARTS};
+	t->prediction[0].options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .parts = t->network->parts};
+	t->ahead.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts};
 	t->is_ahead = next;
 	if (next)
 		memcpy(t->ahead_depth, next, sizeof *next * (size_t)t->network->count);
