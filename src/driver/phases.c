@@ -263,8 +263,9 @@ void phases_make(struct session *session, const struct design_phases *design, st
 {
 	for (int p = 0; p < design->phases.count; p++) {
 		session->module = design->phase[p].module;
-		forecast_take(session, forecast[p]);
+		struct launches launches = forecast_take(session, forecast[p]);
 		report[p] = report_make(session, design->phases.count > 1 ? design->phase[p].name : design->name);
+		report[p].launches = launches;
 	}
 }
 

@@ -42,11 +42,23 @@ static bool has_extent(const struct attr *dims)
 	return false;
 }
 
+int64_t report_tokens(const struct module *module)
+{
+	const struct attr *outputs = attr_get(module_main(module), "stream.outputs");
+	for (int i = 0; outputs && i < outputs->count; i++) {
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis");
+		if (has_role(item, "state") && axis)
+			return attr_item(item, "type")->type->shape[axis->integer];
+	}
+	return 0;
+}
+
 /* Weights and states are read once a launch; of a state, all its rows; of a table, those that are gathered. */
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
 	const struct attr *inputs = attr_get(function, "stream.inputs"), *outputs = attr_get(function, "stream.outputs");
+	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (!has_role(inputs->items[i].value, "input"))
 			report->host_bytes += item_bytes(inputs->items[i].value);
@@ -56,7 +68,6 @@ static void read_signature(struct report *report)
 			continue;
 		report->decodes = true;
 		report->sequences = attr_item_integer(item, "batch", 1);
-		report->tokens = attr_item(item, "type")->type->shape[axis->integer];
 		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, "type");
 		if (!type || axis->integer >= type->type->rank)
 			continue;
@@ -128,18 +139,22 @@ void forecast_run(void *data, struct arena *scratch)
 {
 	struct forecast *forecast = data;
 	arena_leave_as(forecast->arena, scratch);
-	if (!setjmp(forecast->guard.leave))
-		forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
+	if (setjmp(forecast->guard.leave))
+		return;
+	forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
+	forecast->launches = launches_modelled(forecast->session, forecast->arena);
 }
 
-void forecast_take(struct session *session, struct forecast *forecast)
+struct launches forecast_take(struct session *session, struct forecast *forecast)
 {
+	struct launches launches = forecast->launches;
 	if (forecast->guard.reason != GUARD_NONE)
 		guard_leave(&session->guard, forecast->guard.reason, "%s", forecast->guard.message);
 	session->predicted = forecast->of;
 	session->predicted_cycles = forecast->cycles;
 	arena_leave_as(forecast->arena, session->arena);
 	arena_free(forecast->arena);
+	return launches;
 }
 
 struct report report_make(struct session *session, const char *name)

@@ -14,6 +14,18 @@ struct memories {             /* channels of one kind */
 	int64_t needed;           /* bytes of the depths that were asked for; memories are a little deeper */
 };
 
+#define LAUNCHES 3
+
+struct launch {               /* as modelled */
+	int64_t tokens, past;     /* so many, behind so many */
+	int64_t cycles;
+};
+
+struct launches {
+	int count;
+	struct launch launch[LAUNCHES];
+};
+
 struct report {
 	const char *name;         /* of the design */
 	const struct module *module;
@@ -32,6 +44,7 @@ struct report {
 	const char *quant;        /* --quant, or none */
 	double host_bytes;        /* weights and states, each once; of tables, what is gathered */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
+	struct launches launches; /* of fewer tokens, or behind fewer, than the one that is reported; of designs of several tokens a launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */
 	bool simulated;           /* the next four are there: the simulation was short enough */
 	struct flow_result flow;  /* processes and channels as in cost; without a simulation only its events are there */
@@ -60,6 +73,7 @@ struct forecast {             /* of a design's modelled cycles */
 	struct session *session;  /* of the platform and of a copy of the module */
 	const struct module *of;
 	int64_t cycles;
+	struct launches launches;
 };
 
 struct report_answer {
@@ -68,13 +82,19 @@ struct report_answer {
 	int count;
 };
 
+int64_t report_tokens(const struct module *module);      /* of a sequence, that a launch adds to the states at most; 0: it has none */
 struct report report_make(struct session *session, const char *name);
 /* Modelled cycles of a launch: those of the token model, in which ports that share an adapter do not wait for each other, and no fewer than the busiest adapter takes.  0: the design is not in the model. */
 int64_t report_cycles(const struct session *session, struct token_detail detail);
 /* For report_make, beside what uses the scratch fields of the module's values. */
 struct forecast *forecast_open(struct session *session);
 void forecast_run(void *forecast, struct arena *scratch);      /* a job (base/jobs.h) */
-void forecast_take(struct session *session, struct forecast *forecast);
+struct launches forecast_take(struct session *session, struct forecast *forecast);
+
+/* arena: for what is needed meanwhile. */
+struct launches launches_modelled(const struct session *session, struct arena *arena);
+void launches_text(const struct report *report, struct text *out);
+void launches_json(const struct report *report, struct text *out);
 bool report_ends(const struct report *report);        /* simulated to the end: times are that one's, else the model's */
 double report_products(const struct report *report);  /* made a cycle of a launch */
 /* If it takes few iterations (options.events).  Opening uses the scratch fields of the module's values; running looks at the network alone, and may go on beside what uses them next. */

@@ -79,6 +79,7 @@ void report_json(const struct report *report, struct text *out)
 	if (report->context)
 		text_add(out, "  \"extents\": {\"ctx\": %lld},\n", (long long)report->context);
 	add_cycles(report, out);
+	launches_json(report, out);
 	text_add(out, "  \"latency_ms\": %.6g,\n", report->latency_ms);
 	double token_ms = report->together ? report->token_ms : report->latency_ms / (double)(report->tokens ? report->tokens : 1);
 	if (report->together)

@@ -31,6 +31,7 @@ static void add_launch(const struct report *report, struct text *out)
 	text_add(out, "%s %lld cycles at %g MHz, %.4g ms with %g us to launch    (%s%s)\n", ends ? "modelled       " : "one launch     ",
 		 (long long)report->time.most, platform->clock_mhz, report->model_ms, platform->launch_us, ends ? "" : "modelled, ",
 		 report->predicted ? "when the words of every FIFO pass" : "nothing overlaps along the longest chain");
+	launches_text(report, out);
 	text_add(out, "launches end    (%s)\n", report->shown ? text_format(out->arena, "%s, whatever the run-time extents are", report->shown) : ends ? "simulated, one launch" : "not shown");
 }
 

@@ -218,6 +218,14 @@ def test_each_phase_is_simulated(both):
     assert done.returncode == 1 and "no phase 'training'" in done.stderr and "decode, prefill" in done.stderr
 
 
+def test_a_prompt_behind_nothing_is_reported(both):
+    decode, prefill = (json.loads((both[2] / folder / "report.json").read_text()) for folder in (".", "prefill"))
+    assert "launches" not in decode and [(launch["tokens"], launch["past"]) for launch in prefill["launches"]] == [(TOKENS, 0)]
+    simulated, first = core.simulate(both[2], "prefill", {"positions": 0}), prefill["launches"][0]
+    assert first["model"] == pytest.approx(simulated["cycles"], rel=0.08) and first["model"] < prefill["cycles"]["model"]
+    assert f"{TOKENS} tokens behind 0: {first['model']} cycles" in (both[2] / "prefill" / "report.txt").read_text()
+
+
 def test_lint_of_both(both):
     done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", both[2]], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout

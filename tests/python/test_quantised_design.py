@@ -443,6 +443,8 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(counted,
             design.write("positions", torch.tensor([[position]]))
             with pytest.raises(Error, match=message):
                 design.launch()
+    report = json.loads((folder / "report.json").read_text())
+    assert [launch["tokens"] for launch in report["launches"]] == [1] and report["launches"][0]["model"] < report["cycles"]["model"]   # of so few rows all are in one block
     answer = chat.Answer(decoder, None, prompt, [])
     answer.ids, answer.launches = [1], launches
     chat.print_speed(folder, answer, shapes)         # each launch is simulated with as many tokens as it had
