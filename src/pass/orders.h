@@ -55,9 +55,17 @@ struct orders_kernel {
 
 /* A value from which several paths may meet again, and the kernels that they go through until only one value is left of them.  What comes after it needs no
  * look from here: it is ahead by no more than when the paths begin at that value, which is a fork of its own. */
+struct orders_held {
+	int at;                   /* kernel * ports + operand */
+	int64_t bytes;
+};
+
 struct orders_fork {
 	int value, kernels;
 	int *kernel;              /* [kernels] in order */
+	bool met;                 /* what it was last looked at with is known: */
+	int *asked;               /* [1 + 2 * kernels] the rows that were written and the options chosen along the paths, */
+	VEC(struct orders_held) held;     /* and what is held then */
 };
 
 struct orders_graph {

@@ -155,21 +155,20 @@ static int64_t held_back(const struct orders_graph *graph, const int *choice, co
 	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
 }
 
-/* What comes from the source through kernel k; what its operands hold meanwhile.  row: only the readers of the source that want this order look at it, behind their converter; -1: all.
- * The bytes by which that is more than before. */
-static int64_t meet(const struct orders_graph *graph, const int *choice, int k, int source_value, int row, int64_t *lag, int64_t *held)
+/* What comes from the fork through kernel k; adds what its operands hold meanwhile.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
+static void meet(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int k, int row, int64_t *lag)
 {
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
-	int64_t start = -1, ready = -1, more = 0, *behind = lag + graph->values;
+	int64_t start = -1, ready = -1, *behind = lag + graph->values;
 	for (int j = 0; j < kernel->operands; j++) {
 		int source = kernel->source[j];
 		behind[j] = source < 0 ? -1 : lag[source];
-		if (source == source_value && row >= 0 && option->operand[j] != row)
+		if (source == fork->value && row >= 0 && option->operand[j] != row)
 			behind[j] = -1;
 		if (behind[j] < 0)
 			continue;
-		int64_t back = source == source_value && row >= 0 ? 0 : held_back(graph, choice, &graph->value[source], k, j);
+		int64_t back = source == fork->value && row >= 0 ? 0 : held_back(graph, choice, &graph->value[source], k, j);
 		behind[j] = back > behind[j] ? back : behind[j];
 		if (kernel->late[j])
 			continue;
@@ -183,13 +182,11 @@ static int64_t meet(const struct orders_graph *graph, const int *choice, int k, 
 			continue;
 		const struct orders_value *value = &graph->value[kernel->source[j]];
 		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
-		more += bytes > held[j] ? bytes - held[j] : 0;
-		held[j] = bytes > held[j] ? bytes : held[j];
+		VEC_PUSH(graph->arena, &fork->held, ((struct orders_held){k * graph->ports + j, bytes}));
 	}
 	for (int j = 0; j < kernel->operands; j++)
 		ready = kernel->late[j] && behind[j] > ready ? behind[j] : ready;
 	lag[kernel->value] = ready;
-	return more;
 }
 
 static void find_words(const struct kernel *kernel, const struct plan *plan, struct orders_value *value)
@@ -280,15 +277,48 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 }
 
 /* From the fork's value, or from the converter that some of its readers share. */
-static int64_t meet_all(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row, int64_t *lag)
+static void meet_all(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int row, int64_t *lag)
 {
-	int64_t more = 0;
+	fork->held.count = 0;
 	lag[fork->value] = 0;
 	for (int i = 0; i < fork->kernels; i++)
-		more += meet(graph, choice, fork->kernel[i], fork->value, row, lag, graph->scratch + fork->kernel[i] * graph->ports);
+		meet(graph, choice, fork, fork->kernel[i], row, lag);
 	lag[fork->value] = -1;
 	for (int i = 0; i < fork->kernels; i++)
 		lag[graph->kernel[fork->kernel[i]].value] = -1;
+}
+
+static bool take_asked(int *asked, int now)
+{
+	bool same = *asked == now;
+	*asked = now;
+	return same;
+}
+
+/* Is a fork asked for what it was asked for last?  Most choices that a search prices differ in kernels elsewhere. */
+static bool is_met(const struct orders_graph *graph, const int *choice, struct orders_fork *fork)
+{
+	bool same = fork->met;
+	int *asked = fork->asked ? fork->asked : ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
+	fork->asked = asked;
+	fork->met = true;
+	same &= take_asked(asked++, graph->written[fork->value]);
+	for (int i = 0; i < fork->kernels; i++) {
+		same &= take_asked(asked++, choice[fork->kernel[i]]);
+		same &= take_asked(asked++, graph->written[graph->kernel[fork->kernel[i]].value]);
+	}
+	return same;
+}
+
+/* The bytes by which what is held is more than at the forks before. */
+static int64_t add_held(const struct orders_fork *fork, int64_t *held)
+{
+	int64_t more = 0;
+	for (size_t i = 0; i < fork->held.count; i++) {
+		const struct orders_held *found = &fork->held.data[i];
+		more += found->bytes > held[found->at] ? found->bytes - held[found->at] : 0;
+		held[found->at] = found->bytes > held[found->at] ? found->bytes : held[found->at];
+	}
 	return more;
 }
 
@@ -299,6 +329,21 @@ static bool shares_converter(const struct orders_graph *graph, const int *choice
 	for (size_t e = 0; e < i && value->reader.data[i].kernel >= 0; e++)
 		earlier += value->reader.data[e].kernel >= 0 && wanted_row(graph, choice, value->reader.data[e]) == row;
 	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
+}
+
+static int64_t count_fork(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int64_t *held, int64_t *lag)
+{
+	const struct orders_value *value = &graph->value[fork->value];
+	if (!is_met(graph, choice, fork))
+		meet_all(graph, choice, fork, -1, lag);
+	int64_t bytes = add_held(fork, held);
+	for (size_t i = 0; i < value->reader.count; i++)
+		if (shares_converter(graph, choice, value, i)) {
+			meet_all(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i]), lag);
+			fork->met = false;
+			bytes += add_held(fork, held);
+		}
+	return bytes;
 }
 
 /* Stops at `enough`; *all: it did not. */
@@ -312,13 +357,8 @@ static int64_t count_fifos(const struct orders_graph *graph, const int *choice, 
 		lag[v] = -1;
 		graph->written[v] = orders_written(graph, choice, &graph->value[v]);
 	}
-	for (; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++) {
-		const struct orders_value *value = &graph->value[graph->fork[f].value];
-		bytes += meet_all(graph, choice, &graph->fork[f], -1, lag);
-		for (size_t i = 0; i < value->reader.count; i++)
-			if (shares_converter(graph, choice, value, i))
-				bytes += meet_all(graph, choice, &graph->fork[f], wanted_row(graph, choice, value->reader.data[i]), lag);
-	}
+	for (; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++)
+		bytes += count_fork(graph, choice, &graph->fork[f], held, lag);
 	*all = f == graph->forks;
 	return bytes / 4 * HELD_QUARTERS;
 }

@@ -98,6 +98,26 @@ struct width_done {           /* when a phase gave its first result and its last
 	double begin, end;
 };
 
+struct width_turned {         /* of a converter that puts a block of several rows together; all 0: words go on as they are */
+	double pace;              /* cycles that it lets nobody be quicker than */
+	double filled, drained;   /* in which it takes a block, and gives it */
+};
+
+struct width_input {          /* of the option at hand, at the extents at hand */
+	int source, entry;        /* the kernel that makes it; the same in the first layer.  -1: memory */
+	bool enters, whole, late; /* enters: by `entry` */
+	const struct width_phase *phase;
+	struct width_part part;
+	double need, taken;
+	struct width_turned turned;
+};
+
+struct width_step {           /* a kernel, the same */
+	double cycles, first, depth, shared, ahead;
+	int inputs, laid;         /* that a kernel makes; 1 + the option, 0: none is */
+	struct width_input *input;
+};
+
 struct width_space {
 	struct arena *arena;
 	struct guard *guard;
@@ -119,6 +139,7 @@ struct width_space {
 	double *before;           /* [kernels] when it ended the layer before */
 	double *arrived;          /* [kernels] when what was read ahead for it had arrived */
 	struct width_burst *burst;        /* [kernels] of its results */
+	struct width_step *step;  /* [WIDTH_PRICED][kernels] */
 	int phases;               /* of the unit */
 	struct width_done *done;  /* [phases + 1] */
 };

@@ -24,10 +24,12 @@ void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
 		*each[i] = ARENA_ARRAY(arena, double, kernels + 1);
 	space->burst = ARENA_ARRAY(arena, struct width_burst, kernels + 1);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
+	space->step = ARENA_ARRAY(arena, struct width_step, WIDTH_PRICED * kernels + 1);
 }
 
 struct walk {
 	const struct width_space *space;
+	struct width_step *step;
 	const int *choice;
 	int extent;               /* of those priced */
 	double served;            /* the shared loader's cycles so far */
@@ -72,87 +74,104 @@ static void through_part(const struct width_part *part, double *begin, double *e
 
 /* Where words of several rows take turns and the reader's are of another width, a converter puts a block of all these rows together before it hands it on.  In front of a kernel that sums up one stands at any
  * width, or the words are those of its state. */
-struct turned {
-	double pace;              /* cycles that it lets nobody be quicker than; 0: words go on as they are */
-	double filled, drained;   /* in which it takes a block, and gives it */
-};
-
-static struct turned turned_between(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int operand)
+static struct width_turned turned_between(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int operand)
 {
 	int number = kernel->source[operand];
 	const struct width_kernel *source = number < 0 ? NULL : &walk->space->kernel[number];
 	if (!source || !source->turns || kernel->phase[operand].number)
-		return (struct turned){0};
+		return (struct width_turned){0};
 	const struct width_option *written = &source->option[walk->choice[number]];
 	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;
 	if (option->in[operand] == written->out || written->out >= source->row)
-		return (struct turned){0};
+		return (struct width_turned){0};
 	double filled = turns * larger(in, out) / out, drained = turns * larger(in, out) / in;
 	double taken = written->cycles[walk->extent] * (1 + HANDED / filled), given = option->cycles[walk->extent] * (1 + HANDED / drained);
-	return (struct turned){larger(taken, given), filled, drained};
+	return (struct width_turned){larger(taken, given), filled, drained};
 }
 
-static double cycles_of(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option)
+static struct width_input input_of(const struct walk *walk, const struct width_kernel *kernel, const struct width_option *option, int j)
 {
-	double cycles = option->cycles[walk->extent];
-	for (int j = 0; j < kernel->operands && kernel->turned; j++)
-		cycles = larger(cycles, turned_between(walk, kernel, option, j).pace);
-	return cycles;
+	const struct width_flow *flow = &option->flow[walk->extent];
+	struct width_input input = {.source = kernel->source[j], .entry = kernel->carried[j] ? kernel->entry[j] : kernel->source[j], .enters = kernel->carried[j]};
+	input.whole = kernel->whole[j];
+	input.late = kernel->late[j];
+	input.phase = walk->space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
+	input.part = kernel->part[j];
+	input.need = flow->need[j];
+	input.taken = flow->taken[j];
+	if (kernel->turned)
+		input.turned = turned_between(walk, kernel, option, j);
+	return input;
+}
+
+/* What the walks of all layers ask, side by side: a kernel's options and operands lie far apart. */
+static void lay_out(const struct walk *walk, int k)
+{
+	const struct width_space *space = walk->space;
+	const struct width_kernel *kernel = &space->kernel[k];
+	const struct width_option *option = &kernel->option[walk->choice[k]];
+	struct width_input *input = walk->step[k].input;
+	input = input ? input : ARENA_ARRAY(space->arena, struct width_input, kernel->operands + 1);
+	struct width_step step = {.depth = option->depth, .shared = option->shared[walk->extent], .ahead = option->ahead[walk->extent], .input = input, .laid = 1 + walk->choice[k]};
+	step.cycles = option->cycles[walk->extent];
+	step.first = option->flow[walk->extent].first;
+	for (int j = 0; j < kernel->operands; j++) {
+		if (kernel->source[j] < 0 && !kernel->carried[j])
+			continue;
+		input[step.inputs] = input_of(walk, kernel, option, j);
+		step.cycles = larger(step.cycles, input[step.inputs++].turned.pace);
+	}
+	walk->step[k] = step;
 }
 
 static void walk_kernel(struct walk *walk, int k, bool first_layer)
 {
 	const struct width_space *space = walk->space;
-	const struct width_kernel *kernel = &space->kernel[k];
-	const struct width_option *option = &kernel->option[walk->choice[k]];
-	const struct width_flow *flow = &option->flow[walk->extent];
-	double cycles = cycles_of(walk, kernel, option);
-	double start = space->before[k], ready = 0, late = 0, tail = walk->served += option->shared[walk->extent];
+	const struct width_step *step = &walk->step[k];
+	double cycles = step->cycles;
+	double start = space->before[k], ready = 0, late = 0, tail = walk->served += step->shared;
 	struct width_burst burst = {0};
-	for (int j = 0; j < kernel->operands; j++) {
-		bool enters = kernel->carried[j] && first_layer;
-		int source = enters ? kernel->entry[j] : kernel->source[j];
+	for (int j = 0; j < step->inputs; j++) {
+		const struct width_input *input = &step->input[j];
+		bool enters = input->enters && first_layer;
+		int source = enters ? input->entry : input->source;
 		if (source < 0)
 			continue;
-		const struct width_phase *phase = space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
 		double begin = space->begin[source], end = space->end[source];
 		struct width_burst last = space->burst[source];
-		if (phase->number && !enters) {
-			through_unit(walk, phase, &begin, &end);
-			last = (struct width_burst){phase->together, end - phase->collect};
+		if (input->phase->number && !enters) {
+			through_unit(walk, input->phase, &begin, &end);
+			last = (struct width_burst){input->phase->together, end - input->phase->collect};
 		}
-		through_part(&kernel->part[j], &begin, &end, &last);
-		if (kernel->whole[j])
+		through_part(&input->part, &begin, &end, &last);
+		if (input->whole)
 			begin = end;
-		if (kernel->turned) {
-			struct turned turned = turned_between(walk, kernel, option, j);
-			begin += turned.filled;
-			end += turned.drained;
-		}
-		if (kernel->late[j]) {
+		begin += input->turned.filled;
+		end += input->turned.drained;
+		if (input->late) {
 			late = larger(late, begin);
 			tail = larger(tail, end);
 			continue;
 		}
 		start = larger(start, begin);
-		ready = larger(ready, begin + flow->need[j] * (end - begin));
-		tail = larger(tail, end + (1 - flow->taken[j]) * cycles);
+		ready = larger(ready, begin + input->need * (end - begin));
+		tail = larger(tail, end + (1 - input->taken) * cycles);
 		if (last.part <= 0)
 			continue;
 		tail = larger(tail, last.begin + last.part * cycles);
-		if (flow->need[j] > last.part) {
+		if (input->need > last.part) {
 			ready = larger(ready, last.begin + last.part * cycles);
 			continue;
 		}
 		burst = last.begin >= burst.begin ? last : burst;
 	}
-	space->burst[k] = (struct width_burst){burst.part, burst.begin + option->depth};
-	if (option->ahead[walk->extent] > 0) {          /* the room for it is free when the layer before has begun */
-		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + option->ahead[walk->extent];
+	space->burst[k] = (struct width_burst){burst.part, burst.begin + step->depth};
+	if (step->ahead > 0) {            /* the room for it is free when the layer before has begun */
+		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + step->ahead;
 		tail = larger(tail, space->arrived[k]);
 	}
-	space->begin[k] = larger(larger(start + flow->first * cycles, ready), late) + option->depth;
-	space->end[k] = larger(larger(start + cycles, tail) + option->depth, space->begin[k]);
+	space->begin[k] = larger(larger(start + step->first * cycles, ready), late) + step->depth;
+	space->end[k] = larger(larger(start + cycles, tail) + step->depth, space->begin[k]);
 }
 
 static double latest(const struct width_space *space, int first, int end)
@@ -188,13 +207,22 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	walk->layer++;
 }
 
-static double cycles_at(const struct width_space *space, const int *choice, int extent)
+static bool is_laid_out(const struct walk *walk, int k)
 {
-	struct walk walk = {.space = space, .choice = choice, .extent = extent, .layer = 1};
+	return walk->step[k].laid == 1 + walk->choice[k] && !walk->space->kernel[k].turned;
+}
+
+/* anew: the space may have changed since it was last asked. */
+static double cycles_at(const struct width_space *space, const int *choice, int extent, bool anew)
+{
+	struct walk walk = {.space = space, .step = space->step + extent * space->kernels, .choice = choice, .extent = extent, .layer = 1};
 	for (int p = 0; p <= space->phases; p++)
 		space->done[p].layer = 0;
 	for (int k = 0; k < space->kernels; k++)
 		space->before[k] = space->begin[k] = space->arrived[k] = 0;
+	for (int k = 0; k < space->kernels; k++)
+		if (anew || !is_laid_out(&walk, k))
+			lay_out(&walk, k);
 	for (int k = 0; k < space->kernels;) {
 		int loop = space->kernel[k].loop;
 		if (loop < 0) {
@@ -225,7 +253,7 @@ struct width_cost widths_cost(const struct width_space *space, const int *choice
 {
 	struct width_cost cost = resources_of(space, choice);
 	for (int e = 0; e < space->extents; e++)
-		cost.cycles += space->weight[e] * cycles_at(space, choice, e);
+		cost.cycles += space->weight[e] * cycles_at(space, choice, e, true);
 	return cost;
 }
 
@@ -248,7 +276,7 @@ double widths_price(const struct width_space *space, const int *choice, double r
 	struct width_cost cost = resources_of(space, choice);
 	double price = widths_objective(space, &cost, reference);
 	for (int e = 0; e < space->extents && price < bound; e++) {
-		cost.cycles += space->weight[e] * cycles_at(space, choice, e);
+		cost.cycles += space->weight[e] * cycles_at(space, choice, e, false);
 		price = widths_objective(space, &cost, reference);
 	}
 	return price < bound ? price : INFINITY;

@@ -504,7 +504,7 @@ static void test_given(void **state)
 	assert_true(given > 100 && own > 100);
 }
 
-/* What waits where paths meet is the same as when every path is followed to the end of the graph. */
+/* What waits where paths meet is the same as when every path is followed to the end of the graph; and what is known of a fork when choices differ in one kernel, as when it is looked at anew. */
 static void test_meetings(void **state)
 {
 	(void)state;
@@ -513,6 +513,8 @@ static void test_meetings(void **state)
 		struct fixture *f = begin((uint64_t)g + 3000);
 		random_graph(f);
 		struct orders_graph whole = f->graph;
+		struct memo known = memo_new(f->arena, whole.kernels, 4 * sizeof(int64_t));
+		whole.known = &known;
 		whole.fork = ARENA_ARRAY(f->arena, struct orders_fork, whole.forks + 1);
 		for (int i = 0; i < whole.forks; i++) {
 			whole.fork[i] = (struct orders_fork){.value = f->graph.fork[i].value, .kernel = ARENA_ARRAY(f->arena, int, whole.kernels + 1)};
@@ -520,10 +522,12 @@ static void test_meetings(void **state)
 				whole.fork[i].kernel[whole.fork[i].kernels++] = k;
 			shorter += f->graph.fork[i].kernels < whole.fork[i].kernels;
 		}
-		for (int turn = 0; turn < 20; turn++) {
-			int choice[KERNELS_MOST];
-			for (int k = 0; k < whole.kernels; k++)
-				choice[k] = (int)below(f, whole.kernel[k].options);
+		int choice[KERNELS_MOST] = {0};
+		for (int turn = 0; turn < 60; turn++) {
+			int k = (int)below(f, whole.kernels);
+			choice[k] = (int)below(f, whole.kernel[k].options);
+			for (int i = 0; i < whole.forks; i++)
+				whole.fork[i].met = false;
 			int64_t bytes = orders_fifos(&whole, choice, INT64_MAX);
 			assert_int_equal(orders_fifos(&f->graph, choice, INT64_MAX), bytes);
 			held += bytes > 0;
