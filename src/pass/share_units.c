@@ -310,21 +310,36 @@ static bool slices_fit(const struct pass_context *context, struct module *module
 	return slices * slice_lut(context, module, bits, abreast) <= all.lut * SLICES_LUT / 100 && slices * slice_dsp(context, module, bits, abreast) <= all.dsp * SLICES_DSP / 100;
 }
 
+/* The fewest rows of an argument whose rows are counted at run time; 0: of none they are. */
+static int64_t rows_counted(const struct op *main)
+{
+	int64_t least = 0;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *counted = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
+		int64_t rows = counted && axis ? main->region[0]->argument[i]->type->shape[axis->integer] : 0;
+		least = rows && (!least || rows < least) ? rows : least;
+	}
+	return least;
+}
+
 bool counts_few(const struct op *main)
 {
-	bool counts = false;
-	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *rows = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
-		counts = counts || (rows && axis && main->region[0]->argument[i]->type->shape[axis->integer] <= UNIT_FEW);
-	}
-	return counts;
+	int64_t rows = rows_counted(main);
+	return rows && rows <= UNIT_FEW;
+}
+
+/* One token alone, of many that a launch may have, waits for memory, of which each slice brings some: with eight abreast there would be 16 slices. */
+static int64_t wished_abreast(const struct pass_context *context, const struct op *main, int64_t tokens)
+{
+	if (context->choices.value[CHOICE_ABREAST] || (tokens > UNIT_FEW && !rows_counted(main)))
+		return choice_count(&context->choices, CHOICE_ABREAST);
+	return tokens > UNIT_FEW ? UNIT_LANES : FEW_ABREAST;
 }
 
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
 static int64_t abreast_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
-	bool few = tokens <= UNIT_FEW && !context->choices.value[CHOICE_ABREAST];
-	int64_t wished = few ? FEW_ABREAST : choice_count(&context->choices, CHOICE_ABREAST), tile = rows_tile(tokens), most = choice_count(&context->choices, CHOICE_SLICES);
+	int64_t wished = wished_abreast(context, module_main(module), tokens), tile = rows_tile(tokens), most = choice_count(&context->choices, CHOICE_SLICES);
 	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
 	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
 	abreast = abreast < wished ? abreast : wished;
