@@ -2,7 +2,8 @@
 
 For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, simulated
 with an empty cache.  The *floor* of decode is the time in which the board's memory brings every weight once and the attended rows of the cache (a sliding layer's: those of its window);
-a launch of 45 us is spread over 16 tokens, as greedy generation does it.
+a launch of 45 us is spread over 16 tokens, as greedy generation does it. A second design of prefill takes 128 tokens; *products used* are those with weights in it, of as many as the unit's array could make
+in its cycles.
 
 --write puts the rows into docs/explore.md and leaves the others.
 """
@@ -24,11 +25,12 @@ from streamtensor.decoder import Shape  # noqa: E402
 
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 POSITIONS = (127, 511, 1023)
-CONTEXT, PROMPT, TOGETHER = 1024, 32, 16
+CONTEXT, TOGETHER = 1024, 16
+PROMPTS = (32, 128)
 CLOCKS = (300, 250)
 PLATFORM, SCHEME = "u55c", "w4a8"
 BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}
-HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", f"{PROMPT} tokens, ms", "fullest die", "ports"]
+HEADINGS = ["model", "MHz", *(f"after {count:,}, ms" for count in POSITIONS), "of the floor", *(f"{tokens} tokens, ms" for tokens in PROMPTS), "products used", "fullest die", "ports"]
 
 
 def built(model: models.Model, shape: Shape, clock: int, folder: Path) -> dict:
@@ -60,23 +62,40 @@ def fullest(report: dict) -> str:
     return f"{100 * part:.0f} % of {name}"
 
 
+def used(report: dict, folder: Path, model: models.Model, tokens: int, cycles: float) -> float:
+    """Which part of the products that the unit's array could make were made: every weight meets every token, but the head's, which only the last one needs."""
+    array = sum(process["unroll"] for process in report["kernels"] if "_slice" in process["name"])
+    inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
+    weights = sum(math.prod(item["shape"]) for item in inputs if item["dtype"] == "i4")
+    head = model.config.vocab_size * model.config.hidden_size
+    return (tokens * (weights - head) + head) / (array * cycles)
+
+
+def prefill(name: str, model: models.Model, tokens: int, clock: int, folder: Path) -> list[str]:
+    """Milliseconds to the first token, and the products used; dashes where there is no such design."""
+    design = folder / f"{name}-prefill{tokens}"
+    try:
+        report = built(model, Shape.of(model.config, "prefill", CONTEXT, tokens), clock, design)
+        cycles, launch = simulated(design, positions=0)
+    except RuntimeError as error:
+        print(f"{name}, prefill of {tokens}: {str(error)[:200]}", file=sys.stderr)
+        return ["–", "–"]
+    part = used(report, design, model, tokens, cycles * report["clock_mhz"] * 1e3)
+    return [f"{launch:.2f}", f"{100 * part:.0f} %"]
+
+
 def row(name: str, clock: int, folder: Path) -> str:
     model = models.load(name, search=False)
     shape = replace(Shape.of(model.config, "decode", CONTEXT, 1), argmax=True)
-    decode, prefill = folder / f"{name}-decode", folder / f"{name}-prefill"
+    decode = folder / f"{name}-decode"
     report = built(model, shape, clock, decode)
     cells, parts = [], []
     for positions in POSITIONS:
         token = token_of_several(decode, TOGETHER, positions=positions)
         cells.append(f"{token:.3f}")
         parts.append(f"{100 * floor_ms(report, decode, shape, positions) / token:.0f}")
-    try:
-        built(model, Shape.of(model.config, "prefill", CONTEXT, PROMPT), clock, prefill)
-        first = f"{simulated(prefill, positions=0)[1]:.2f}"
-    except RuntimeError as error:
-        print(f"{name}, prefill: {str(error)[:200]}", file=sys.stderr)
-        first = "–"
-    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", first, fullest(report), str(report["ports"])]) + " |"
+    (first, _), later = (prefill(name, model, tokens, clock, folder) for tokens in PROMPTS)
+    return "| " + " | ".join([name, str(report["clock_mhz"]), *cells, "/".join(parts) + " %", first, *later, fullest(report), str(report["ports"])]) + " |"
 
 
 def key(line: str) -> tuple[str, str] | None:
