@@ -116,7 +116,7 @@ def test_op_table_is_that_of_the_code():
 
 def test_keys_of_reports_are_those_of_the_code():
     """Members of the whole: two blanks in front."""
-    written = {key for name in ("report_json", "report_layer", "phases") for key in re.findall(r'(?:"|\\n)  \\"(\w+)\\": ', (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0])}
+    written = {key for name in ("report_json", "report_launches", "report_layer", "phases") for key in re.findall(r'(?:"|\\n)  \\"(\w+)\\": ', (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0])}
     written -= {"fits"}  # of `kernel`
     written |= set(re.findall(r'report_resources\(out, "(\w+)"', (ROOT / "src/driver/report_json.c").read_text()))
     table = (ROOT / "docs/report.md").read_text().partition("An entry of")[0]
