@@ -33,13 +33,19 @@ static void add_phase(struct blake2 *hash, const struct width_phase *phase)
 	add_reals(hash, sizeof numbers / sizeof *numbers, numbers);
 }
 
+/* Extents that the search looks at. */
+static int extents_of(const struct width_space *space)
+{
+	return space->deepens ? WIDTH_PRICED : space->extents;
+}
+
 static void add_option(struct blake2 *hash, const struct width_space *space, const struct width_kernel *kernel, const struct width_option *option)
 {
 	const int64_t numbers[] = {option->width.bulk, option->width.ports, option->lanes, option->rows, option->dsp, option->lut, option->out};
 	blake2_add(hash, numbers, sizeof numbers);
 	blake2_add(hash, option->in, sizeof *option->in * (size_t)kernel->operands);
 	add_real(hash, option->depth);
-	for (int e = 0; e < space->extents; e++) {
+	for (int e = 0; e < extents_of(space); e++) {
 		const struct width_flow *flow = &option->flow[e];
 		const double times[] = {option->cycles[e], option->ahead[e], option->shared[e], flow->first};
 		add_reals(hash, sizeof times / sizeof *times, times);
@@ -74,10 +80,10 @@ struct problem problem_of_widths(const struct width_space *space, int64_t points
 {
 	struct blake2 hash;
 	struct problem problem;
-	const int64_t numbers[] = {'w', points, space->kernels, space->loops, space->budget.dsp, space->budget.lut, space->budget.ports, space->extents, space->phases, space->stages, space->few_rows};
+	const int64_t numbers[] = {'w', points, space->kernels, space->loops, space->budget.dsp, space->budget.lut, space->budget.ports, space->extents, space->phases, space->stages, space->few_rows, space->deepens};
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
-	for (int e = 0; e < space->extents; e++) {
+	for (int e = 0; e < extents_of(space); e++) {
 		add_number(&hash, space->extent[e]);
 		add_real(&hash, space->weight[e]);
 	}

@@ -1,9 +1,7 @@
 /* The product with values on bytes: probabilities are rounded in blocks of keys, and sums of integer products with the values' rows are added up over the blocks. */
 #include "pass/quantise_attention.h"
-#include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127
-#define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 struct parts probability_blocks(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced)
 {
@@ -90,76 +88,72 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
-/* The loops in which the sums of values are formed, of few tokens: the same, and the numbers of a row last, as many as a word may have. */
-static struct parts value_loops(struct quantiser *q, const struct attention *a)
+/* The loop along the numbers of a row, which comes last, as many of them as a word may have. */
+struct row {
+	int loop;                 /* -1: there is none */
+	int64_t numbers, lanes;
+};
+
+static struct row row_of(const struct product *p)
+{
+	const struct kernel *kernel = p->op->kernel;
+	struct row row = {-1, 1, 1};
+	for (int l = 0; l < kernel->loops; l++)
+		row.loop = l != p->key && !kernel->operand[p->x].stride[l] && kernel->operand[p->past].stride[l] == 1 ? l : row.loop;
+	row.numbers = row.loop < 0 ? 1 : kernel->loop[row.loop].extent;
+	row.lanes = row.numbers % STATE_GROUP ? row.numbers : STATE_GROUP;
+	return row;
+}
+
+/* Loops of the product other than the keys' and a row's: of few tokens, what walks the past; of many, the tokens.  Then blocks of keys. */
+static struct parts outer_loops(struct quantiser *q, const struct attention *a, const struct contraction *c, int row)
 {
 	const struct product *p = &a->values;
 	const struct kernel *kernel = p->op->kernel;
-	const int64_t *x = kernel->operand[p->x].stride;
-	struct parts parts = parts_none(q, p->op);
-	int row = -1;
+	if (keys_serve_rows(&a->keys)) {
+		struct parts parts = parts_none(q, p->op);
+		parts_add_others(p, &parts, row, true);
+		parts_add_blocks(q, &a->keys, &parts, p->key, false);
+		return parts;
+	}
+	struct parts parts = probability_blocks(q, a, c, false);
 	for (int l = 0; l < kernel->loops; l++)
-		row = l != p->key && !x[l] && kernel->operand[p->past].stride[l] == 1 ? l : row;
-	const int64_t numbers = row < 0 ? 1 : kernel->loop[row].extent, lanes = numbers % STATE_GROUP ? numbers : STATE_GROUP;
-	parts_add_others(p, &parts, row, true);
-	parts_add_blocks(q, &a->keys, &parts, p->key, false);
+		if (l != p->key && l != row && !kernel->operand[p->x].stride[l])
+			parts_add(&parts, l, kernel->loop[l].extent, 1, false);
+	return parts;
+}
+
+/* The loops in which the sums of values are formed: a key, or several at once, is a term of all numbers of its row; of few tokens it serves all of them, of many probabilities are taken as they come. */
+static struct parts sum_loops(struct quantiser *q, const struct attention *a, const struct contraction *c)
+{
+	const struct product *p = &a->values;
+	const struct row row = row_of(p);
+	struct parts parts = outer_loops(q, a, c, row.loop);
 	const int64_t abreast = keys_abreast(&a->keys);
 	if (abreast > 1)
 		parts_add(&parts, p->key, a->keys.block / abreast, abreast, true);
 	parts_add(&parts, p->key, abreast > 1 ? abreast : a->keys.block, 1, true);
-	if (numbers > lanes)
-		parts_add(&parts, row, numbers / lanes, lanes, false);
-	parts_add_others(p, &parts, row, false);
-	if (row >= 0)
-		parts_add(&parts, row, lanes, 1, false);
+	if (row.numbers > row.lanes)
+		parts_add(&parts, row.loop, row.numbers / row.lanes, row.lanes, false);
+	if (keys_serve_rows(&a->keys))
+		parts_add_others(p, &parts, row.loop, false);
+	if (row.loop >= 0)
+		parts_add(&parts, row.loop, row.lanes, 1, false);
 	return parts;
 }
 
-/* Part `number` of every block of keys, of so many. */
-static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p, int64_t number, int64_t of)
+static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p)
 {
-	struct parts as = value_parts(q, a, c, false), parts = as;
-	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
-	int rows = fresh > 0 ? 2 : 1;
-	int key = as.count;
-	if (keys_serve_rows(&a->keys))
-		parts = value_loops(q, a);
-	else
-		parts_add(&parts, a->values.key, keys, 1, true);
+	struct parts as = value_parts(q, a, c, false), parts = sum_loops(q, a, c);
 	struct value *operand[3] = {p->q, a->v.past, a->v.q};
-	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
-	struct access *access = op->kernel->operand;
+	struct op *op = parts_kernel(q, a->values.op, "sums", &parts, 3, operand, type_integer(q->module, 32));
 	parts_lie_as(q, &as, &parts, op);
 	struct parts probabilities = probability_parts(q, a, c);
-	parts_lie_over(q, &probabilities, &parts, access[0].stride);
-	rows_past(a, &a->v, &a->values, &parts, false, &access[1]);
-	if (rows == 2)
-		rows_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
-	for (int j = 0; j <= rows; j++)
-		access[j].offset += first * access[j].stride[key];
-	rows_sum(q->module, &op->kernel->update, rows == 2 ? rows_are_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2) : -1);
-	op->kernel->ordered = keys_serve_rows(&a->keys);
+	parts_lie_over(q, &probabilities, &parts, op->kernel->operand[0].stride);
+	rows_walk(q, a, &a->v, &a->values, &parts, false, op->kernel, 1);
+	rows_sum(q->module, &op->kernel->update, rows_are_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2));
+	op->kernel->ordered = true;
 	return op->result[0];
-}
-
-/* How many kernels add up a block: some, where there are several tokens for each of its rows. */
-static int64_t value_kernels(const struct attention *a, const struct contraction *c)
-{
-	const struct access *past = &a->values.op->kernel->operand[a->values.past];
-	int64_t tokens = 1;
-	for (int t = 0; t < c->tokens; t++)
-		tokens *= past->stride[c->token[t]] ? 1 : c->op->kernel->loop[c->token[t]].extent;
-	return tokens >= VALUE_PARTS && !keys_serve_rows(&a->keys) ? power_of_two_in(a->keys.block, VALUE_PARTS) : 1;
-}
-
-/* The sum of the first operands: those of the parts. */
-static int all_sums(struct module *module, struct body *body, int64_t of)
-{
-	const struct type *type = type_integer(module, 32);
-	int sum = body_operand(module, body, type, 0);
-	for (int i = 1; i < of; i++)
-		sum = body_op(module, body, OP_ADDI, type, sum, body_operand(module, body, type, i), 0);
-	return sum;
 }
 
 void attention_values(struct quantiser *q, const struct attention *a)
@@ -170,31 +164,29 @@ void attention_values(struct quantiser *q, const struct attention *a)
 	struct contraction c = keys_query(q, &a->values);
 	struct activation p = probabilities(q, a, &c);
 	struct parts of_sums = value_parts(q, a, &c, false), parts = value_parts(q, a, &c, true);
-	int sums = (int)value_kernels(a, &c), *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + sums + 2);
-	for (int i = 0; i < sums; i++)
-		operand[i] = value_sums(q, a, &c, &p, i, sums);
-	operand[sums] = p.scale;
-	operand[sums + 1] = a->factor;
-	int scales = a->factor ? 2 : 1, operands = post_operands(old, sums + scales, operand, renamed);
+	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 3);
+	operand[0] = value_sums(q, a, &c, &p);
+	operand[1] = p.scale;
+	operand[2] = a->factor;
+	int scaled = a->factor ? 3 : 2, operands = post_operands(old, scaled, operand, renamed);
 	struct op *op = parts_kernel(q, old, "scaled", &parts, operands, operand, real);
 	struct kernel *kernel = op->kernel;
-	for (int i = 0; i < sums; i++)
-		parts_lie(&of_sums, kernel->operand[i].stride);
+	parts_lie(&of_sums, kernel->operand[0].stride);
 	struct parts blocks = probability_blocks(q, a, &c, false);
-	for (int j = sums; j < sums + scales; j++)
+	for (int j = 1; j < scaled; j++)
 		parts_lie_over(q, &blocks, &parts, kernel->operand[j].stride);
 	post_walk(q, old, &parts, renamed, kernel);
 	parts_walk(&parts, old->kernel->result.stride, kernel->result.stride);
 	op->result[0]->type = old->result[0]->type;
 	struct body *body = &kernel->update;
-	int sum = body_op(module, body, OP_SITOFP, real, all_sums(module, body, sums), 0, 0);
-	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, sums), 0);
+	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
+	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, 1), 0);
 	struct body *last = body;
 	if (a->keys.blocks > 1) {
 		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
 		if (a->factor)
-			accumulator = body_op(module, body, OP_MULF, real, accumulator, body_operand(module, body, real, sums + 1), 0);
+			accumulator = body_op(module, body, OP_MULF, real, accumulator, body_operand(module, body, real, 2), 0);
 		body->result = body_op(module, body, OP_ADDF, real, accumulator, value, 0);
 		last = &kernel->post;
 		value = old->kernel->post.count ? body_add(module, last, (struct node){.kind = NODE_ACCUMULATOR, .type = real}) : -1;

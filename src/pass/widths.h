@@ -16,7 +16,7 @@ struct candidate {
 	bool frozen;              /* more ports do not help, or are not to be had */
 };
 
-/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins.
+/* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins; how it goes on decides what is done with the room that is left.
  * Where a launch is of as many tokens as a number says: of one, its other loops at half of their most, and of all, where a prompt begins. */
 enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE, EXTENT_ONE };
 #define WIDTH_PRICED 2
@@ -129,6 +129,7 @@ struct width_space {
 	int extents;              /* that differ: 1, or all */
 	enum width_extent extent[WIDTH_PRICED];
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
+	bool deepens;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool few_rows;            /* of those the unit takes all together, group by group */
 	bool stages;              /* the unit takes several tokens a cycle: what stands between two of its phases is busy nearly as long */

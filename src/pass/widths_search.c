@@ -18,6 +18,7 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define SLOW_PART 2           /* which take more than one part in so many of what the slowest takes */
 #define TRADED 4              /* steps of others for one of any kernel, at most; */
 #define TRADES_SHARE 8        /* of the points, one part in so many is for that */
+#define DEEPEST 0.125         /* of the slowest kernel's pace, the least that is tried behind a long past */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
 struct search {
@@ -345,6 +346,45 @@ static void trade_all(struct search *s, int *saved)
 	}
 }
 
+/* --- behind a long past */
+
+static struct width_cost cost_at(const struct search *s, int extent, const int *choice)
+{
+	struct width_space only = *s->space;
+	only.extents = WIDTH_PRICED;
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		only.weight[e] = e == extent;
+	return widths_cost(&only, choice);
+}
+
+/* No kernel slower than this there, where an option is as fast; true: there is room, the launch is quicker there and no slower where a prompt begins. */
+static bool deepen_to(struct search *s, double pace, int *saved)
+{
+	const int last = WIDTH_PRICED - 1;
+	copy(s, saved, s->choice);
+	for (int k = 0; k < s->space->kernels; k++)
+		if (is_free(s, k) && s->space->kernel[k].option[saved[k]].cycles[last] > pace)
+			saved[k] = widths_of_pace(s->space, k, last, pace, 1);
+	widths_follow(s->space, saved);
+	struct width_cost first = cost_at(s, 0, saved), now = cost_at(s, 0, s->choice);
+	bool better = missing(s, &first) <= 0 && first.ports <= s->space->budget.ports && first.cycles <= now.cycles && cost_at(s, last, saved).cycles < cost_at(s, last, s->choice).cycles;
+	if (better)
+		copy(s, s->choice, saved);
+	return better;
+}
+
+/* Where a prompt begins attention has few keys; kernels that wait for it behind a long past take the room that is left, all together, since each is as fast as the slowest. */
+static void deepen(struct search *s, int *saved)
+{
+	double pace = 0;
+	for (int k = 0; k < s->space->kernels; k++) {
+		double cycles = s->space->kernel[k].option[s->choice[k]].cycles[WIDTH_PRICED - 1];
+		pace = cycles > pace ? cycles : pace;
+	}
+	for (double least = pace * DEEPEST; least < pace && !deepen_to(s, least, saved); least /= FASTER)
+		;
+}
+
 /* One of the beginnings, which look at nothing of each other. */
 struct start {
 	const struct search *search;
@@ -417,5 +457,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	s.points += kept;
 	if (kept)
 		trade_all(&s, saved);
+	if (space->deepens)
+		deepen(&s, saved);
 	copy(&s, choice, s.choice);
 }

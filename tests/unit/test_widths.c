@@ -536,6 +536,41 @@ static void test_fixed(void **state)
 		assert_false(fixed_width_parse(&diag, wrong[i], &fixed));
 }
 
+/* Two kernels that hand on to each other have nothing to do where a prompt begins, and much behind a long past: they take the room that is left, together, and only where they are asked to. */
+static struct width_space *idle_at_first(bool deepens, int64_t dsp)
+{
+	struct width_space *space = chain_of(3, 1000);
+	for (int k = 1; k < 3; k++) {
+		struct width_option *option = ARENA_ARRAY(arena, struct width_option, 4);
+		for (int o = 0; o < 4; o++) {
+			option[o] = space->kernel[k].option[0];
+			option[o].cycles[0] = 0;
+			option[o].cycles[1] = 8000.0 / (1 << o);
+			option[o].dsp = 10 << o;
+			option[o].lut = 0;
+		}
+		space->kernel[k].options = 4;
+		space->kernel[k].option = option;
+	}
+	space->kernel[0].option[0].dsp = space->kernel[0].option[0].lut = 0;
+	space->budget = (struct width_budget){.dsp = dsp, .lut = 1, .ports = 3};
+	space->deepens = deepens;
+	return space;
+}
+
+static void test_deepens(void **state)
+{
+	(void)state;
+	static const struct { bool deepens; int64_t dsp; int option; } cases[] = {{false, 160, 0}, {true, 160, 3}, {true, 159, 2}, {true, 39, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct width_space *space = idle_at_first(cases[i].deepens, cases[i].dsp);
+		int *choice = ARENA_ARRAY(arena, int, 3);
+		widths_joint(space, 1000, choice);
+		assert_int_equal(choice[1], cases[i].option);
+		assert_int_equal(choice[2], cases[i].option);
+	}
+}
+
 static void test_choices(void **state)
 {
 	(void)state;
@@ -556,7 +591,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
