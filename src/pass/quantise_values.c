@@ -1,5 +1,7 @@
 /* The product with values on bytes: probabilities are rounded in blocks of keys, and sums of integer products with the values' rows are added up over the blocks. */
+#include "ir/rows.h"
 #include "pass/quantise_attention.h"
+#include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127
 
@@ -129,7 +131,7 @@ static struct parts sum_loops(struct quantiser *q, const struct attention *a, co
 	const struct product *p = &a->values;
 	const struct row row = row_of(p);
 	struct parts parts = outer_loops(q, a, c, row.loop);
-	const int64_t abreast = keys_abreast(&a->keys);
+	const int64_t most = keys_abreast(&a->keys), abreast = keys_serve_rows(&a->keys) ? most : power_of_two_in(rows_tile(a->keys.fresh), most);       /* keys of one tile: later ones need not be waited for */
 	if (abreast > 1)
 		parts_add(&parts, p->key, a->keys.block / abreast, abreast, true);
 	parts_add(&parts, p->key, abreast > 1 ? abreast : a->keys.block, 1, true);
