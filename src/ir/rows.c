@@ -1,5 +1,6 @@
 #include "ir/rows.h"
 
+#define TILES_WITH_BREAK 4
 #define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other */
 
 int64_t rows_tile(int64_t most)
@@ -8,6 +9,12 @@ int64_t rows_tile(int64_t most)
 	while (most % tile)
 		tile--;
 	return tile;
+}
+
+bool rows_have_break(int64_t most)
+{
+	int64_t tiles = most > 0 ? most / rows_tile(most) : 0;
+	return tiles > 1 && tiles <= TILES_WITH_BREAK;
 }
 
 static const struct run_time_trip *trip_of(struct arena *arena, const char *symbol, int64_t tile, int64_t most)

@@ -20,7 +20,6 @@
 #define UNIT_LUT_SHARE 64 /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (unit_order.c): the unit waits for it */
-#define TILES_WITH_BREAK 4
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
@@ -343,13 +342,6 @@ static int64_t state_bytes(const struct widths *w)
 	return bits / 8;
 }
 
-/* Two to four tiles of tokens, whose layers follow each other with a break. */
-static bool has_break(const struct block *block)
-{
-	int64_t tokens = unit_tokens(block, NULL), tiles = tokens > 0 ? (tokens + rows_tile(tokens) - 1) / rows_tile(tokens) : 0;
-	return tiles > 1 && tiles <= TILES_WITH_BREAK;
-}
-
 /* A token that is made counts as much as one of a prompt, which a launch reads with others. */
 static void choose_extents(const struct widths *w, struct width_space *space, const struct block *block)
 {
@@ -361,7 +353,7 @@ static void choose_extents(const struct widths *w, struct width_space *space, co
 	space->extents = space->rows || (bound && tokens <= 1) ? WIDTH_PRICED : 1;
 	space->extent[0] = space->rows ? EXTENT_ONE : tokens > 1 ? EXTENT_NONE : EXTENT_MOST;
 	space->extent[1] = space->rows ? EXTENT_NONE : tokens > 1 ? EXTENT_MOST : EXTENT_EIGHTH;
-	space->deepens = bound && !space->rows && space->stages && has_break(block);      /* of more, it would leave no room for what puts tokens in order */
+	space->deepens = bound && !space->rows && space->stages && rows_have_break(unit_tokens(block, NULL));      /* of more, it would leave no room for what puts tokens in order */
 	for (int e = 0; e < space->extents; e++)
 		space->weight[e] = space->rows ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
 }
@@ -497,7 +489,7 @@ static int dsp_share(const struct block *block, int abreast, bool counted)
 {
 	if (abreast == 1)
 		return unit_has_tokens(block) ? FEW_SHARE : UNIT_SHARE;
-	return has_break(block) && !counted ? TILES_SHARE : TOKENS_SHARE;
+	return rows_have_break(unit_tokens(block, NULL)) && !counted ? TILES_SHARE : TOKENS_SHARE;
 }
 
 /* Ports, DSPs and LUTs of its slices are not the kernels'.  Other readers keep a port each: most of the time, the unit is what waits for memory. */

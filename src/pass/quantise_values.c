@@ -4,6 +4,7 @@
 #include "pass/schedule.h"
 
 #define PROBABILITY_MOST 127
+#define VALUE_PARTS 4         /* of a block of keys, whose sums several tokens form at once: one row of a state serves them all */
 
 struct parts probability_blocks(struct quantiser *q, const struct attention *a, const struct contraction *c, bool reduced)
 {
@@ -90,6 +91,12 @@ static struct parts value_parts(struct quantiser *q, const struct attention *a, 
 	return parts;
 }
 
+/* Are a block's keys terms of one sum?  Of few tokens, whose rows serve all, and where layers follow each other with a break; of more tiles, and of one, several kernels add up a block. */
+static bool in_one_sum(const struct attention *a)
+{
+	return keys_serve_rows(&a->keys) || rows_have_break(a->keys.fresh);
+}
+
 /* The loop along the numbers of a row, which comes last, as many of them as a word may have. */
 struct row {
 	int loop;                 /* -1: there is none */
@@ -144,18 +151,51 @@ static struct parts sum_loops(struct quantiser *q, const struct attention *a, co
 	return parts;
 }
 
-static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p)
+/* Part `number` of every block of keys, of so many. */
+static struct value *value_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *p, int64_t number, int64_t of)
 {
-	struct parts as = value_parts(q, a, c, false), parts = sum_loops(q, a, c);
+	struct parts as = value_parts(q, a, c, false), parts = as;
+	int64_t keys = a->keys.block / of, first = number * keys, fresh = a->keys.fresh - first;
+	int rows = fresh > 0 ? 2 : 1;
+	int key = as.count;
+	if (in_one_sum(a))
+		parts = sum_loops(q, a, c);
+	else
+		parts_add(&parts, a->values.key, keys, 1, true);
 	struct value *operand[3] = {p->q, a->v.past, a->v.q};
-	struct op *op = parts_kernel(q, a->values.op, "sums", &parts, 3, operand, type_integer(q->module, 32));
+	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
+	struct access *access = op->kernel->operand;
 	parts_lie_as(q, &as, &parts, op);
 	struct parts probabilities = probability_parts(q, a, c);
-	parts_lie_over(q, &probabilities, &parts, op->kernel->operand[0].stride);
-	rows_walk(q, a, &a->v, &a->values, &parts, false, op->kernel, 1);
-	rows_sum(q->module, &op->kernel->update, rows_are_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2));
-	op->kernel->ordered = true;
+	parts_lie_over(q, &probabilities, &parts, access[0].stride);
+	rows_past(a, &a->v, &a->values, &parts, false, &access[1]);
+	if (rows == 2)
+		rows_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
+	for (int j = 0; j <= rows; j++)
+		access[j].offset += first * access[j].stride[key];
+	rows_sum(q->module, &op->kernel->update, rows == 2 ? rows_are_fresh(q, a, &op->kernel->update, &parts, a->values.key, 2) : -1);
+	op->kernel->ordered = in_one_sum(a);
 	return op->result[0];
+}
+
+/* How many kernels add up a block: some, where there are several tokens for each of its rows. */
+static int64_t value_kernels(const struct attention *a, const struct contraction *c)
+{
+	const struct access *past = &a->values.op->kernel->operand[a->values.past];
+	int64_t tokens = 1;
+	for (int t = 0; t < c->tokens; t++)
+		tokens *= past->stride[c->token[t]] ? 1 : c->op->kernel->loop[c->token[t]].extent;
+	return tokens >= VALUE_PARTS && !in_one_sum(a) ? power_of_two_in(a->keys.block, VALUE_PARTS) : 1;
+}
+
+/* The sum of the first operands: those of the parts. */
+static int all_sums(struct module *module, struct body *body, int64_t of)
+{
+	const struct type *type = type_integer(module, 32);
+	int sum = body_operand(module, body, type, 0);
+	for (int i = 1; i < of; i++)
+		sum = body_op(module, body, OP_ADDI, type, sum, body_operand(module, body, type, i), 0);
+	return sum;
 }
 
 void attention_values(struct quantiser *q, const struct attention *a)
@@ -166,29 +206,31 @@ void attention_values(struct quantiser *q, const struct attention *a)
 	struct contraction c = keys_query(q, &a->values);
 	struct activation p = probabilities(q, a, &c);
 	struct parts of_sums = value_parts(q, a, &c, false), parts = value_parts(q, a, &c, true);
-	int *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
-	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 3);
-	operand[0] = value_sums(q, a, &c, &p);
-	operand[1] = p.scale;
-	operand[2] = a->factor;
-	int scaled = a->factor ? 3 : 2, operands = post_operands(old, scaled, operand, renamed);
+	int sums = (int)value_kernels(a, &c), *renamed = ARENA_ARRAY(module->arena, int, old->operands + 1);
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + sums + 2);
+	for (int i = 0; i < sums; i++)
+		operand[i] = value_sums(q, a, &c, &p, i, sums);
+	operand[sums] = p.scale;
+	operand[sums + 1] = a->factor;
+	int scales = a->factor ? 2 : 1, operands = post_operands(old, sums + scales, operand, renamed);
 	struct op *op = parts_kernel(q, old, "scaled", &parts, operands, operand, real);
 	struct kernel *kernel = op->kernel;
-	parts_lie(&of_sums, kernel->operand[0].stride);
+	for (int i = 0; i < sums; i++)
+		parts_lie(&of_sums, kernel->operand[i].stride);
 	struct parts blocks = probability_blocks(q, a, &c, false);
-	for (int j = 1; j < scaled; j++)
+	for (int j = sums; j < sums + scales; j++)
 		parts_lie_over(q, &blocks, &parts, kernel->operand[j].stride);
 	post_walk(q, old, &parts, renamed, kernel);
 	parts_walk(&parts, old->kernel->result.stride, kernel->result.stride);
 	op->result[0]->type = old->result[0]->type;
 	struct body *body = &kernel->update;
-	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, 1), 0);
+	int sum = body_op(module, body, OP_SITOFP, real, all_sums(module, body, sums), 0, 0);
+	int value = body_op(module, body, OP_MULF, real, sum, body_operand(module, body, real, sums), 0);
 	struct body *last = body;
 	if (a->keys.blocks > 1) {
 		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
 		if (a->factor)
-			accumulator = body_op(module, body, OP_MULF, real, accumulator, body_operand(module, body, real, 2), 0);
+			accumulator = body_op(module, body, OP_MULF, real, accumulator, body_operand(module, body, real, sums + 1), 0);
 		body->result = body_op(module, body, OP_ADDF, real, accumulator, value, 0);
 		last = &kernel->post;
 		value = old->kernel->post.count ? body_add(module, last, (struct node){.kind = NODE_ACCUMULATOR, .type = real}) : -1;
