@@ -2,7 +2,7 @@
 #include "model/bundle.h"
 #include "model/token.h"
 
-#define STEPS_MOST (1 << 19)  /* of a process: 26 layers of 128 tokens, all walked, are in the model */
+#define STEPS_MOST (1 << 19)  /* of a process: 16 layers of 128 tokens, all walked, are in the model */
 #define LEVELS 48             /* loops around an access */
 #define STRETCHES_LEAST 16    /* of a pipelined loop, where a process runs many */
 
