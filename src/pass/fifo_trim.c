@@ -26,7 +26,7 @@
 #define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
 #define LOW_RAISED 4          /* by so many times */
 #define NOTHING_KNOWN (-1)
-#define GRANTED_MOST INT64_C(1200000000)        /* work of a search whose predictions are granted, at most: a minute */
+#define GRANTED_MOST INT64_C(1200000000)        /* work of a search whose predictions are granted, at most: what 16 layers of 128 tokens want fits */
 #define AHEAD_BYTES (INT64_C(1) << 18)
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 

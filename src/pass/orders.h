@@ -53,13 +53,13 @@ struct orders_kernel {
 	struct orders_option *option;     /* the first is the heuristic's */
 };
 
-/* A value from which several paths may meet again, and the kernels that they go through until only one value is left of them.  What comes after it needs no
- * look from here: it is ahead by no more than when the paths begin at that value, which is a fork of its own. */
 struct orders_held {
 	int at;                   /* kernel * ports + operand */
 	int64_t bytes;
 };
 
+/* A value from which several paths may meet again, and the kernels that they go through until only one value is left of them.  What comes after it needs no
+ * look from here: it is ahead by no more than when the paths begin at that value, which is a fork of its own. */
 struct orders_fork {
 	int value, kernels;
 	int *kernel;              /* [kernels] in order */

@@ -127,7 +127,7 @@ static void count_pattern(struct map *digits, const char *text)
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("%s", c.guard.message);
-	c.module = import_mlir(c.arena, &c.guard, &c.diag, "pattern.mlir", text, strlen(text));
+	case_import(&c, text);
 	if (!c.module)
 		fail_msg("%s", case_messages(&c));
 	const struct block *body = module_body(c.module)->last->region[0];
@@ -188,12 +188,10 @@ static bool is_modelled(const char *text)
 	c.diag.arena = c.arena;
 	if (setjmp(c.guard.leave))
 		fail_msg("%s", c.guard.message);
-	c.module = import_mlir(c.arena, &c.guard, &c.diag, "turns.mlir", text, strlen(text));
-	if (!c.module)
+	const struct pass_context context = case_import(&c, text);
+	if (!c.module || !context.platform)
 		fail_msg("%s", case_messages(&c));
-	const struct platform *platform = platform_load(c.arena, &c.diag, "u55c");
-	assert_non_null(platform);
-	bool modelled = token_network_new(c.arena, platform, c.module, (struct token_detail){.stretches = 1}) != NULL;
+	bool modelled = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1}) != NULL;
 	arena_free(c.arena);
 	return modelled;
 }
