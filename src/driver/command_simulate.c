@@ -235,8 +235,7 @@ static int64_t extent_of(const struct attr *entry, int64_t axis, int64_t lead, i
 	return known ? type->shape[axis] - lead : most;
 }
 
-/* The most that the input may be: rows of what it counts, or places in what it names. */
-static int64_t extent_most(const struct module *module, const char *symbol)
+int64_t simulate_extent_most(const struct module *module, const char *symbol)
 {
 	const struct attr *inputs = attr_get(module_main(module), "stream.inputs"), *outputs = attr_get(module_main(module), "stream.outputs");
 	int64_t most = INT64_MAX;
@@ -250,8 +249,11 @@ static int64_t extent_most(const struct module *module, const char *symbol)
 		const struct attr *output = outputs->items[i].value;
 		int64_t axis = attr_item_integer(output, "axis", -1);
 		most = text_same(attr_item_text(output, "rows"), symbol) ? extent_of(output, axis, 0, most) : most;
-		if (text_same(attr_item_text(output, "at"), symbol))
-			most = extent_of(attr_entry(inputs, attr_item_text(output, "name")), axis, attr_item_integer(output, "lead", 0), most);
+		if (!text_same(attr_item_text(output, "at"), symbol))
+			continue;
+		most = extent_of(attr_entry(inputs, attr_item_text(output, "name")), axis, attr_item_integer(output, "lead", 0), most);
+		int64_t past = attr_item_integer(output, "past", most);      /* a state may have been padded */
+		most = past < most ? past : most;
 	}
 	return most;
 }
@@ -275,7 +277,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
 		return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
 	}
-	int64_t most = extent_most(session->module, extent->symbol);
+	int64_t most = simulate_extent_most(session->module, extent->symbol);
 	if (extent->value <= most)
 		return true;
 	diag_error(&session->diag, NOWHERE, "--extent %s: the design has room for %lld", text, (long long)most);

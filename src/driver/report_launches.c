@@ -1,6 +1,7 @@
 /* A design of several tokens a launch is reported with the most of them, behind as many as there may be; what users meet are prompts behind nothing, and single tokens.
  * These are modelled as well. */
 #include "driver/report.h"
+#include "driver/simulate.h"
 #include "ir/rows.h"
 
 static const struct shorter {
@@ -15,7 +16,9 @@ static struct launch modelled(const struct session *session, struct arena *arena
 	bool counted = false, behind = false;
 	for (int i = 0; i < extents; i++) {
 		bool counts = rows_counted_by(module_main(session->module), most[i].symbol);
+		int64_t room = simulate_extent_most(session->module, most[i].symbol);      /* a loop's last tile goes beyond */
 		extent[i] = most[i];
+		extent[i].value = room < extent[i].value ? room : extent[i].value;
 		if (counts && how.one)
 			extent[i].value = 1;
 		if (!counts && how.first)

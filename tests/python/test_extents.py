@@ -129,6 +129,18 @@ def test_as_many_rows_as_are_new(halves, past, fresh):
     check_chunk(halves, past, fresh, 3)
 
 
+def test_no_launch_is_behind_more_rows_than_count(tmp_path):
+    """A state may have more rows than may be there, as one that was padded has."""
+    text = CHUNK.read_text().replace('stream.rows = "fresh"', 'stream.rows = "fresh", stream.past = 12 : i64')
+    for name in "qn":
+        text = text.replace(f'{{stream.name = "{name}"}}', f'{{stream.name = "{name}", stream.role = "input", stream.rows = "fresh", stream.axis = 1 : i64}}')
+    (tmp_path / "m.mlir").write_text(text)
+    design = compiled(tmp_path / "m.mlir", tmp_path) / "design"
+    assert [(launch["tokens"], launch["past"]) for launch in json.loads((design / "report.json").read_text())["launches"]] == [(1, 12), (3, 0), (1, 0)]
+    done = stc("simulate", design, "--extent", "past=13")
+    assert done.returncode == 1 and "room for 12" in done.stderr
+
+
 def check_chunk(chunk, past, fresh, rows=ROWS):
     random = numpy.random.default_rng(17 * past + fresh + 2)
     inputs = {"q": random.standard_normal((2, 3, 8), numpy.float32), "n": random.standard_normal((2, 3, 8), numpy.float32),

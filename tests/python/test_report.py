@@ -129,6 +129,7 @@ def test_draws_itself(design, tmp_path):
     headings = [found["id"] for found in page.all("h2")]
     assert [a["href"][1:] + "-title" for a in page.all("a")] == headings and len(headings) == 10 and "NaN" not in page.text and "undefined" not in page.text
     assert all(found.get("aria-label") for found in page.all("svg")), "a drawing without a description"
+    assert not page.all("div", id="launches")
 
 
 @in_browser
@@ -153,6 +154,15 @@ def test_too_large_to_simulate_is_said(tmp_path):
     page, data = rendered(design, tmp_path), data_of(design)
     assert "simulated" not in data["report"]["cycles"] and "simulated_cycles" not in data["model"] and data["report"]["products"]["source"] == "modelled"
     assert page.drawn() and "modelled" in page.text and "too large to simulate while compiling" in page.text and "NaN" not in page.text
+
+
+@in_browser
+def test_other_launches_than_the_longest_are_shown(tmp_path):
+    design = compile_design(ROOT / "tests" / "models" / "chunk.mlir", tmp_path / "design")
+    page, launches = rendered(design, tmp_path), data_of(design)["report"]["launches"]
+    assert [(launch["tokens"], launch["past"]) for launch in launches] == [(3, 0)]
+    shorter = page.text.partition("Shorter launches of the same design")[2].partition("Where the cycles go")[0]
+    assert page.drawn() and "one launch of 3 tokens" in page.text and f"modelled time of the answer's 3 0 {launches[0]['model']}" in shorter and page.all("div", id="launches")
 
 
 @in_browser
