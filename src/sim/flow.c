@@ -62,14 +62,15 @@ void flow_clean(struct flow_network *network)
 static void count_rest(struct flow_network *network, struct flow_channel *channel)
 {
 	flow_count_words(network, channel);
+	struct flow_held rest = flow_held_of(network, channel);
 	for (; channel->counted_push < channel->pushed && network->samples; channel->counted_push++)
-		flow_sample_until(network, channel, channel->full_at[channel->counted_push & channel->mask], channel->counted_push - channel->counted_pop);
+		flow_hold(network, channel, &rest, channel->full_at[channel->counted_push & channel->mask], channel->counted_push - channel->counted_pop);
 	channel->counted_push = channel->pushed;
 	int64_t held = channel->pushed - channel->counted_pop;
 	if (channel->counted_pop == channel->popped && held > channel->most)
 		channel->most = held;
 	for (; channel->counted_pop < channel->popped && network->samples; channel->counted_pop++)
-		flow_sample_until(network, channel, channel->free_at[channel->counted_pop & channel->mask], channel->counted_push - channel->counted_pop);
+		flow_hold(network, channel, &rest, channel->free_at[channel->counted_pop & channel->mask], channel->counted_push - channel->counted_pop);
 }
 
 static void collect_process(struct flow_network *network, const struct flow_process *process, struct flow_process_result *result)

@@ -222,16 +222,10 @@ static void make_row(struct flow_condition *condition)
 	condition->made = true;
 }
 
-/* innermost 0 begins a row: the other counters may have changed. */
-uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost)
+void flow_condition_row(struct flow_condition *condition)
 {
-	if (!condition->when.count)
-		return 0;
-	if (!innermost) {
-		for (size_t i = 0; i < condition->outer.count; i++)
-			*condition->outer.data[i].out = evaluate(&condition->outer.data[i]);
-		if (!same_key(condition))
-			make_row(condition);
-	}
-	return condition->row[condition->trips > 1 ? innermost : 0];
+	for (size_t i = 0; i < condition->outer.count; i++)
+		*condition->outer.data[i].out = evaluate(&condition->outer.data[i]);
+	if (!same_key(condition))
+		make_row(condition);
 }

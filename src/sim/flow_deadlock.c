@@ -1,5 +1,5 @@
 /* Who waits for whom where no process can go on. */
-#include "sim/flow_network.h"
+#include "sim/flow_access.h"
 
 static bool is_missing(const struct flow_access *access)
 {

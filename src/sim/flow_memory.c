@@ -10,7 +10,7 @@
  * all processes wait.  Then the first request of all is safe, because whatever it lets go on does so later than the request; and so are those behind it that come before
  * anything that a pending one lets go on can make another: what is read takes a latency to its operation's result, what is written one to arrive. */
 #include "model/bundle.h"
-#include "sim/flow_network.h"
+#include "sim/flow_access.h"
 
 #define LEVELS_MOST 64        /* loops of a nest that bursts are looked for in */
 
@@ -252,15 +252,10 @@ static bool wait_for(struct flow_port *port)
 	return false;
 }
 
-static int64_t cycle_of(int64_t parts)
-{
-	return (parts + MEMORY_FRACTION - 1) / MEMORY_FRACTION;
-}
-
 /* Cycle in which a burst that was written has arrived. */
 static int64_t arrival(const struct flow_port *port, int64_t burst)
 {
-	return cycle_of(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
+	return flow_cycle_of(port->start[burst & port->mask] + length_of(port, burst) * port->word) + port->latency;
 }
 
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time)
@@ -294,36 +289,19 @@ static bool first_word_to_write(struct flow_network *network, struct flow_port *
 	return true;
 }
 
-bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why)
+bool flow_port_first(struct flow_network *network, struct flow_port *port)
 {
-	struct flow_port *port = access->port;
-	if (!port->left && !(port->write ? first_word_to_write(network, port) : first_word_to_read(network, port)))
-		return false;
-	flow_not_before(time, why, cycle_of(port->next), access);
-	return true;
+	return port->write ? first_word_to_write(network, port) : first_word_to_read(network, port);
 }
 
 /* The last word of a burst: of one to read, there is room for another one; one to write can go. */
-static void end_burst(struct flow_network *network, struct flow_port *port, int64_t time)
+void flow_port_end_burst(struct flow_network *network, struct flow_port *port, int64_t time)
 {
 	port->used++;
 	if (port->write)
 		post(network, port, time + 1);
 	else if (port->stretch->ahead && port->posted < port->stretch->bursts)
 		post(network, port, time + port->latency);
-}
-
-void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time)
-{
-	struct flow_port *port = access->port;
-	port->next += port->write ? 0 : port->word;
-	port->words++;
-	if (port->write && (network->first_output < 0 || time < network->first_output))
-		network->first_output = time;
-	if (network->samples)
-		flow_sample_moved(network, port, time);
-	if (!--port->left)
-		end_burst(network, port, time);
 }
 
 bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access)

@@ -9,6 +9,8 @@
 
 #define MEMORY_FRACTION 65536 /* parts of a cycle in which bandwidth is counted */
 #define UNBOUNDED (INT64_MAX / 4)
+#define FLOW_MADE_BITS 3
+#define FLOW_MADE (1 << FLOW_MADE_BITS)
 #define COUNT_MOST (INT64_MAX / 16)
 
 enum flow_side { FLOW_READER, FLOW_WRITER, FLOW_SIDES };
@@ -107,6 +109,12 @@ struct flow_access {
 	struct flow_stretch stretch;
 };
 
+struct flow_made {            /* accesses of a group that an iteration makes, for the bits of the group's conditions */
+	uint64_t bits;
+	int count;
+	const struct flow_access **access;
+};
+
 struct flow_group {           /* accesses of a pipelined loop in the same stage (flp), or in the same cycle of the interval (stp) */
 	int first, count;
 	int64_t stage;            /* stp: within the interval */
@@ -114,6 +122,12 @@ struct flow_group {           /* accesses of a pipelined loop in the same stage 
 	int64_t room;             /* flp: iterations that fit between this group and the next */
 	const struct flow_access *why;     /* flp: of its last delay */
 	int64_t *times;           /* flp: [ring] */
+	const int64_t *before, *behind;    /* flp: times of the group before, `distance` stages ahead, and of the next one; NULL: there is none */
+	int64_t distance;
+	const struct flow_access *only;    /* flp: NULL: it is not one access */
+	bool runs;                /* flp: that is one of a word of a channel with a depth, or of memory */
+	uint64_t conditions;      /* flp: their bits */
+	struct flow_made *made;   /* flp: [FLOW_MADE] those that were asked for last */
 };
 
 struct flow_pipe {
@@ -127,7 +141,7 @@ struct flow_pipe {
 	struct flow_access *access;
 	int64_t *lag;             /* [accesses] stp: intervals after the iteration has begun */
 	struct flow_group *group;
-	int64_t ring;             /* a power of two above every lag */
+	int64_t ring, mask;       /* a power of two above every lag; less 1 */
 	uint64_t *bits;           /* [ring] of the iterations in flight */
 	int64_t issued;           /* iterations whose bits are made */
 	int64_t last_window;      /* stp: of the last lag of the last iteration */
@@ -215,13 +229,17 @@ struct flow_access flow_access_of(const struct op *op);    /* value->data of the
 bool flow_is_access(const struct op *op);
 /* flow_pipe_build.c */
 bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats);    /* adds the step; `loop` is flattened */
+/* flow_pass.c */
+void flow_next_row(struct flow_pipe *pipe);
+void flow_list_made(const struct flow_pipe *pipe, const struct flow_group *group, uint64_t bits, struct flow_made *made);
+void flow_pass(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, int64_t may);
 /* flow_pipe.c */
 bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits, or yields */
 int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pipe *pipe);
 /* flow_condition.c */
 bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct value *when, int *bit);
 void flow_condition_finish(struct arena *arena, struct flow_condition *condition);
-uint64_t flow_condition_bits(struct flow_condition *condition, int64_t innermost);
+void flow_condition_row(struct flow_condition *condition);
 /* flow_memory.c */
 struct flow_port *flow_port_new(struct flow_network *network, struct flow_process *process, int number);
 struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port *port);
@@ -229,8 +247,8 @@ bool flow_memory_build(struct flow_network *network);
 struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct op *op, int64_t latency, int levels, int64_t *const *counter, const int64_t *trips);
 void flow_port_begin(struct flow_network *network, struct flow_port *port, const struct flow_stretch *stretch, int64_t time);
 void flow_port_ask(struct flow_network *network, struct flow_port *port, int64_t time);       /* an iteration has come to where it reads */
-bool flow_port_time(struct flow_network *network, const struct flow_access *access, int64_t *time, const struct flow_access **why);
-void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time);
+bool flow_port_first(struct flow_network *network, struct flow_port *port);        /* of a burst: when its first word may go; false: not known yet */
+void flow_port_end_burst(struct flow_network *network, struct flow_port *port, int64_t time);
 bool flow_port_end(struct flow_network *network, struct flow_process *process, const struct flow_access *access);      /* what was written has arrived; false: not known yet */
 void flow_memory_grant(struct flow_network *network, struct flow_memory *memory);      /* requests that no other can come before */
 bool flow_memory_grant_first(struct flow_network *network);        /* where all wait: the first request of all, and those that are certain then; false: there is none */
@@ -265,10 +283,33 @@ static inline enum flow_cause flow_cause_of(const struct flow_access *why)
 	return why ? causes[why->kind] : CAUSE_NONE;
 }
 
-static inline void flow_sample_until(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held)
+/* Since when a channel holds what it does, and up to when that many words, or fewer, change nothing that is kept. */
+struct flow_held {
+	int64_t since, until, most;
+};
+
+static inline struct flow_held flow_held_of(const struct flow_network *network, const struct flow_channel *channel)
 {
-	if (network->samples && time > channel->held_since)
-		flow_sample_held(network, channel, time, held);
+	int64_t since = channel->held_since, point = since >> network->sample_bits;
+	if (!network->samples)
+		return (struct flow_held){since, INT64_MAX, INT64_MAX};
+	if (since >= network->sample_end)
+		return (struct flow_held){since, since, 0};
+	return (struct flow_held){since, (point + 1) << network->sample_bits, channel->held[point]};
+}
+
+/* That many words were held up to `time`. */
+static inline void flow_hold(struct flow_network *network, struct flow_channel *channel, struct flow_held *held, int64_t time, int64_t words)
+{
+	if (time <= held->since)
+		return;
+	if (time <= held->until && words <= held->most) {
+		held->since = time;
+		return;
+	}
+	channel->held_since = held->since;
+	flow_sample_held(network, channel, time, words);
+	*held = flow_held_of(network, channel);
 }
 
 static inline enum flow_side flow_side_of(enum access_kind kind)
@@ -279,61 +320,5 @@ static inline enum flow_side flow_side_of(enum access_kind kind)
 static inline enum flow_side flow_other(enum flow_side side)
 {
 	return side == FLOW_READER ? FLOW_WRITER : FLOW_READER;
-}
-
-/* The condition of an access of an iteration in flight. */
-static inline bool flow_is_made(const struct flow_pipe *pipe, const struct flow_access *access, int64_t iteration)
-{
-	return access->bit < 0 || (pipe->bits[iteration & (pipe->ring - 1)] >> access->bit & 1);
-}
-
-static inline void flow_not_before(int64_t *time, const struct flow_access **why, int64_t known, const struct flow_access *access)
-{
-	if (known > *time) {
-		*time = known;
-		*why = access;
-	}
-}
-
-/* Moves `time` on to when the access can be made.  false: not known yet, and the process is marked as waiting. */
-static inline bool flow_access_time(struct flow_network *network, struct flow_process *process, const struct flow_access *access, int64_t *time, const struct flow_access **why)
-{
-	struct flow_channel *channel = access->channel;
-	if (!channel)
-		return flow_port_time(network, access, time, why) || flow_unknown(process, access);
-	if (access->kind == ACCESS_TAKE || access->kind == ACCESS_ACQUIRE_READ) {
-		if (channel->popped == channel->pushed)
-			return flow_unknown(process, access);
-		flow_not_before(time, why, channel->full_at[channel->popped & channel->mask], access);
-	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_ACQUIRE_WRITE) {
-		if (channel->pushed - channel->popped == channel->limit && flow_full(network, channel))
-			return flow_unknown(process, access);
-		if (channel->pushed >= channel->depth)
-			flow_not_before(time, why, channel->free_at[(channel->pushed - channel->depth) & channel->mask], access);
-	}
-	return true;
-}
-
-static inline void flow_done(struct flow_network *network, struct flow_channel *channel, enum flow_side side)
-{
-	enum flow_side other = flow_other(side);
-	if (channel->waiting[other]) {
-		channel->waiting[other] = false;
-		flow_wake(network, channel->process[other]);
-	}
-}
-
-static inline void flow_access_make(struct flow_network *network, const struct flow_access *access, int64_t time)
-{
-	struct flow_channel *channel = access->channel;
-	if (!channel) {
-		flow_port_make(network, access, time);
-	} else if (access->kind == ACCESS_TAKE || access->kind == ACCESS_RELEASE_READ) {
-		channel->free_at[channel->popped++ & channel->mask] = time + 1;
-		flow_done(network, channel, FLOW_READER);
-	} else if (access->kind == ACCESS_PUSH || access->kind == ACCESS_RELEASE_WRITE) {
-		channel->full_at[channel->pushed++ & channel->mask] = time + 1;
-		flow_done(network, channel, FLOW_WRITER);
-	}
 }
 #endif

@@ -1,5 +1,11 @@
 /* Pipelined loops of the time simulator. */
-#include "sim/flow_network.h"
+#include "sim/flow_access.h"
+
+/* Depths are a run's own. */
+static bool runs(const struct flow_access *only)
+{
+	return only && (only->kind == ACCESS_LOAD || only->kind == ACCESS_TAKE || (only->kind == ACCESS_PUSH && only->channel->depth != UNBOUNDED));
+}
 
 static void begin(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
 {
@@ -13,39 +19,11 @@ static void begin(struct flow_network *network, struct flow_process *process, st
 	for (int i = 0; i < pipe->groups; i++) {
 		pipe->group[i].done = pipe->group[i].time = 0;
 		pipe->group[i].why = NULL;
+		pipe->group[i].runs = runs(pipe->group[i].only);
 	}
 	for (int i = 0; !pipe->drained && i < pipe->accesses; i++)
 		if (pipe->access[i].port)
 			flow_port_begin(network, pipe->access[i].port, &pipe->access[i].stretch, pipe->start + pipe->access[i].stage);
-}
-
-/* An iteration enters: its conditions, and the counters of the next one. */
-static void issue(struct flow_pipe *pipe)
-{
-	int64_t slot = pipe->issued++ & (pipe->ring - 1);
-	if (!pipe->condition.when.count)
-		return;
-	pipe->bits[slot] = flow_condition_bits(&pipe->condition, pipe->inner);
-	if (++pipe->inner < pipe->trips[pipe->levels - 1])
-		return;
-	pipe->inner = 0;
-	for (int i = pipe->levels - 2; i >= 0; i--) {
-		if (++*pipe->counter[i] < pipe->trips[i])
-			return;
-		*pipe->counter[i] = 0;
-	}
-}
-
-static bool out_of_fuel(struct flow_network *network, struct flow_process *process)
-{
-	process->yielded = --network->fuel < 0;
-	return process->yielded;
-}
-
-static void ask(struct flow_network *network, const struct flow_pipe *pipe, const struct flow_access *access, int64_t iteration, int64_t time)
-{
-	if (access->kind == ACCESS_LOAD && iteration >= 0 && iteration < pipe->iterations)
-		flow_port_ask(network, access->port, time);
 }
 
 static bool run_cycle(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, const struct flow_group *group)
@@ -53,7 +31,7 @@ static bool run_cycle(struct flow_network *network, struct flow_process *process
 	int64_t cycle = pipe->window * pipe->interval + group->stage, begins = process->time + cycle - pipe->cycle, time = begins;
 	const struct flow_access *why = NULL;
 	for (int i = group->first; pipe->asks && i < group->first + group->count; i++)
-		ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
+		flow_ask(network, pipe, &pipe->access[i], pipe->window - pipe->lag[i], begins);
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = group->first; i < group->first + group->count; i++) {
 			int64_t iteration = pipe->window - pipe->lag[i];
@@ -80,11 +58,11 @@ static bool run_frozen(struct flow_network *network, struct flow_process *proces
 	process->waits_for = NULL;
 	for (; pipe->window <= pipe->last_window; pipe->window++, pipe->at = 0) {
 		if (pipe->issued == pipe->window && pipe->issued < pipe->iterations)
-			issue(pipe);
+			flow_issue(pipe);
 		for (; pipe->at < pipe->groups; pipe->at++)
 			if (!run_cycle(network, process, pipe, &pipe->group[pipe->at]))
 				return false;
-		if (out_of_fuel(network, process)) {
+		if (flow_out_of_fuel(network, process)) {
 			pipe->window++;
 			pipe->at = 0;
 			return false;
@@ -92,76 +70,6 @@ static bool run_frozen(struct flow_network *network, struct flow_process *proces
 	}
 	process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth - pipe->cycle;
 	return true;
-}
-
-static inline bool is_among(const struct flow_access *access, uint64_t bits)
-{
-	return access->bit < 0 || (bits >> access->bit & 1);
-}
-
-/* All accesses of an iteration to the group are made at once.  false: when is not known yet. */
-static inline bool make_all(struct flow_network *network, struct flow_process *process, const struct flow_access *first, const struct flow_access *end, uint64_t bits, int64_t *time,
-			    const struct flow_access **why)
-{
-	for (const struct flow_access *access = first; access < end; access++)
-		if (is_among(access, bits) && !flow_access_time(network, process, access, time, why))
-			return false;
-	for (const struct flow_access *access = first; access < end; access++)
-		if (is_among(access, bits))
-			flow_access_make(network, access, *time);
-	return true;
-}
-
-/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
-static int64_t may_pass(const struct flow_pipe *pipe, int number)
-{
-	const struct flow_group *group = &pipe->group[number];
-	int64_t come = number ? group[-1].done : pipe->iterations;
-	return number + 1 < pipe->groups && group[1].done + group->room < come ? group[1].done + group->room : come;
-}
-
-static void ask_all(struct flow_network *network, const struct flow_pipe *pipe, const struct flow_group *group, int64_t iteration, int64_t time)
-{
-	for (int i = group->first; i < group->first + group->count; i++)
-		ask(network, pipe, &pipe->access[i], iteration, time);
-}
-
-/* As many iterations pass the group as can, until the process has had its turn; false: none.  Waits are counted where iterations enter; the others show in how late the last one leaves. */
-static bool pass_group(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, int number)
-{
-	struct flow_group *group = &pipe->group[number];
-	const struct flow_access *first = pipe->access + group->first, *end = first + group->count;
-	const int64_t *before = number ? group[-1].times : NULL, *behind = number + 1 < pipe->groups ? group[1].times : NULL;
-	int64_t mask = pipe->ring - 1, distance = number ? group->stage - group[-1].stage : 0, last = group->time;
-	int64_t begun = group->done, may = may_pass(pipe, number), come = !pipe->asks ? may : number ? group[-1].done : pipe->iterations, i = begun;
-	while (i < come) {
-		int64_t begins = before ? before[i & mask] + distance : pipe->start;
-		const struct flow_access *why = NULL;
-		begins = i && last + pipe->interval > begins ? last + pipe->interval : begins;
-		if (pipe->asks)
-			ask_all(network, pipe, group, i, begins);
-		if (i >= may)
-			break;
-		int64_t time = begins;
-		if (behind && i >= group->room)
-			flow_not_before(&time, &why, behind[(i - group->room) & mask], group[1].why);
-		if (!number && pipe->issued == i)
-			issue(pipe);
-		int64_t arrives = time;
-		if (!make_all(network, process, first, end, pipe->bits[i & mask], &time, &why))
-			break;
-		group->times[i++ & mask] = last = time;
-		group->why = why ? why : group->why;
-		if (!number && time > begins)
-			flow_waited(network, process, why, begins, time);
-		if (time > arrives)
-			flow_held_up(network, why, arrives, time);
-		if (!number && out_of_fuel(network, process))
-			break;
-	}
-	group->done = i;
-	group->time = last;
-	return i > begun;
 }
 
 /* What held up the group nearest to the end. */
@@ -173,6 +81,13 @@ static const struct flow_access *last_reason(const struct flow_pipe *pipe)
 	return why;
 }
 
+/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
+static inline int64_t may_pass(const struct flow_pipe *pipe, const struct flow_group *group)
+{
+	int64_t come = group->before ? group[-1].done : pipe->iterations;
+	return group->behind && group[1].done + group->room < come ? group[1].done + group->room : come;
+}
+
 /* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
 static bool run_flushing(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
 {
@@ -180,8 +95,12 @@ static bool run_flushing(struct flow_network *network, struct flow_process *proc
 	for (bool moved = true; moved && last->done < pipe->iterations;) {
 		moved = false;
 		process->waits_for = NULL;
-		for (int i = pipe->groups - 1; i >= 0; i--)
-			moved |= pass_group(network, process, pipe, i);
+		for (struct flow_group *group = last; group >= first; group--) {
+			int64_t done = group->done, may = may_pass(pipe, group);
+			if (done < may || pipe->asks)
+				flow_pass(network, process, pipe, group, may);
+			moved |= group->done > done;
+		}
 		if (process->yielded)
 			return false;
 	}

@@ -83,6 +83,32 @@ static void make_groups(struct arena *arena, struct flow_pipe *pipe)
 	}
 }
 
+/* As if no condition held. */
+static void make_made(struct arena *arena, const struct flow_pipe *pipe, struct flow_group *group)
+{
+	for (int i = group->first; i < group->first + group->count; i++)
+		group->conditions |= pipe->access[i].bit < 0 ? 0 : (uint64_t)1 << pipe->access[i].bit;
+	group->only = group->count == 1 ? &pipe->access[group->first] : NULL;
+	group->made = ARENA_ARRAY(arena, struct flow_made, FLOW_MADE);
+	for (int k = 0; k < FLOW_MADE; k++) {
+		group->made[k].access = ARENA_ARRAY(arena, const struct flow_access *, group->count + 1);
+		flow_list_made(pipe, group, 0, &group->made[k]);
+	}
+}
+
+static void make_flushing(struct arena *arena, struct flow_pipe *pipe)
+{
+	for (int i = 0; i < pipe->groups; i++) {
+		pipe->group[i].times = ARENA_ARRAY(arena, int64_t, pipe->ring);
+		make_made(arena, pipe, &pipe->group[i]);
+	}
+	for (int i = 1; i < pipe->groups; i++) {
+		pipe->group[i].before = pipe->group[i - 1].times;
+		pipe->group[i].distance = pipe->group[i].stage - pipe->group[i - 1].stage;
+		pipe->group[i - 1].behind = pipe->group[i].times;
+	}
+}
+
 static void make_rings(struct arena *arena, struct flow_pipe *pipe)
 {
 	int64_t most = 1;
@@ -95,9 +121,10 @@ static void make_rings(struct arena *arena, struct flow_pipe *pipe)
 		pipe->group[i].room = (pipe->group[i + 1].stage - pipe->group[i].stage + pipe->interval - 1) / pipe->interval;
 	for (pipe->ring = 1; pipe->ring <= most + pipe->groups;)
 		pipe->ring *= 2;
+	pipe->mask = pipe->ring - 1;
 	pipe->bits = ARENA_ARRAY(arena, uint64_t, pipe->ring);
-	for (int i = 0; pipe->flushes && i < pipe->groups; i++)
-		pipe->group[i].times = ARENA_ARRAY(arena, int64_t, pipe->ring);
+	if (pipe->flushes)
+		make_flushing(arena, pipe);
 }
 
 /* Of a flushing loop that only reads where iterations enter, nothing shows until they come to the next group, or until it may read on. */

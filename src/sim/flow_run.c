@@ -1,5 +1,5 @@
 /* Runs the processes of a network in turn, each until it needs a time that is not known. */
-#include "sim/flow_network.h"
+#include "sim/flow_access.h"
 
 #define FUEL ((int64_t)1 << 14)       /* iterations of one turn: keeps processes together, so that unbounded FIFOs need no more room than they must */
 #define SLOTS_LEAST 16
@@ -51,17 +51,24 @@ bool flow_full(struct flow_network *network, struct flow_channel *channel)
 /* Counts the words held, as far as both ends are known; a word that comes while another one goes finds it still there. */
 void flow_count_words(struct flow_network *network, struct flow_channel *channel)
 {
-	while (channel->counted_push < channel->pushed && channel->counted_pop < channel->popped) {
-		int64_t held = channel->counted_push - channel->counted_pop, full = channel->full_at[channel->counted_push & channel->mask];
-		int64_t free = channel->free_at[channel->counted_pop & channel->mask];
-		flow_sample_until(network, channel, full > free ? free : full, held);
+	const int64_t *full_at = channel->full_at, *free_at = channel->free_at;
+	int64_t push = channel->counted_push, pop = channel->counted_pop, pushed = channel->pushed, popped = channel->popped, mask = channel->mask, most = channel->most;
+	struct flow_held held = flow_held_of(network, channel);
+	while (push < pushed && pop < popped) {
+		int64_t full = full_at[push & mask], free = free_at[pop & mask], words = push - pop;
 		if (full > free) {
-			channel->counted_pop++;
+			flow_hold(network, channel, &held, free, words);
+			pop++;
 			continue;
 		}
-		channel->counted_push++;
-		channel->most = held + 1 > channel->most ? held + 1 : channel->most;
+		flow_hold(network, channel, &held, full, words);
+		push++;
+		most = words + 1 > most ? words + 1 : most;
 	}
+	channel->counted_push = push;
+	channel->counted_pop = pop;
+	channel->most = most;
+	channel->held_since = held.since;
 	if (channel->depth == UNBOUNDED)
 		channel->limit = channel->mask + 1 - (channel->popped - channel->counted_pop);
 }
