@@ -64,7 +64,6 @@ static bool read_target(struct session *session)
 	return diag_note(&session->diag, "milliseconds above 0, as 2.5");
 }
 
-/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers. */
 bool limits_clock(struct session *session)
 {
 	int64_t clock = session->options.choices.value[CHOICE_CLOCK];
@@ -75,10 +74,7 @@ bool limits_clock(struct session *session)
 		diag_error(&session->diag, NOWHERE, "--clock is %lld MHz, more than the %g MHz of %s", (long long)clock, board->clock_mhz, board->name);
 		return diag_note(&session->diag, "at most that: the latencies of operators are known for it");
 	}
-	struct platform *slower = arena_copy(session->arena, board, sizeof *board);
-	slower->clock_mhz = (double)clock;
-	slower->memory_latency = (int)(board->memory_latency * slower->clock_mhz / board->clock_mhz + 0.999);
-	session->platform = slower;
+	session->platform = platform_slower(session->arena, board, (double)clock);
 	return true;
 }
 

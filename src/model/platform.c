@@ -47,6 +47,10 @@ static const struct figure figures[] = {
 	FIGURE("crowded", "bram18", FIGURE_INT64, 1, 100, crowded.bram18),
 	FIGURE("crowded", "uram", FIGURE_INT64, 1, 100, crowded.uram),
 	FIGURE("crowded", "period", FIGURE_REAL, 1, 10, crowded_period),
+	FIGURE("slower", "ff", FIGURE_INT64, 1, 100, slower.ff),
+	FIGURE("slower", "bram18", FIGURE_INT64, 1, 100, slower.bram18),
+	FIGURE("slower", "uram", FIGURE_INT64, 1, 100, slower.uram),
+	FIGURE("slower", "wires", FIGURE_INT64, 100, 1000, slower_wires),
 	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
 	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
 	FIGURE(NULL, "watts", FIGURE_REAL, 0.1, 1e4, watts),
@@ -440,6 +444,21 @@ struct resources platform_uncrowded(const struct platform *platform, int die)
 {
 	const struct resources has = platform->die[die], part = platform->crowded;
 	return (struct resources){has.lut * part.lut / 100, has.ff * part.ff / 100, has.dsp * part.dsp / 100, has.bram18 * part.bram18 / 100, has.uram * part.uram / 100};
+}
+
+/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers.  Where its period is as long as a crowded design's, longer wires have time as well. */
+const struct platform *platform_slower(struct arena *arena, const struct platform *platform, double mhz)
+{
+	struct platform *slower = arena_copy(arena, platform, sizeof *platform);
+	slower->clock_mhz = mhz;
+	slower->memory_latency = (int)(platform->memory_latency * mhz / platform->clock_mhz + 0.999);
+	if (mhz * platform->crowded_period > platform->clock_mhz)
+		return slower;
+	slower->crowded.ff = platform->slower.ff;
+	slower->crowded.bram18 = platform->slower.bram18;
+	slower->crowded.uram = platform->slower.uram;
+	slower->crossing_wires = platform->crossing_wires * platform->slower_wires / 100;
+	return slower;
 }
 
 double platform_launch_ms(const struct platform *platform, int64_t cycles)

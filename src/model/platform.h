@@ -20,6 +20,8 @@ struct platform {
 	double clock_mhz;
 	struct resources crowded; /* percent of what a die has: a fuller one routes badly, and the clock's period is then crowded_period times as long */
 	double crowded_period;
+	struct resources slower;  /* `crowded` at so long a period or a longer one; of LUTs and DSPs it is the same */
+	int64_t slower_wires;     /* percent of crossing_wires, then */
 	int dies;
 	struct resources die[PLATFORM_DIES];      /* after the shell */
 	int memory_die;           /* the die that the memory ports reach */
@@ -54,5 +56,6 @@ int64_t resources_bytes(struct resources resources);      /* that its block RAMs
 double resources_share(struct resources used, struct resources has);       /* the largest of used / has over the five */
 struct resources platform_total(const struct platform *platform);          /* over all dies */
 struct resources platform_uncrowded(const struct platform *platform, int die);     /* what it holds before it is crowded */
+const struct platform *platform_slower(struct arena *arena, const struct platform *platform, double mhz);       /* at a slower clock */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
 #endif

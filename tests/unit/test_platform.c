@@ -62,6 +62,26 @@ static void u55c_has_its_figures(void **state)
 	arena_free(f.arena);
 }
 
+/* LUTs and DSPs of a die are as many at any clock; registers, memories and wires to the next die are more where the period is as long as a crowded design's. */
+static void a_slower_clock_leaves_room(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	const struct platform *p = platform_load(f.arena, &f.diag, "u55c"), *nearly = platform_slower(f.arena, p, 251), *slower = platform_slower(f.arena, p, 250);
+	struct resources usual = platform_uncrowded(p, 1), most = platform_uncrowded(slower, 1);
+	assert_int_equal(platform_uncrowded(nearly, 1).uram, usual.uram);
+	assert_int_equal(nearly->crossing_wires, p->crossing_wires);
+	assert_int_equal(slower->memory_latency, 84);
+	assert_int_equal(slower->crossing_wires, 19526);
+	assert_int_equal(most.lut, usual.lut);
+	assert_int_equal(most.dsp, usual.dsp);
+	assert_int_equal(most.ff, 729000 * 3 / 4);
+	assert_int_equal(most.bram18, 1152 * 85 / 100);
+	assert_int_equal(most.uram, 320 * 85 / 100);
+	arena_free(f.arena);
+}
+
 static void like_takes_the_rest(void **state)
 {
 	struct fixture f;
@@ -155,7 +175,7 @@ static void too_much_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_platform_loads), cmocka_unit_test(u55c_has_its_figures), cmocka_unit_test(like_takes_the_rest),
+		cmocka_unit_test(every_platform_loads), cmocka_unit_test(u55c_has_its_figures), cmocka_unit_test(a_slower_clock_leaves_room), cmocka_unit_test(like_takes_the_rest),
 		cmocka_unit_test(operators_follow_the_width), cmocka_unit_test(memories_have_true_shapes), cmocka_unit_test(channels_cost_what_they_hold),
 		cmocka_unit_test(too_much_is_named),
 	};
