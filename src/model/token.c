@@ -505,8 +505,8 @@ static void build_and_predict(void *data, struct arena *scratch)
 		predict(p, scratch);
 }
 
-const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS, .in_flight = true},
-                          token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1, .in_flight = true};
+const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS},
+                          token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1};
 
 /* The layers that are left out take as long as the one before the last of those that are walked. */
 int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)

@@ -48,6 +48,7 @@ struct token_process {
 	VEC(struct token_step) steps;     /* outer loops written out */
 	VEC(size_t) layer;        /* steps done when a layer but the last is over */
 	int rolled;               /* loops over layers */
+	bool around;              /* of which a trip ends one layer and begins the next: a trip less than there are layers */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
 };
@@ -64,13 +65,13 @@ struct token_network {
 	VEC(struct token_channel) channels;       /* in the order of main */
 	int64_t layers, skipped;  /* where rolled layers are left out: how many are walked, how many are not */
 	bool alike;               /* all layers but the first and the last do the same */
+	bool around;              /* a process begins a layer before it ends the one before */
 	bool freezes;             /* a pipeline holds words that only later iterations push on */
 };
 
 struct token_detail {
 	int64_t stretches;        /* of a pipelined loop, about; fewer where a process runs many */
 	int64_t layers;           /* of a rolled layer that are walked: the first ones and the last; 0: all.  More are walked where one differs from the next in the words that it passes */
-	bool in_flight;           /* some are left out as well where a process begins a layer before it ends the one before: good for cycles, not for proofs */
 	int extents;              /* run-time extents that are given; the others are at their most */
 	const struct extent_value *extent;
 	struct map *digits;       /* NULL, or what networks of one module share: values of counters at which conditions hold, which live as long as the map */
@@ -129,7 +130,8 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 enum token_outcome token_counter_run(struct token_counter *counter, int64_t budget, int64_t *work);
 bool token_counter_full(const struct token_counter *counter, int channel);        /* stuck: its writer waits for room */
 bool token_counter_waits(const struct token_counter *counter, int channel, enum token_side side);
-/* Ended: does the launch end with all layers too?  Where layers are left out each is over before the next begins; two in a row that leave every channel as they found it may stand there any number of times. */
+/* Ended: does the launch end with all layers too?  Where layers are left out each is over before the next begins; or, where a process begins the next one itself, it waits for the others to go as far as
+ * they can, at most a layer ahead.  Two in a row that leave every channel and every process as they found it may stand there any number of times. */
 bool token_counter_holds(const struct token_counter *counter);
 
 #define TOKEN_PARTS_HELD 1024 /* token_options.parts of predictions */

@@ -2,7 +2,7 @@
 #include "model/bundle.h"
 #include "model/token.h"
 
-#define STEPS_MOST (1 << 19)  /* of a process: 16 layers of 128 tokens, all walked, are in the model */
+#define STEPS_MOST (1 << 19)  /* of a process: 16 layers of 128 tokens, walked one by one, are in the model */
 #define LEVELS 48             /* loops around an access */
 #define STRETCHES_LEAST 16    /* of a pipelined loop, where a process runs many */
 
@@ -276,7 +276,9 @@ static void open_layers(struct builder *b, const struct op *loop, struct token_l
 		return;
 	own->skipped = layers - b->detail.layers;
 	own->trips = b->detail.layers - outside;
-	b->uneven |= (outside && !b->detail.in_flight) || b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
+	b->process->around = outside;
+	b->network->around |= outside;
+	b->uneven |= b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
 	b->network->skipped = own->skipped;
 	b->network->layers = b->detail.layers;
 }

@@ -4,6 +4,10 @@
 
 #define LAYERS_SEEN 3         /* the first ones: the second of them and the third may be any two that are alike */
 
+struct position {             /* of a process when a layer is over */
+	int64_t layers, steps, windows;   /* layers that are over; what is done of the one at hand */
+};
+
 struct counter_process {
 	const struct token_process *process;
 	size_t step;              /* steps done */
@@ -12,6 +16,7 @@ struct counter_process {
 	int64_t window;           /* of the pipe at hand: windows done */
 	int64_t *base;            /* [accesses] words of the channel before the pipe */
 	int64_t *limit, *stop;    /* [accesses] words that were possible when it was last asked, and the first window that they are not enough for */
+	struct position seen[LAYERS_SEEN];
 };
 
 struct counter_channel {
@@ -25,7 +30,8 @@ struct token_counter {
 	const struct token_network *network;
 	const int64_t *depth;     /* the caller's */
 	bool in_order;
-	bool by_layer;            /* no layer begins before the one before it is over */
+	bool by_layer;            /* no layer begins before the one before it is over, */
+	int64_t ahead;            /* but others' by so many where a process begins layers itself */
 	int64_t layer, layers;    /* layer: the one that runs */
 	struct counter_channel *channel;
 	struct counter_process *process, **queue;
@@ -46,6 +52,7 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 	struct token_counter *c = ARENA_NEW(arena, struct token_counter);
 	int processes = (int)network->processes.count;
 	*c = (struct token_counter){.arena = arena, .network = network, .depth = depth, .in_order = in_order, .by_layer = network->skipped > 0, .layers = network->layers};
+	c->ahead = c->by_layer && network->around;
 	c->channel = ARENA_ARRAY(arena, struct counter_channel, network->channels.count + 1);
 	c->process = ARENA_ARRAY(arena, struct counter_process, processes + 1);
 	c->queue = ARENA_ARRAY(arena, struct counter_process *, processes + 1);
@@ -122,6 +129,12 @@ static int64_t possible(const struct token_counter *c, struct counter_process *p
 	return to;
 }
 
+/* Layers that a process may end before it waits for the others. */
+static int64_t layers_allowed(const struct token_counter *c, const struct counter_process *process)
+{
+	return c->layer + 1 + (process->process->around ? 0 : c->ahead);
+}
+
 /* The process waits for the others to end the layer. */
 static bool over(struct counter_process *process, int64_t layer)
 {
@@ -136,7 +149,7 @@ static bool run_pipe(struct token_counter *c, struct counter_process *process, c
 		begin_pipe(c, process, pipe);
 	while (process->window < windows) {
 		const struct token_access *stops = NULL;
-		int64_t most = c->by_layer && pipe->layer && (c->layer + 1) * pipe->layer < windows ? (c->layer + 1) * pipe->layer : windows;
+		int64_t allowed = layers_allowed(c, process) * pipe->layer, most = c->by_layer && pipe->layer && allowed < windows ? allowed : windows;
 		int64_t to = possible(c, process, pipe, most, &stops);
 		*work += 1;
 		if (to <= process->window)
@@ -173,7 +186,7 @@ static void resume(struct token_counter *c, struct counter_process *process, int
 	for (; process->step < fixed->steps.count; process->step++) {
 		while ((size_t)process->layers < fixed->layer.count && fixed->layer.data[process->layers] == process->step)
 			process->layers++;
-		if (c->by_layer && process->layers > c->layer)
+		if (c->by_layer && process->layers >= layers_allowed(c, process))
 			return;
 		const struct token_step *step = &fixed->steps.data[process->step];
 		*work += step->access != NULL;
@@ -183,19 +196,37 @@ static void resume(struct token_counter *c, struct counter_process *process, int
 	process->ended = true;
 }
 
-/* Have all the processes that have rolled layers ended the one that runs? */
+/* Have all the processes that set the pace, which have rolled layers, ended the one that runs? */
 static bool layer_over(const struct token_counter *c)
 {
-	bool over = c->by_layer && c->layer < c->layers - 1;
-	for (size_t i = 0; over && i < c->network->processes.count; i++)
-		over = c->process[i].ended || !c->process[i].process->rolled || c->process[i].layers > c->layer;
+	bool over = c->by_layer && c->layer < c->layers - 1 - c->ahead;
+	for (size_t i = 0; over && i < c->network->processes.count; i++) {
+		const struct counter_process *process = &c->process[i];
+		bool paces = c->ahead ? process->process->around : process->process->rolled > 0;
+		over = process->ended || !paces || process->layers > c->layer;
+	}
 	return over;
+}
+
+static struct position position_of(const struct counter_process *process)
+{
+	const struct token_process *fixed = process->process;
+	const struct token_pipe *pipe = process->running ? fixed->steps.data[process->step].pipe : NULL;
+	int64_t layers = process->layers, windows = pipe ? process->window : 0;
+	if (pipe && pipe->layer) {
+		layers = windows / pipe->layer;
+		windows %= pipe->layer;
+	}
+	size_t begun = layers > 0 && (size_t)layers <= fixed->layer.count ? fixed->layer.data[layers - 1] : 0;
+	return (struct position){layers, (int64_t)(process->step - begun), windows};
 }
 
 static void next_layer(struct token_counter *c)
 {
 	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->channels.count; i++)
 		c->channel[i].held[c->layer] = c->channel[i].moved[TOKEN_WRITER] - c->channel[i].moved[TOKEN_READER];
+	for (size_t i = 0; c->layer < LAYERS_SEEN && i < c->network->processes.count; i++)
+		c->process[i].seen[c->layer] = position_of(&c->process[i]);
 	c->layer++;
 }
 
@@ -240,9 +271,19 @@ bool token_counter_full(const struct token_counter *c, int channel)
 	return token_counter_waits(c, channel, TOKEN_WRITER);
 }
 
+/* From layer to layer a process does the same, or nothing. */
+static bool stands_alike(const struct counter_process *process)
+{
+	const struct position *before = &process->seen[LAYERS_SEEN - 2], *after = before + 1;
+	bool begun = before->layers > 0 && after->layers == before->layers + 1, idle = !process->process->rolled && after->layers == before->layers;
+	return (begun || idle) && before->steps == after->steps && before->windows == after->windows;
+}
+
 bool token_counter_holds(const struct token_counter *c)
 {
-	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN);
+	bool holds = !c->by_layer || (c->network->alike && c->layers > LAYERS_SEEN + c->ahead);
+	for (size_t i = 0; c->by_layer && holds && i < c->network->processes.count; i++)
+		holds = stands_alike(&c->process[i]);
 	for (size_t i = 0; c->by_layer && holds && i < c->network->channels.count; i++)
 		holds = c->channel[i].held[1] == c->channel[i].held[2];
 	return holds;

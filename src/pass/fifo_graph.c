@@ -79,8 +79,9 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	n->call = ARENA_ARRAY(arena, struct op *, ops);
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
 	struct map digits = map_new(arena);
-	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
-	n->parts = attr_get(n->main, "stream.around") ? FIFO_PARTS_AROUND : FIFO_PARTS;
+	bool around = attr_get(n->main, "stream.around") != NULL;
+	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = around ? FIFO_LAYERS_AROUND : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
+	n->parts = around ? FIFO_PARTS_AROUND : FIFO_PARTS;
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
 	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL)

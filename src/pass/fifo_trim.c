@@ -26,7 +26,6 @@
 #define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
 #define LOW_RAISED 4          /* by so many times */
 #define NOTHING_KNOWN (-1)
-#define GRANTED_MOST INT64_C(1200000000)        /* work of a search whose predictions are granted, at most: what 16 layers of 128 tokens want fits */
 #define AHEAD_BYTES (INT64_C(1) << 18)
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
@@ -437,7 +436,7 @@ bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t 
 	int64_t work = before - n->budget;
 	if (!quick)
 		fifo_predict_keep(&t, limit, work);
-	int64_t wanted = n->predictions * work < GRANTED_MOST ? n->predictions * work : GRANTED_MOST;
+	int64_t wanted = n->predictions * work;
 	n->granted = !quick && !n->context->fifo_events && before < wanted ? wanted - before : 0;
 	n->budget += n->granted;
 	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;

@@ -196,7 +196,7 @@ static bool is_modelled(const char *text)
 	return modelled;
 }
 
-/* A proof walks all layers of a prompt where they overlap: in 16 layers, 8 tiles of tokens and 512 blocks of numbers between two products one process takes 262,144 steps and a few more. */
+/* What some layers do not show of a prompt is walked in all of them: in 16 layers, 8 tiles of tokens and 512 blocks of numbers between two products one process takes 262,144 steps and a few more. */
 static void turns(void **state)
 {
 	(void)state;
