@@ -11,6 +11,9 @@ BUILT_IN = {
     "qwen2.5-0.5b": dict(model_type="qwen2", hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2,
                          intermediate_size=4864, vocab_size=151936, max_position_embeddings=32768, rms_norm_eps=1e-6,
                          rope_theta=1e6, tie_word_embeddings=True, bos_token_id=151643, eos_token_id=151643),
+    "qwen2-0.5b": dict(model_type="qwen2", hidden_size=896, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2,
+                       intermediate_size=4864, vocab_size=151936, max_position_embeddings=131072, rms_norm_eps=1e-6,
+                       rope_theta=1e6, tie_word_embeddings=True, bos_token_id=151643, eos_token_id=151643),
     "llama-3.2-1b": dict(model_type="llama", hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
                          head_dim=64, intermediate_size=8192, vocab_size=128256, max_position_embeddings=131072, rms_norm_eps=1e-5,
                          rope_parameters=_LLAMA3_ROPE, tie_word_embeddings=True, bos_token_id=128000, eos_token_id=128001),
@@ -29,7 +32,7 @@ BUILT_IN = {
 # What the hub calls them.
 _ALIASES = {
     "tinyllama": "tinyllama-1.1b", "tinyllama-1.1b-chat-v1.0": "tinyllama-1.1b", "gemma-3-1b-pt": "gemma-3-1b", "gemma-3-1b-it": "gemma-3-1b",
-    "mistral-7b-v0.1": "mistral-7b", "qwen2.5-0.5b-instruct": "qwen2.5-0.5b", "llama-3.2-1b-instruct": "llama-3.2-1b",
+    "mistral-7b-v0.1": "mistral-7b", "qwen2.5-0.5b-instruct": "qwen2.5-0.5b", "qwen2-0.5b-instruct": "qwen2-0.5b", "llama-3.2-1b-instruct": "llama-3.2-1b",
 }
 _OWNERS = {"qwen", "meta-llama", "tinyllama", "google", "mistralai", "openai-community"}
 

@@ -92,6 +92,7 @@ def load(name: str, seed: int = 0, search: bool = True) -> Model:
     config = _config(name, folder)
     with _meta_parameters():
         module = _build(name, config)
+    _check_causal(name, module)
     tensors = graph.named_tensors(module)
     source = weights.Checkpoint.find(folder, module.base_model_prefix) if folder else None
     notice = None
@@ -182,6 +183,13 @@ def _build(name: str, config) -> torch.nn.Module:
     except Exception as error:
         raise Error(f"{name}: a model of type '{config.model_type}' is not a causal language model that can be built: "
                     f"{graph.first_line(error)}") from error
+
+
+def _check_causal(name: str, module: torch.nn.Module) -> None:
+    """transformers makes a language model of encoders as well; their tokens would be other ones with every token that follows."""
+    if any(getattr(part, "is_causal", None) is False for part in module.modules()):
+        raise Error(f"{name}: a model of type '{module.config.model_type}' whose tokens depend on those behind them, so none can be decoded after another",
+                    'accepted are decoders; "is_decoder": true in config.json makes one of BERT and its like')
 
 
 @contextlib.contextmanager

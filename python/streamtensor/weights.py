@@ -15,6 +15,7 @@ DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torc
           torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_POINTER = b"version https://git-lfs.github.com/"
 
 
 def write(path: Path, names: Iterable[str], like: dict[str, torch.Tensor],
@@ -76,7 +77,7 @@ class Checkpoint:
                 with safe_open(single, "pt") as file:
                     return cls(folder, dict.fromkeys(file.keys(), single), base)
             if index.is_file():
-                shards = dict(json.loads(index.read_text())["weight_map"])
+                shards = json.loads(index.read_text())["weight_map"]
                 _check_shards(folder, index, shards)
                 return cls(folder, {name: folder / file for name, file in shards.items()}, base)
         except Error:
@@ -84,7 +85,7 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Error(f"{index if index.is_file() else single}: not a weights file: {error}") from error
         except Exception as error:  # safetensors raises a type of its own
-            raise Error(f"{single}: not a safetensors file: {error}") from error
+            raise _not_safetensors(single, error) from error
         return None
 
     def tensor(self, name: str) -> torch.Tensor:
@@ -119,9 +120,18 @@ class Unread:
         raise Error(f"{self._path}: weights in this file are not read", "accepted are model.safetensors, and shards that model.safetensors.index.json lists")
 
 
+def _not_safetensors(path: Path, error: Exception) -> Error:
+    with open(path, "rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            return Error(f"{path}: a pointer of Git LFS, not the weights", "`git lfs pull` in the model's folder brings them")
+    return Error(f"{path}: not a safetensors file: {error}")
+
+
 def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
     """Every shard is there and has the tensors that the index places in it."""
     from safetensors import safe_open
+    if not shards or not isinstance(shards, dict) or not all(isinstance(file, str) for file in shards.values()):
+        raise Error(f"{index}: weight_map does not say which tensors are where", "accepted is the name of a file for each of them")
     for file in sorted(set(shards.values())):
         path = folder / file
         if not path.is_file():
@@ -130,7 +140,7 @@ def _check_shards(folder: Path, index: Path, shards: dict[str, str]) -> None:
             with safe_open(path, "pt") as opened:
                 held = set(opened.keys())
         except Exception as error:  # safetensors raises a type of its own
-            raise Error(f"{path}: not a safetensors file: {error}") from error
+            raise _not_safetensors(path, error) from error
         lost = next((name for name, place in shards.items() if place == file and name not in held), None)
         if lost:
             raise Error(f"{path}: the shard has no tensor '{lost}'", f"{index.name} places it there")

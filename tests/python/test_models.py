@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from streamtensor import cli, families, models
 from streamtensor.decoder import Shape
+from streamtensor.errors import Error
 
 
 @pytest.mark.parametrize("name", [*families.BUILT_IN, "Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.2-1B", "google/gemma-3-1b-pt", "TinyLlama"])
@@ -126,7 +127,10 @@ def of_another_format(folder):
     (damaged, "the file is damaged: its SHA-256"),
     (damaged_in_the_cache, "the file is damaged: its SHA-256"),
     (unlike_the_index, "not a weights file"),
-    (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": 3}'), "index.json: not a weights file"),
+    (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": 3}'), "index.json: weight_map does not say which tensors are where"),
+    (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}'), "index.json: weight_map does not say which tensors are where"),
+    (lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "b.safetensors", "c": 3}}'), "index.json: weight_map does not say which tensors are where"),
+    (lambda folder: shard(folder, 2).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n"), "00002-of-00002.safetensors: a pointer of Git LFS, not the weights"),
     (lambda folder: (folder / "SHA256SUMS").write_bytes(b"\xff " + shard(folder).name.encode() + b"\n"), "the file is damaged"),
     (lambda folder: change(folder, "transformer.ln_f.bias", infinite), "'transformer.ln_f.bias' has inf at [1]"),
     (lambda folder: change(folder, "transformer.ln_f.bias", lambda value: value * float("nan")), "'transformer.ln_f.bias' has nan at [0]"),
@@ -150,6 +154,17 @@ def test_no_weights_needs_none(sharded, tmp_path, core_built):
         status = cli.main(["compile", str(sharded), "--phase", phase, "--context", "32", "--tokens", "8", "--no-weights", "-o", str(out)])
         assert status == 0 and json.loads((out / "report.json").read_text())["cycles"]
         assert not list((out / "weights").glob("*.bin"))
+
+
+@pytest.mark.parametrize("decoder", [False, True])
+def test_an_encoder_is_no_model_that_decodes(tmp_path, decoder):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 64}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "is_decoder": decoder, **sizes}))
+    if decoder:
+        assert models.load(str(tmp_path)).config.is_decoder
+        return
+    with pytest.raises(Error, match="tokens depend on those behind them"):
+        models.load(str(tmp_path))
 
 
 def test_end_tokens_are_those_of_the_generation_configuration(sharded):
