@@ -23,7 +23,8 @@
 #define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
-#define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about */
+#define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
+#define BESIDE_RIDDEN 1             /* and where all words do */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
@@ -497,14 +498,14 @@ static void leave_to_unit(struct widths *w, const struct block *block)
 {
 	const struct pass_context *context = w->streams->context;
 	const char *rows = NULL;
-	int bits = unit_bits(block), readers = 0;
+	int bits = unit_bits(block), readers = 0, beside = words_ride(module_main(w->streams->module)) ? BESIDE_RIDDEN : BESIDE_UNIT;
 	if (!bits)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
 	w->abreast = unit_abreast(block);
 	unit_tokens(block, &rows);
-	w->slices = slices_within(context, w->streams->module, bits, w->abreast, rows != NULL, context->platform->ports - BESIDE_UNIT - readers - 1);
+	w->slices = slices_within(context, w->streams->module, bits, w->abreast, rows != NULL, context->platform->ports - beside - readers - 1);
 	int64_t left = platform_total(context->platform).dsp * dsp_share(block, w->abreast, rows != NULL) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;

@@ -40,7 +40,7 @@ struct walk {
 	int64_t layer;            /* that is walked, from 1 */
 };
 
-/* A phase begins when those that it works on have begun to come and the one before it is over, and ends no sooner than its work on the last part of them. */
+/* A phase begins when those that it works on have begun to come and the one before it is over, and ends no sooner than its work on the last part of them.  Of one token the unit goes on while the last rows are collected. */
 static void through_unit(struct walk *walk, const struct width_phase *phase, double *begin, double *end)
 {
 	struct width_done *done = &walk->space->done[phase->number];
@@ -56,7 +56,7 @@ static void through_unit(struct walk *walk, const struct width_phase *phase, dou
 			first = larger(larger(*begin, walk->busy) + phase->first, *end + phase->last);
 			last = first + phase->cycles - phase->first;
 		}
-		walk->busy = last;
+		walk->busy = phase->last > 0 ? last - phase->collect : last;
 		*done = (struct width_done){walk->layer, first, last};
 	}
 	*begin = done->begin;

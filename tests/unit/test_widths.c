@@ -321,6 +321,11 @@ static void test_model(void **state)
 	space->kernel[2].phase[0].together = 0.5;     /* half of them from 295 on, which two kernels that take 50 cycles for them pass on as they come */
 	space->kernel[2].phase[0].collect = 10;
 	assert_true(fabs(widths_cost(space, choice).cycles - 345) < 1e-9);
+	space->kernel[3].source[0] = 1;               /* while these are collected the unit begins its next phase, on what came long ago: at 295, with results from 315 on */
+	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .run = 2, .part = 1, .tile = 1, .first = 20, .cycles = 30, .last = 5};
+	assert_true(fabs(widths_cost(space, choice).cycles - 415) < 1e-9);
+	space->kernel[3].source[0] = 2;
+	space->kernel[3].phase[0] = (struct width_phase){0};
 	space->kernel[2].phase[0] = (struct width_phase){0};
 	space->kernel[2].part[0].low = 0.5;           /* what it reads begins to come in the middle */
 	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
