@@ -106,14 +106,22 @@ struct width_turned {         /* of a converter that puts a block of several row
 struct width_input {          /* of the option at hand, at the extents at hand */
 	int source, entry;        /* the kernel that makes it; the same in the first layer.  -1: memory */
 	bool enters, whole, late; /* enters: by `entry` */
-	const struct width_phase *phase;
+	bool parted;              /* not all of it is read */
+	const struct width_phase *phase;   /* NULL: no unit stands between */
 	struct width_part part;
-	double need, taken;
+	double need, left;        /* left: cycles after the last of it */
 	struct width_turned turned;
 };
 
+struct width_state {          /* of a kernel in the walk at hand */
+	double begin, end;        /* of the first result, of the last */
+	double before;            /* when it ended the layer before */
+	double arrived;           /* when what was read ahead for it had arrived */
+	struct width_burst burst; /* of its results */
+};
+
 struct width_step {           /* a kernel, the same */
-	double cycles, first, depth, shared, ahead;
+	double cycles, first, depth, shared, ahead;   /* first: cycles before its first result */
 	int inputs, laid;         /* that a kernel makes; 1 + the option, 0: none is */
 	struct width_input *input;
 };
@@ -136,10 +144,7 @@ struct width_space {
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	bool wide_states;         /* ports side by side bring their words (state_order.c) */
 	bool full_words;          /* the loader that small operands share has words as wide as a port */
-	double *begin, *end;      /* scratch of the model: [kernels] of the first result, of the last */
-	double *before;           /* [kernels] when it ended the layer before */
-	double *arrived;          /* [kernels] when what was read ahead for it had arrived */
-	struct width_burst *burst;        /* [kernels] of its results */
+	struct width_state *state;        /* scratch of the model: [kernels] */
 	struct width_step *step;  /* [WIDTH_PRICED][kernels] */
 	int phases;               /* of the unit */
 	struct width_done *done;  /* [phases + 1] */
@@ -170,6 +175,8 @@ void widths_turns(const struct width_space *space);
 void widths_scratch(struct width_space *space, struct arena *arena, int kernels);
 /* Cycles of a launch and what it takes of the board, in closed form. */
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
+/* The same, where nothing of the space has changed since it was last asked. */
+struct width_cost widths_cost_again(const struct width_space *space, const int *choice);
 /* The objective of these widths; where it is not below the bound, infinite, which is told sooner: what is over a budget needs no cycles. */
 double widths_price(const struct width_space *space, const int *choice, double reference, double bound);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */

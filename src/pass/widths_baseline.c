@@ -29,7 +29,7 @@ static bool is_better(const struct point *left, const struct point *right)
 static void consider(struct neighbours *n, int *choice)
 {
 	widths_follow(n->space, choice);
-	struct width_cost cost = widths_cost(n->space, choice);
+	struct width_cost cost = widths_cost_again(n->space, choice);
 	const struct width_budget *budget = &n->space->budget;
 	struct point point = {.cycles = cost.cycles, .dsp = cost.dsp, .fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut && cost.ports <= budget->ports};
 	size_t kept = 0;

@@ -19,10 +19,7 @@ static double larger(double left, double right)
 
 void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
 {
-	double **each[] = {&space->begin, &space->end, &space->before, &space->arrived};
-	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-		*each[i] = ARENA_ARRAY(arena, double, kernels + 1);
-	space->burst = ARENA_ARRAY(arena, struct width_burst, kernels + 1);
+	space->state = ARENA_ARRAY(arena, struct width_state, kernels + 1);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
 	space->step = ARENA_ARRAY(arena, struct width_step, WIDTH_PRICED * kernels + 1);
 }
@@ -64,9 +61,15 @@ static void through_unit(struct walk *walk, const struct width_phase *phase, dou
 }
 
 /* Numbers come in order, evenly but for the last ones. */
-static void through_part(const struct width_part *part, double *begin, double *end, struct width_burst *burst)
+static inline void through_part(const struct width_input *input, double *begin, double *end, struct width_burst *burst)
 {
+	const struct width_part *part = &input->part;
 	double all = *end - *begin;
+	if (!input->parted) {
+		burst->part = burst->part < 1 ? burst->part : 1;
+		*end = *begin + all;
+		return;
+	}
 	burst->part = part->high < 1 ? 0 : burst->part < part->high - part->low ? burst->part / (part->high - part->low) : 1;
 	*end = *begin + part->high * all;
 	*begin += part->low * all;
@@ -96,9 +99,11 @@ static struct width_input input_of(const struct walk *walk, const struct width_k
 	input.whole = kernel->whole[j];
 	input.late = kernel->late[j];
 	input.phase = walk->space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
+	input.phase = input.phase->number ? input.phase : NULL;
 	input.part = kernel->part[j];
+	input.parted = input.part.low != 0 || input.part.high != 1;
 	input.need = flow->need[j];
-	input.taken = flow->taken[j];
+	input.left = 1 - flow->taken[j];
 	if (kernel->turned)
 		input.turned = turned_between(walk, kernel, option, j);
 	return input;
@@ -114,71 +119,84 @@ static void lay_out(const struct walk *walk, int k)
 	input = input ? input : ARENA_ARRAY(space->arena, struct width_input, kernel->operands + 1);
 	struct width_step step = {.depth = option->depth, .shared = option->shared[walk->extent], .ahead = option->ahead[walk->extent], .input = input, .laid = 1 + walk->choice[k]};
 	step.cycles = option->cycles[walk->extent];
-	step.first = option->flow[walk->extent].first;
 	for (int j = 0; j < kernel->operands; j++) {
 		if (kernel->source[j] < 0 && !kernel->carried[j])
 			continue;
 		input[step.inputs] = input_of(walk, kernel, option, j);
 		step.cycles = larger(step.cycles, input[step.inputs++].turned.pace);
 	}
+	for (int i = 0; i < step.inputs; i++)
+		input[i].left *= step.cycles;
+	step.first = option->flow[walk->extent].first * step.cycles;
 	walk->step[k] = step;
 }
 
-static void walk_kernel(struct walk *walk, int k, bool first_layer)
+/* When a kernel may begin, has all for its first result, and has it behind its reduction; when it ends at the earliest. */
+struct reading {
+	double start, ready, late, tail;
+	struct width_burst burst;
+};
+
+static inline void read_input(struct walk *walk, const struct width_step *step, const struct width_input *input, bool first_layer, struct reading *r)
 {
-	const struct width_space *space = walk->space;
-	const struct width_step *step = &walk->step[k];
-	double cycles = step->cycles;
-	double start = space->before[k], ready = 0, late = 0, tail = walk->served += step->shared;
-	struct width_burst burst = {0};
-	for (int j = 0; j < step->inputs; j++) {
-		const struct width_input *input = &step->input[j];
-		bool enters = input->enters && first_layer;
-		int source = enters ? input->entry : input->source;
-		if (source < 0)
-			continue;
-		double begin = space->begin[source], end = space->end[source];
-		struct width_burst last = space->burst[source];
-		if (input->phase->number && !enters) {
-			through_unit(walk, input->phase, &begin, &end);
-			last = (struct width_burst){input->phase->together, end - input->phase->collect};
-		}
-		through_part(&input->part, &begin, &end, &last);
-		if (input->whole)
-			begin = end;
-		begin += input->turned.filled;
-		end += input->turned.drained;
-		if (input->late) {
-			late = larger(late, begin);
-			tail = larger(tail, end);
-			continue;
-		}
-		start = larger(start, begin);
-		ready = larger(ready, begin + input->need * (end - begin));
-		tail = larger(tail, end + (1 - input->taken) * cycles);
-		if (last.part <= 0)
-			continue;
-		tail = larger(tail, last.begin + last.part * cycles);
-		if (input->need > last.part) {
-			ready = larger(ready, last.begin + last.part * cycles);
-			continue;
-		}
-		burst = last.begin >= burst.begin ? last : burst;
+	bool enters = input->enters && first_layer;
+	int source = enters ? input->entry : input->source;
+	if (source < 0)
+		return;
+	const struct width_state *made = &walk->space->state[source];
+	double begin = made->begin, end = made->end;
+	struct width_burst last = made->burst;
+	if (input->phase && !enters) {
+		through_unit(walk, input->phase, &begin, &end);
+		last = (struct width_burst){input->phase->together, end - input->phase->collect};
 	}
-	space->burst[k] = (struct width_burst){burst.part, burst.begin + step->depth};
-	if (step->ahead > 0) {            /* the room for it is free when the layer before has begun */
-		space->arrived[k] = larger(space->arrived[k], space->begin[k]) + step->ahead;
-		tail = larger(tail, space->arrived[k]);
+	through_part(input, &begin, &end, &last);
+	if (input->whole)
+		begin = end;
+	begin += input->turned.filled;
+	end += input->turned.drained;
+	if (input->late) {
+		r->late = larger(r->late, begin);
+		r->tail = larger(r->tail, end);
+		return;
 	}
-	space->begin[k] = larger(larger(start + step->first * cycles, ready), late) + step->depth;
-	space->end[k] = larger(larger(start + cycles, tail) + step->depth, space->begin[k]);
+	r->start = larger(r->start, begin);
+	r->ready = larger(r->ready, begin + input->need * (end - begin));
+	r->tail = larger(r->tail, end + input->left);
+	if (last.part <= 0)
+		return;
+	double rest = last.begin + last.part * step->cycles;
+	r->tail = larger(r->tail, rest);
+	if (input->need > last.part)
+		r->ready = larger(r->ready, rest);
+	else if (last.begin >= r->burst.begin)
+		r->burst = last;
+}
+
+static void walk_kernels(struct walk *walk, int first, int end, bool first_layer)
+{
+	for (int k = first; k < end; k++) {
+		const struct width_step *step = &walk->step[k];
+		struct width_state *state = &walk->space->state[k];
+		walk->served += step->shared;
+		struct reading r = {.start = state->before, .tail = walk->served};
+		for (int j = 0; j < step->inputs; j++)
+			read_input(walk, step, &step->input[j], first_layer, &r);
+		state->burst = (struct width_burst){r.burst.part, r.burst.begin + step->depth};
+		if (step->ahead > 0) {            /* the room for it is free when the layer before has begun */
+			state->arrived = larger(state->arrived, state->begin) + step->ahead;
+			r.tail = larger(r.tail, state->arrived);
+		}
+		state->begin = larger(larger(r.start + step->first, r.ready), r.late) + step->depth;
+		state->end = larger(larger(r.start + step->cycles, r.tail) + step->depth, state->begin);
+	}
 }
 
 static double latest(const struct width_space *space, int first, int end)
 {
 	double cycles = 0;
 	for (int k = first; k < end; k++)
-		cycles = larger(cycles, space->end[k]);
+		cycles = larger(cycles, space->state[k].end);
 	return cycles;
 }
 
@@ -191,17 +209,16 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	double ends[WALKED] = {0};
 	for (int64_t layer = 0; layer < layers; layer++) {
 		walk->layer++;
-		for (int k = loop->first; k < loop->end; k++)
-			walk_kernel(walk, k, !layer);
+		walk_kernels(walk, loop->first, loop->end, !layer);
 		ends[layer] = latest(space, loop->first, loop->end);
 		for (int k = loop->first; k < loop->end; k++)
-			space->before[k] = space->end[k];
+			space->state[k].before = space->state[k].end;
 	}
 	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * (ends[WALKED - 1] - ends[WALKED - 2]);
 	for (int k = loop->first; k < loop->end; k++) {
-		space->begin[k] += more;
-		space->end[k] += more;
+		space->state[k].begin += more;
+		space->state[k].end += more;
 	}
 	walk->busy += more;
 	walk->layer++;
@@ -219,14 +236,14 @@ static double cycles_at(const struct width_space *space, const int *choice, int 
 	for (int p = 0; p <= space->phases; p++)
 		space->done[p].layer = 0;
 	for (int k = 0; k < space->kernels; k++)
-		space->before[k] = space->begin[k] = space->arrived[k] = 0;
+		space->state[k].before = space->state[k].begin = space->state[k].arrived = 0;
 	for (int k = 0; k < space->kernels; k++)
 		if (anew || !is_laid_out(&walk, k))
 			lay_out(&walk, k);
 	for (int k = 0; k < space->kernels;) {
 		int loop = space->kernel[k].loop;
 		if (loop < 0) {
-			walk_kernel(&walk, k, false);
+			walk_kernels(&walk, k, k + 1, false);
 			k++;
 			continue;
 		}
@@ -249,12 +266,22 @@ static struct width_cost resources_of(const struct width_space *space, const int
 	return cost;
 }
 
-struct width_cost widths_cost(const struct width_space *space, const int *choice)
+static struct width_cost cost_of(const struct width_space *space, const int *choice, bool anew)
 {
 	struct width_cost cost = resources_of(space, choice);
 	for (int e = 0; e < space->extents; e++)
-		cost.cycles += space->weight[e] * cycles_at(space, choice, e, true);
+		cost.cycles += space->weight[e] * cycles_at(space, choice, e, anew);
 	return cost;
+}
+
+struct width_cost widths_cost(const struct width_space *space, const int *choice)
+{
+	return cost_of(space, choice, true);
+}
+
+struct width_cost widths_cost_again(const struct width_space *space, const int *choice)
+{
+	return cost_of(space, choice, false);
 }
 
 static double over(double need, double have)

@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+#define SPREAD 0x9e3779b97f4a7c15u
+#define PRICED_BITS 14        /* some 4,000 prices are asked for from one start */
+#define PRICED (1 << PRICED_BITS)     /* prices that are kept */
 #define STARTS 4
 static const int start_share[STARTS] = {8, 8, 4, 4};  /* each takes one part in so many of the points; exchanges take the rest */
 static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of few rows have a pace each, which is looked for last */
@@ -28,14 +31,40 @@ struct search {
 	uint64_t random;
 	int *choice, *tried;      /* [kernels] */
 	double now;               /* the objective of `choice` */
+	struct priced *priced;    /* [PRICED] prices that were asked for before */
 };
 
-/* Infinite where it is not below the bound. */
+struct priced {
+	int *choice;              /* [kernels]; NULL: none */
+	double price;
+	bool least;               /* it is no less than that */
+};
+
+static struct priced *priced_of(const struct search *s, const int *choice)
+{
+	uint64_t hash = 0;
+	for (int k = 0; k < s->space->kernels; k++)
+		hash = (hash ^ (uint64_t)choice[k]) * SPREAD;
+	return &s->priced[hash >> (64 - PRICED_BITS)];
+}
+
+/* Infinite where it is not below the bound.  A search comes to some choices more than once, mostly with a lower bound. */
 static double price(struct search *s, int *choice, double bound)
 {
 	widths_follow(s->space, choice);
 	s->points--;
-	return widths_price(s->space, choice, s->reference, bound);
+	struct priced *priced = priced_of(s, choice);
+	size_t size = sizeof *choice * (size_t)s->space->kernels;
+	bool known = priced->choice && !memcmp(priced->choice, choice, size);
+	if (known && (priced->price >= bound || !priced->least))
+		return priced->price < bound ? priced->price : INFINITY;
+	double found = widths_price(s->space, choice, s->reference, bound);
+	if (!priced->choice)
+		priced->choice = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
+	memcpy(priced->choice, choice, size);
+	priced->least = !(found < bound);
+	priced->price = priced->least ? bound : found;
+	return found;
 }
 
 static void copy(const struct search *s, int *to, const int *from)
@@ -270,7 +299,7 @@ static bool give_up(struct search *s, int *choice, int taker, struct width_cost 
 		copy(s, s->tried, choice);
 		s->tried[other]--;
 		widths_follow(s->space, s->tried);
-		struct width_cost cost = widths_cost(s->space, s->tried);
+		struct width_cost cost = widths_cost_again(s->space, s->tried);
 		double left = missing(s, now) - missing(s, &cost);
 		s->points--;
 		if (left <= 0 || (cost.cycles - now->cycles) / left >= least)
@@ -309,7 +338,7 @@ static bool make_room(struct search *s, int *saved)
 	double before = s->now;
 	copy(s, saved, s->choice);
 	quicken_slowest(s);
-	struct width_cost cost = widths_cost(s->space, s->choice);
+	struct width_cost cost = widths_cost_again(s->space, s->choice);
 	for (int step = 0; step < GIVEN_UP && missing(s, &cost) > 0 && give_up(s, s->choice, -1, &cost); step++)
 		;
 	return descend_below(s, before, saved);
@@ -320,11 +349,11 @@ static bool trade(struct search *s, int taker, int *saved)
 {
 	if (!is_free(s, taker) || s->choice[taker] + 1 >= s->space->kernel[taker].options)
 		return false;
-	double before = widths_cost(s->space, s->choice).cycles;
+	double before = widths_cost_again(s->space, s->choice).cycles;
 	copy(s, saved, s->choice);
 	saved[taker]++;
 	widths_follow(s->space, saved);
-	struct width_cost cost = widths_cost(s->space, saved);
+	struct width_cost cost = widths_cost_again(s->space, saved);
 	s->points -= 2;
 	for (int step = 0; step < TRADED && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
 		;
@@ -354,7 +383,7 @@ static struct width_cost cost_at(const struct search *s, int extent, const int *
 	only.extents = WIDTH_PRICED;
 	for (int e = 0; e < WIDTH_PRICED; e++)
 		only.weight[e] = e == extent;
-	return widths_cost(&only, choice);
+	return widths_cost_again(&only, choice);
 }
 
 /* No kernel slower than this there, where an option is as fast; true: there is room, the launch is quicker there and no slower where a prompt begins. */
@@ -402,6 +431,7 @@ static void search_start(void *data, struct arena *scratch)
 	widths_scratch(&own, scratch, own.kernels);
 	struct search s = {.space = &own, .points = start->points, .reference = start->search->reference, .choice = start->choice};
 	s.tried = ARENA_ARRAY(scratch, int, own.kernels + 1);
+	s.priced = ARENA_ARRAY(scratch, struct priced, PRICED);
 	begin(&s, start->number);
 	descend(&s);
 	start->points = s.points;
@@ -433,6 +463,7 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
 	int *saved = ARENA_ARRAY(space->arena, int, space->kernels + 1), *free = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 0;
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	s.priced = ARENA_ARRAY(space->arena, struct priced, PRICED);
 	s.choice = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.reference = widths_cost(space, choice).cycles;
 	s.reference = s.reference > 0 ? s.reference : 1;

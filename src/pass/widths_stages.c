@@ -52,7 +52,7 @@ static double price(struct stages *s, int64_t *points, double reference)
 	for (int k = 0; k < s->space->kernels; k++)           /* at the extent of several tokens, where a launch may be of one: then none is left behind the others */
 		s->tried[k] = widths_of_pace(s->space, k, s->space->extents - 1, s->pace[s->of[k]], s->share);
 	widths_follow(s->space, s->tried);
-	struct width_cost cost = widths_cost(s->space, s->tried);
+	struct width_cost cost = widths_cost_again(s->space, s->tried);
 	(*points)--;
 	return widths_objective(s->space, &cost, reference);
 }
@@ -128,7 +128,7 @@ int64_t widths_quicken(const struct width_space *space, int64_t points, double r
 		for (int step = 0; step < 2 * STEPS && points > 0; step++) {
 			memcpy(s.tried, choice, sizeof *choice * (size_t)space->kernels);
 			set_pace(&s, stage, pace * STEP_SLOWEST / (double)(1 << step / 2), step % 2, s.tried);
-			struct width_cost cost = widths_cost(space, s.tried);
+			struct width_cost cost = widths_cost_again(space, s.tried);
 			double found = widths_objective(space, &cost, reference);
 			points--;
 			if (found >= *now)
