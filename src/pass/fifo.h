@@ -7,7 +7,7 @@
 #define FIFO_LEAST 2          /* words: one comes while another goes */
 #define FIFO_STRETCHES 128    /* of the token model, while depths are searched for */
 #define FIFO_PARTS 384        /* token_options.parts then, */
-#define FIFO_PARTS_AROUND 128 /* where layers follow each other without a break: in fewer, some FIFOs are as long as what the next layer begins with, and seem long enough */
+#define FIFO_PARTS_AROUND 512 /* where layers follow each other without a break: in fewer, some FIFOs are as long as what the next layer begins with, and seem long enough */
 #define FIFO_LAYERS 4         /* of a rolled layer that are walked then; */
 #define FIFO_LAYERS_AROUND 5  /* where they follow each other without a break, as what ends one begins the next */
 #define FIFO_SHORT 32         /* what a shift register gives for one LUT a bit */

@@ -27,6 +27,7 @@
 #define LOW_RAISED 4          /* by so many times */
 #define NOTHING_KNOWN (-1)
 #define AHEAD_BYTES (INT64_C(1) << 18)
+#define AHEAD_BYTES_MOST (INT64_C(1) << 20)
 #define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
 
 static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
@@ -246,22 +247,31 @@ static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
 
 /* --- trimming */
 
-/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them.  false: the last prediction is of other depths. */
-static bool begin_near(struct trimming *t, int64_t *depth)
+/* No more than so many bytes ahead of those who read memory.  false: there is nowhere more. */
+static bool cap_ahead(struct trimming *t, int64_t most, const int64_t *depth)
 {
 	const struct fifo_network *n = t->network;
 	bool far = false;
 	copy(t, t->trial, depth);
 	for (int i = 0; i < n->count; i++) {
 		int64_t bytes = n->fifo[i].word_bytes;
-		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] * bytes <= AHEAD_BYTES)
+		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] * bytes <= most)
 			continue;
-		t->trial[i] = AHEAD_BYTES / bytes;
+		t->trial[i] = most / bytes;
 		far = true;
 	}
-	if (!far)
-		return true;
-	bool enough = suffices(t, t->trial, NULL);
+	return far;
+}
+
+/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
+static bool begin_near(struct trimming *t, int64_t *depth)
+{
+	bool enough = false;
+	for (int64_t most = AHEAD_BYTES; most <= AHEAD_BYTES_MOST && !enough; most *= 2) {
+		if (!cap_ahead(t, most, depth))
+			return most == AHEAD_BYTES;
+		enough = suffices(t, t->trial, NULL);
+	}
 	if (enough)
 		take(t, depth);
 	return enough;
