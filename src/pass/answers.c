@@ -87,6 +87,7 @@ struct problem problem_of_widths(const struct width_space *space, int64_t points
 		add_number(&hash, space->extent[e]);
 		add_real(&hash, space->weight[e]);
 	}
+	add_real(&hash, space->slack);
 	for (int l = 0; l < space->loops; l++) {
 		const int64_t loop[] = {space->loop[l].first, space->loop[l].end, space->loop[l].layers};
 		blake2_add(&hash, loop, sizeof loop);

@@ -25,6 +25,7 @@
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
 #define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
 #define BESIDE_RIDDEN 1             /* and where all words do */
+#define SLACK 0.05                  /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};
@@ -375,6 +376,7 @@ static struct width_space *make_space(struct widths *w, const struct block *bloc
 	space->wide_states = unit_takes_few(block);
 	space->stages = w->abreast > 1;
 	space->full_words = words_ride(module_main(w->streams->module));
+	space->slack = w->slices && w->abreast == 1 && !unit_has_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
 	choose_extents(w, space, block);
 	space->few_rows = space->rows && unit_takes_few(block);

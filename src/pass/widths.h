@@ -141,6 +141,7 @@ struct width_space {
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool few_rows;            /* of those the unit takes all together, group by group */
 	bool stages;              /* the unit takes several tokens a cycle: what stands between two of its phases is busy nearly as long */
+	double slack;             /* part of its cycles that each kernel is slower than it says */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
 	bool wide_states;         /* ports side by side bring their words (state_order.c) */
 	bool full_words;          /* the loader that small operands share has words as wide as a port */

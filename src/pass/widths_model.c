@@ -118,7 +118,7 @@ static void lay_out(const struct walk *walk, int k)
 	struct width_input *input = walk->step[k].input;
 	input = input ? input : ARENA_ARRAY(space->arena, struct width_input, kernel->operands + 1);
 	struct width_step step = {.depth = option->depth, .shared = option->shared[walk->extent], .ahead = option->ahead[walk->extent], .input = input, .laid = 1 + walk->choice[k]};
-	step.cycles = option->cycles[walk->extent];
+	step.cycles = option->cycles[walk->extent] * (1 + space->slack);
 	for (int j = 0; j < kernel->operands; j++) {
 		if (kernel->source[j] < 0 && !kernel->carried[j])
 			continue;

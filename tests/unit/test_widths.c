@@ -154,7 +154,7 @@ static void test_answers(void **state)
 	answer_keep(&answers, &problem, 5, answer);
 	assert_true(answer_known(&answers, &again, 5, choice) && !memcmp(choice, answer, sizeof answer));
 	int64_t *whole[] = {&space->budget.dsp, &space->budget.lut, &kernel->turns, &kernel->row, &kernel->option[0].out, &kernel->option[0].in[0], &kernel->option[0].dsp, &kernel->option[0].lut, &space->loop[0].layers};
-	double *real[] = {&space->weight[0], &kernel->option[0].cycles[0], &kernel->option[0].ahead[0], &kernel->option[0].shared[0], &kernel->option[0].depth, &kernel->option[0].flow[0].first,
+	double *real[] = {&space->weight[0], &space->slack, &kernel->option[0].cycles[0], &kernel->option[0].ahead[0], &kernel->option[0].shared[0], &kernel->option[0].depth, &kernel->option[0].flow[0].first,
 			  &kernel->option[0].flow[0].need[0], &kernel->option[0].flow[0].taken[0], &kernel->part[0].high};
 	int *number[] = {&space->budget.ports, &kernel->source[0], &kernel->entry[0], &kernel->option[0].width.ports, &kernel->phase[0].number};
 	space->loops = 1;
@@ -303,6 +303,9 @@ static void test_model(void **state)
 		space->kernel[k].option[0].flow[0].taken[0] = 1;
 	}
 	assert_true(fabs(widths_cost(space, choice).cycles - 100) < 1e-9);
+	space->slack = 0.05;
+	assert_true(fabs(widths_cost(space, choice).cycles - 105) < 1e-9);
+	space->slack = 0;
 	space->kernel[2].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .first = 20, .cycles = 30};       /* a unit begins at 100: its results come from 120 to 130 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 220) < 1e-9);
 	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .run = 2, .part = 0, .first = 20, .cycles = 30};       /* what comes from 120 to 220 goes through it at once, but not before 130, and it is not over before 220 */
