@@ -1,19 +1,20 @@
 #include "ir/rows.h"
 
 #define TILES_WITH_BREAK 4
-#define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other */
+#define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other, */
+#define TILE_COUNTED 8        /* and where slices take half as many of them a cycle, since one row alone wants many slices, so many keep it quiet */
 
-int64_t rows_tile(int64_t most)
+int64_t rows_tile(int64_t most, bool counted)
 {
 	int64_t tile = most < TILE_MOST ? most : TILE_MOST;
 	while (most % tile)
 		tile--;
-	return tile;
+	return counted && tile < most && most % TILE_COUNTED == 0 ? TILE_COUNTED : tile;
 }
 
 bool rows_have_break(int64_t most)
 {
-	int64_t tiles = most > 0 ? most / rows_tile(most) : 0;
+	int64_t tiles = most > 0 ? most / rows_tile(most, false) : 0;
 	return tiles > 1 && tiles <= TILES_WITH_BREAK;
 }
 
@@ -26,7 +27,7 @@ static const struct run_time_trip *trip_of(struct arena *arena, const char *symb
 
 struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64_t most)
 {
-	struct launch_rows rows = {.most = most, .tile = rows_tile(most)};
+	struct launch_rows rows = {.most = most, .tile = rows_tile(most, symbol)};
 	if (!symbol || most == 1)
 		return rows;
 	rows.tiles = most > rows.tile ? trip_of(arena, symbol, rows.tile, most / rows.tile) : NULL;
@@ -36,7 +37,7 @@ struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64
 
 const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol)
 {
-	int64_t most = tensor->shape[axis], tile = rows_tile(most);
+	int64_t most = tensor->shape[axis], tile = rows_tile(most, true);
 	struct named items[] = {{"first", attr_integer(module, 0)}, {"tile", attr_integer(module, tile)}, {"most", attr_integer(module, most / tile)}, {"symbol", attr_string(module, symbol)},
 				{"plus", attr_integer(module, 0)}, {"word", attr_integer(module, 1)}, {"each", attr_unit(module)}};
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, tensor->rank);

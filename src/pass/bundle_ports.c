@@ -178,6 +178,14 @@ static void set_bundles(const struct bundling *b)
 	}
 }
 
+/* Many tokens, counted at run time: of one alone, which waits for memory, a single port brings all keys. */
+static bool counts_tiles(const struct bundling *b)
+{
+	const char *rows = NULL;
+	unit_tokens(b->design->source->region[0], &rows);
+	return rows && unit_has_tiles(b->design->source->region[0]);
+}
+
 int adapters_beside_unit(struct design *design)
 {
 	struct bundling b = {.design = design};
@@ -188,6 +196,16 @@ int adapters_beside_unit(struct design *design)
 	for (int i = 0; i < b.ports; i++)
 		adapters += b.port[i].bundle == i && !is_rider(&b.port[i]);
 	return adapters;
+}
+
+int adapters_for_states(struct design *design, int64_t words)
+{
+	struct bundling b = {.design = design};
+	int adapters = 0;
+	survey(&b);
+	for (int i = 0; i < b.ports; i++)
+		adapters += rides_unit(&b.port[i]) && b.port[i].words > words;
+	return counts_tiles(&b) ? adapters : 0;
 }
 
 /* What an adapter has to do while layers are worked on: keys and values come then alone, weights behind the last layer as well. */
@@ -306,7 +324,7 @@ void bundle_ports(struct design *design, int unit)
 	join_narrow(&b);
 	ride_with_narrow(&b, unit);
 	join_wide(&b);
-	if (unit < b.ports && count_adapters(&b) > design->context->platform->ports)
+	if (unit < b.ports && (count_adapters(&b) > design->context->platform->ports || counts_tiles(&b)))
 		place_riders(&b, unit);
 	set_bundles(&b);
 }

@@ -27,7 +27,7 @@ struct order order_of_contract(const struct streams *s, const struct op *op)
 {
 	struct contract contract;
 	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
-	int64_t lanes = result_lanes(s, &contract, op->result[0]->type), tile = rows_tile(contract.tokens), row = contract.outputs;
+	int64_t lanes = result_lanes(s, &contract, op->result[0]->type), tile = rows_tile(contract.tokens, contract.rows), row = contract.outputs;
 	if (contract.tokens == 1)
 		return order_of_tensor(op->result[0]->type);
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {row / lanes, lanes}, {tile, row}, {lanes, 1}};
@@ -39,7 +39,7 @@ struct order order_of_groups(const struct streams *s, const struct op *op, int o
 	struct contract contract;
 	INVARIANT(s->module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
 	const struct type *tensor = op->operand[operand]->type;
-	int64_t tile = rows_tile(contract.tokens), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
+	int64_t tile = rows_tile(contract.tokens, contract.rows), row = type_elements(tensor) / contract.tokens, each = row / contract.groups;
 	const struct order_loop loop[4] = {{contract.tokens / tile, tile * row}, {contract.groups, each}, {tile, row}, {each, 1}};
 	return contract.tokens > 1 ? order_of_loops(4, loop) : order_of_tensor(tensor);
 }

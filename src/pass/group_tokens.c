@@ -54,7 +54,7 @@ static void group(struct module *module, const struct op *contraction)
 	struct op *op = contraction->operand[1]->def;
 	struct contract contract;
 	INVARIANT(module->guard, contract_of(contraction, &contract), "a contraction whose operands do not fit together");
-	int64_t tile = rows_tile(contract.tokens);
+	int64_t tile = rows_tile(contract.tokens, contract.rows);
 	if (contract.tokens == tile || !op || op->code != OP_KERNEL || !op->kernel->ordered || op->operands != 1 || !access_is_plain(op->kernel->operand) || !comes_in_groups(op->operand[0], DEEP))
 		return;
 	int token = tokens_of_tile(module, op, contract.tokens, tile, contract.groups), last = token;

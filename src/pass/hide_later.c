@@ -299,7 +299,7 @@ static bool find_tokens(struct hider *h, const struct block *block)
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_CONTRACT && contract_of(op, &contract) && contract.tokens > 1 && !contract.rows) {
 			h->tokens = contract.tokens;
-			h->tile = rows_tile(contract.tokens);
+			h->tile = rows_tile(contract.tokens, false);
 			return true;
 		}
 	return false;

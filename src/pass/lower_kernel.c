@@ -639,13 +639,14 @@ static void push_turn(struct lowering *l, int turning, struct value *array)
 /* Points after which nothing more may come for long: those of a tile of a unit's tokens. */
 static int64_t points_in_row(const struct lowering *l, int64_t points)
 {
-	int64_t tokens = unit_tokens(l->p.design->source->region[0], NULL);
+	const char *rows = NULL;
+	int64_t tokens = unit_tokens(l->p.design->source->region[0], &rows);
 	for (int j = 0; j < l->op->operands; j++)
 		if (!l->kernel->operand[j].stride[first_reduction(l) - 1])
 			return points;
 	if (l->kernel->tiled)      /* all heads of a tile */
 		return points / l->kernel->loop[0].extent;
-	return points == tokens ? rows_tile(tokens) : points;
+	return points == tokens ? rows_tile(tokens, rows) : points;
 }
 
 /* Loops of fixed extent outside the reduction become one; of many points a row takes turns.  Returns the loops opened. */

@@ -591,6 +591,17 @@ static int64_t slots_of(const struct unit *unit, const struct phase *phase)
 	return phase->tile > 1 ? phase->contract.groups : (phase->contract.groups + unit->words_most - 1) / unit->words_most;
 }
 
+/* Of a slice, if there were as many as ports. */
+static int64_t words_about(const struct unit *unit)
+{
+	int64_t words = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		words += phase->contract.groups * phase->contract.outputs * (phase->layers ? phase->layers : 1);
+	}
+	return words / unit->design->context->platform->ports;
+}
+
 /* As many slices as the other ports leave room for, beside the one for scales; and what each does of a phase. */
 static void plan_slices(struct unit *unit, const struct block *body)
 {
@@ -601,7 +612,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 	struct dot dot = unit_dot(design->context, bits, unit->abreast);
 	unit->products = dot.words;
 	unit->common = dot.commons;
-	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - 1);
+	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - adapters_for_states(design, words_about(unit)) - 1);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);

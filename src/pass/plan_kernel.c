@@ -225,7 +225,7 @@ static void order_rows(struct planner *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1), count = result_order(p, order);
-	int64_t tile = count ? rows_tile(kernel->loop[order[0]].extent) : 1;
+	int64_t tile = count ? rows_tile(kernel->loop[order[0]].extent, false) : 1;
 	if (count && kernel->loop[order[0]].extent > tile)
 		add_part(p, order[0], kernel->loop[order[0]].extent / tile, tile);
 	add_reductions(p, lane);

@@ -377,7 +377,7 @@ bool contraction_quantise(struct quantiser *q, struct contraction *c)
 {
 	if (contraction_tokens(c) > 1 && contraction_fits_unit(q, c))
 		contraction_plain(q, c);
-	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == rows_tile(contraction_tokens(c)) && contraction_fits_unit(q, c);
+	c->grouped = contraction_tokens(c) > 1 && contraction_tokens(c) == rows_tile(contraction_tokens(c), false) && contraction_fits_unit(q, c);
 	struct lowering l = {.q = q, .c = c, .x = activation_of(q, c)};
 	if (!l.x.q)
 		return false;

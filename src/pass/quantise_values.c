@@ -138,7 +138,7 @@ static struct parts sum_loops(struct quantiser *q, const struct attention *a, co
 	const struct product *p = &a->values;
 	const struct row row = row_of(p);
 	struct parts parts = outer_loops(q, a, c, row.loop);
-	const int64_t most = keys_abreast(&a->keys), abreast = keys_serve_rows(&a->keys) ? most : power_of_two_in(rows_tile(a->keys.fresh), most);       /* keys of one tile: later ones need not be waited for */
+	const int64_t most = keys_abreast(&a->keys), abreast = keys_serve_rows(&a->keys) ? most : power_of_two_in(rows_tile(a->keys.fresh, false), most);       /* keys of one tile: later ones need not be waited for */
 	if (abreast > 1)
 		parts_add(&parts, p->key, a->keys.block / abreast, abreast, true);
 	parts_add(&parts, p->key, abreast > 1 ? abreast : a->keys.block, 1, true);

@@ -253,7 +253,7 @@ static void turn_round(struct block *block)
 			turn_round(op->region[0]);
 		if (op->code != OP_CONTRACT)
 			continue;
-		bool tiles = attr_integer_or(op, "tokens", 1) > rows_tile(attr_integer_or(op, "tokens", 1));
+		bool tiles = attr_integer_or(op, "tokens", 1) > rows_tile(attr_integer_or(op, "tokens", 1), false);
 		bool same = first && tiles && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
 		if (same) {
 			op_remove(op);
@@ -271,7 +271,7 @@ static void mark_same(struct module *module, struct block *block)
 		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 1;
 		if (op->code == OP_FOR)
 			mark_same(module, op->region[0]);
-		if (last && tokens > rows_tile(tokens) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
+		if (last && tokens > rows_tile(tokens, false) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
 			attr_set(module, op, "same", attr_unit(module));
 		last = op->code == OP_CONTRACT ? op : last;
 	}
@@ -339,7 +339,7 @@ static int64_t wished_abreast(const struct pass_context *context, const struct o
 /* In pairs.  A tile of more than a few takes two cycles a word of weights, which is what memory brings; and there are as many slices as words of results are wide. */
 static int64_t abreast_of(const struct pass_context *context, struct module *module, int bits, int64_t tokens)
 {
-	int64_t wished = wished_abreast(context, module_main(module), tokens), tile = rows_tile(tokens), most = choice_count(&context->choices, CHOICE_SLICES);
+	int64_t wished = wished_abreast(context, module_main(module), tokens), tile = rows_tile(tokens, rows_counted(module_main(module))), most = choice_count(&context->choices, CHOICE_SLICES);
 	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
 	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
 	abreast = abreast < wished ? abreast : wished;

@@ -112,7 +112,7 @@ static void tile(struct tiler *t)
 	for (size_t i = 0; i < t->walks.count; i++) {
 		struct op *op = t->walks.data[i].op;
 		int loop = token_loop(t, op, -1, t->walks.data[i].pitch);
-		if (!kernel_split_loop(t->module, op, loop, rows_tile(t->tokens)))
+		if (!kernel_split_loop(t->module, op, loop, rows_tile(t->tokens, false)))
 			continue;
 		kernel_move_loop(t->module, op, loop, 0);
 		op->kernel->tiled = true;
@@ -126,7 +126,7 @@ static void tile_before(struct module *module, const struct op *op)
 	struct tiler t = {.module = module, .block = op->parent};
 	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
 	t.tokens = contract.tokens;
-	int64_t tiles = t.tokens / rows_tile(t.tokens);
+	int64_t tiles = t.tokens / rows_tile(t.tokens, false);
 	if (contract.rows || tiles == 1 || tiles > TILES_IN_TURN)
 		return;
 	for (int j = 0; j < 2; j++)

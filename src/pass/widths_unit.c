@@ -6,15 +6,15 @@
 #define BLOCK 12              /* rows of a slice that are summed side by side, about (lower_unit.c) */
 
 /* Of a tile, that its tokens take. */
-static double words_of(int64_t tokens, int abreast)
+static double words_of(const struct contract *contract, int64_t tokens, int abreast)
 {
-	return (double)((rows_tile(tokens) + abreast - 1) / abreast);
+	return (double)((rows_tile(tokens, contract->rows) + abreast - 1) / abreast);
 }
 
 static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
 {
-	double tiles = (double)tokens / (double)rows_tile(tokens);
-	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(tokens, abreast);
+	double tiles = (double)tokens / (double)rows_tile(tokens, contract->rows);
+	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, tokens, abreast);
 	double words = (double)tokens * (double)contract->outputs / (double)(contract->tokens > 1 ? unit_lanes(abreast) : UNIT_LANES);
 	return sums > words ? sums : words;
 }
@@ -58,9 +58,9 @@ static bool takes_groups(const struct op *op, const struct contract *contract)
 /* Tokens of one tile: the first block works on groups as they come, the others when all are there; where all rows are one block its results come with the last group. */
 static void few_through_unit(const struct contract *contract, double rows, double block, int64_t tokens, int abreast, struct width_phase *phase)
 {
-	double words = words_of(tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	double words = words_of(contract, tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
 	phase->last = block * words;
-	if (!unit_block_once(rows, contract->groups, words_of(contract->tokens, abreast)))
+	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
 	phase->last = words;
 	phase->first = sums - rows * words;
@@ -70,7 +70,7 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 /* Several tiles: where all rows of one are one block, its results come with the last group, and those of the last tile when the phase is over. */
 static void tiles_through_unit(const struct contract *contract, double rows, int64_t tokens, int abreast, struct width_phase *phase)
 {
-	double words = words_of(tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	double words = words_of(contract, tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
 	if (!unit_block_once(rows, contract->groups, words))
 		return;
 	phase->first = rows * (double)(contract->groups - 1) * words;
@@ -90,16 +90,16 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 		return made;
 	double rows = (double)((contract.outputs + slices - 1) / slices), block = rows < BLOCK ? rows : BLOCK;
 	int64_t tokens = single ? 1 : contract.tokens;
-	phase->tile = phase->part = (double)rows_tile(tokens) / (double)tokens;
-	if ((tokens > rows_tile(tokens) || contract.rows) && takes_groups(made->def, &contract))
+	phase->tile = phase->part = (double)rows_tile(tokens, contract.rows) / (double)tokens;
+	if ((tokens > rows_tile(tokens, contract.rows) || contract.rows) && takes_groups(made->def, &contract))
 		phase->part /= (double)contract.groups;
 	phase->before = cycles_beside(made->def, true, tokens, slices, abreast);
 	phase->after = cycles_beside(made->def, false, tokens, slices, abreast);
-	phase->first = block * (double)contract.groups * words_of(tokens, abreast);
+	phase->first = block * (double)contract.groups * words_of(&contract, tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
-	if (contract.rows && contract.tokens == rows_tile(contract.tokens))
+	if (contract.rows && contract.tokens == rows_tile(contract.tokens, true))
 		few_through_unit(&contract, rows, block, tokens, abreast, phase);
-	if (tokens > rows_tile(tokens))
+	if (tokens > rows_tile(tokens, contract.rows))
 		tiles_through_unit(&contract, rows, tokens, abreast, phase);
 	if (contract.tokens == 1) {
 		phase->last = block;

@@ -38,7 +38,7 @@ struct expected {
 
 static bool is_there(int64_t row, int64_t rows, int64_t count)
 {
-	int64_t tile = rows_tile(rows);
+	int64_t tile = rows_tile(rows, true);
 	return row / tile * tile < count && row % tile < count;
 }
 
@@ -131,6 +131,7 @@ static void test_rows_that_are_there(void **state)
 	expect_rows(8, 3, 2, 0);
 	expect_rows(24, 11, 0, 0);
 	expect_rows(24, 24, 1, 0);
+	expect_rows(32, 21, 0, 0);
 }
 
 /* What is kept in memory has as many rows as there are, too. */
