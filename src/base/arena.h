@@ -20,7 +20,7 @@ void *arena_copy(struct arena *arena, const void *data, size_t size);
 /* A growing array in an arena: declare `VEC(struct op *) ops;`, zero it, push. */
 #define VEC(type) struct { type *data; size_t count, capacity; }
 #define VEC_PUSH(arena, vec, item) \
-	(vec_grow((arena), (void **)&(vec)->data, &(vec)->capacity, (vec)->count, sizeof *(vec)->data), (vec)->data[(vec)->count++] = (item))
+	((vec)->count < (vec)->capacity ? (void)0 : vec_grow((arena), (void **)&(vec)->data, &(vec)->capacity, (vec)->count, sizeof *(vec)->data), (vec)->data[(vec)->count++] = (item))
 void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, size_t item_size);
 
 #endif

@@ -55,50 +55,6 @@ static void add_string(struct text *text, const char *string)
 	text_add_bytes(text, string, strlen(string));
 }
 
-static const char *const plain[] = {"s", "d", "ld", "lld", "zu", "c", "%"};
-enum plain { PLAIN_STRING, PLAIN_INT, PLAIN_LONG, PLAIN_LONG_LONG, PLAIN_SIZE, PLAIN_CHARACTER, PLAIN_PERCENT, PLAINS };
-
-static enum plain plain_of(const char *conversion)
-{
-	enum plain found = 0;
-	while (found < PLAINS && (*conversion != *plain[found] || strncmp(conversion, plain[found], strlen(plain[found]))))
-		found++;
-	return found;
-}
-
-static bool is_plain(const char *format)
-{
-	for (const char *at = strchr(format, '%'); at; at = strchr(at, '%')) {
-		enum plain kind = plain_of(++at);
-		if (kind == PLAINS)
-			return false;
-		at += strlen(plain[kind]);
-	}
-	return true;
-}
-
-/* Nearly all formats are of these few conversions, and vsnprintf takes several times as long for them. */
-static void add_plain(struct text *text, const char *format, va_list arguments)
-{
-	text_add_bytes(text, "", 0);
-	for (const char *at; (at = strchr(format, '%')); format = at) {
-		enum plain kind = plain_of(at + 1);
-		text_add_bytes(text, format, (size_t)(at - format));
-		at += 1 + strlen(plain[kind]);
-		switch (kind) {
-		case PLAIN_STRING: add_string(text, va_arg(arguments, const char *)); break;
-		case PLAIN_INT: add_signed(text, va_arg(arguments, int)); break;
-		case PLAIN_LONG: add_signed(text, va_arg(arguments, long)); break;
-		case PLAIN_LONG_LONG: add_signed(text, va_arg(arguments, long long)); break;
-		case PLAIN_SIZE: add_number(text, false, va_arg(arguments, size_t)); break;
-		case PLAIN_CHARACTER: text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1); break;
-		case PLAIN_PERCENT: text_add_bytes(text, "%", 1); break;
-		case PLAINS: break;       /* not here: is_plain */
-		}
-	}
-	add_string(text, format);
-}
-
 static void add_any(struct text *text, const char *format, va_list arguments)
 {
 	va_list again;
@@ -115,9 +71,36 @@ static void add_any(struct text *text, const char *format, va_list arguments)
 		text->size += (size_t)size;
 }
 
+/* Nearly all conversions are one of these few, and vsnprintf takes several times as long for them: it has what begins with another one. */
 void text_add_arguments(struct text *text, const char *format, va_list arguments)
 {
-	(is_plain(format) ? add_plain : add_any)(text, format, arguments);
+	for (;;) {
+		const char *at = format;
+		while (*at && *at != '%')
+			at++;
+		text_add_bytes(text, format, (size_t)(at - format));
+		if (!*at)
+			return;
+		format = at + 2;
+		if (at[1] == 's') {
+			add_string(text, va_arg(arguments, const char *));
+		} else if (at[1] == 'd') {
+			add_signed(text, va_arg(arguments, int));
+		} else if (!strncmp(at, "%lld", 4)) {
+			add_signed(text, va_arg(arguments, long long));
+			format = at + 4;
+		} else if (!strncmp(at, "%zu", 3)) {
+			add_number(text, false, va_arg(arguments, size_t));
+			format = at + 3;
+		} else if (at[1] == 'c') {
+			text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1);
+		} else if (at[1] == '%') {
+			text_add_bytes(text, "%", 1);
+		} else {
+			add_any(text, at, arguments);
+			return;
+		}
+	}
 }
 
 void text_add(struct text *text, const char *format, ...)

@@ -128,7 +128,8 @@ static void wake(struct run *run, int number)
 	if (!process || process->queued || process->ended)
 		return;
 	process->queued = true;
-	run->queue[(run->first + run->queued++) % (int)run->network->processes.count] = process;
+	int place = run->first + run->queued++, processes = (int)run->network->processes.count;
+	run->queue[place < processes ? place : place - processes] = process;
 }
 
 static void pass(struct run *run, int number, enum token_side side, int64_t count, int64_t cycle)
@@ -245,7 +246,8 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + word;
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
-		pass(run, access->channel, side_of(run, access), base + low + 1, cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
+		if (high > low + 1)
+			pass(run, access->channel, side_of(run, access), base + low + 1, cycle_of_window(s, window_of(run, s->pipe, access, low)) + offset);
 		pass(run, access->channel, side_of(run, access), base + high, last);
 	}
 }

@@ -44,7 +44,8 @@ static void wake(struct token_counter *c, int number)
 	if (!process || process->queued || process->ended)
 		return;
 	process->queued = true;
-	c->queue[(c->first + c->queued++) % (int)c->network->processes.count] = process;
+	int place = c->first + c->queued++, processes = (int)c->network->processes.count;
+	c->queue[place < processes ? place : place - processes] = process;
 }
 
 struct token_counter *token_counter_new(struct arena *arena, const struct token_network *network, const int64_t *depth, bool in_order)
@@ -70,13 +71,14 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 }
 
 /* How many words of the channel the side may have passed. */
-static int64_t limit_of(const struct token_counter *c, int number, enum token_side side)
+static inline int64_t limit_of(const struct token_counter *c, int number, enum token_side side)
 {
+	const struct counter_channel *channel = &c->channel[number];
+	if (side == TOKEN_READER)
+		return channel->moved[TOKEN_WRITER];
 	const struct token_channel *fixed = &c->network->channels.data[number];
 	int64_t depth = fixed->blocks ? fixed->depth : c->depth[number];
-	if (side == TOKEN_READER)
-		return c->channel[number].moved[TOKEN_WRITER];
-	return depth ? c->channel[number].moved[TOKEN_READER] + depth : INT64_MAX;
+	return depth ? channel->moved[TOKEN_READER] + depth : INT64_MAX;
 }
 
 static void pass(struct token_counter *c, int number, enum token_side side, int64_t count)

@@ -232,7 +232,7 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 /* flow_pass.c */
 void flow_next_row(struct flow_pipe *pipe);
 void flow_list_made(const struct flow_pipe *pipe, const struct flow_group *group, uint64_t bits, struct flow_made *made);
-void flow_pass(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, int64_t may);
+void flow_pass(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);        /* all iterations through all groups, as far as can */
 /* flow_pipe.c */
 bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits, or yields */
 int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pipe *pipe);

@@ -209,14 +209,35 @@ static void pass_asking(struct flow_network *network, struct flow_process *proce
 	} while (group->done < may && pass_one(network, process, pipe, group));
 }
 
-/* As many iterations as can pass the group, until the process has had its turn; those before `may` have come, and there is room behind it. */
-void flow_pass(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, int64_t may)
+/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
+static inline int64_t may_pass(const struct flow_pipe *pipe, const struct flow_group *group)
 {
-	if (pipe->asks)
-		pass_asking(network, process, pipe, group, may);
-	else if (group->runs && may - group->done >= FEW)
-		(group->only->port ? run_load : run_channel)(network, process, pipe, group, may);
-	else
-		while (group->done < may && pass_one(network, process, pipe, group))
-			;
+	int64_t come = group->before ? group[-1].done : pipe->iterations;
+	return group->behind && group[1].done + group->room < come ? group[1].done + group->room : come;
+}
+
+static void pass_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, int64_t may)
+{
+	(group->only->port ? run_load : run_channel)(network, process, pipe, group, may);
+}
+
+/* As many iterations pass a group as can, until the process has had its turn.  The oldest go first, so that the first access that cannot be made is the one that the process really waits for. */
+void flow_pass(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
+{
+	struct flow_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	for (bool moved = true; moved && !process->yielded && last->done < pipe->iterations;) {
+		moved = false;
+		process->waits_for = NULL;
+		for (struct flow_group *group = last; group >= first; group--) {
+			int64_t done = group->done, may = may_pass(pipe, group);
+			if (pipe->asks)
+				pass_asking(network, process, pipe, group, may);
+			else if (group->runs && may - done >= FEW)
+				pass_run(network, process, pipe, group, may);
+			else
+				while (group->done < may && pass_one(network, process, pipe, group))
+					;
+			moved |= group->done > done;
+		}
+	}
 }

@@ -81,29 +81,13 @@ static const struct flow_access *last_reason(const struct flow_pipe *pipe)
 	return why;
 }
 
-/* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
-static inline int64_t may_pass(const struct flow_pipe *pipe, const struct flow_group *group)
-{
-	int64_t come = group->before ? group[-1].done : pipe->iterations;
-	return group->behind && group[1].done + group->room < come ? group[1].done + group->room : come;
-}
-
 /* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
 static bool run_flushing(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
 {
 	struct flow_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
-	for (bool moved = true; moved && last->done < pipe->iterations;) {
-		moved = false;
-		process->waits_for = NULL;
-		for (struct flow_group *group = last; group >= first; group--) {
-			int64_t done = group->done, may = may_pass(pipe, group);
-			if (done < may || pipe->asks)
-				flow_pass(network, process, pipe, group, may);
-			moved |= group->done > done;
-		}
-		if (process->yielded)
-			return false;
-	}
+	flow_pass(network, process, pipe);
+	if (process->yielded)
+		return false;
 	process->time = last->done ? last->time : pipe->start;
 	if (last->done < pipe->iterations)
 		return false;
