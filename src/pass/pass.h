@@ -77,7 +77,7 @@ bool counts_few(const struct op *main);
 void mark_abreast(struct module *module, struct block *block, int64_t abreast);
 /* Does a phase do the rows of a slice in one block, so that no group is needed twice?  words: cycles that a tile of its tokens takes. */
 bool unit_block_once(double rows, int64_t groups, double words);
-int64_t unit_lanes(int abreast);      /* results in a word of a contraction of several tokens then; slices are a multiple of it */
+int64_t unit_lanes(int abreast);      /* results in a word of a contraction of several tokens then: of four and more a cycle slices make more than eight can bring away */
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);

@@ -214,7 +214,13 @@ bool unit_block_once(double rows, int64_t groups, double words)
 
 int64_t unit_lanes(int abreast)
 {
-	return abreast > UNIT_LANES ? 4 * UNIT_LANES : abreast > 1 ? 2 * UNIT_LANES : UNIT_LANES;
+	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : abreast > 1 ? 2 * UNIT_LANES : UNIT_LANES;
+}
+
+/* Slices are a multiple of it, where their results are a whole number of words. */
+static int64_t whole_words(int64_t abreast)
+{
+	return abreast > UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
 }
 
 void mark_abreast(struct module *module, struct block *block, int64_t abreast)
@@ -343,9 +349,9 @@ static int64_t abreast_of(const struct pass_context *context, struct module *mod
 	int64_t abreast = tile > UNIT_LANES ? (tile + 1) / 2 : tile;
 	abreast = wished < abreast ? wished : (abreast + 1) / 2 * 2;
 	abreast = abreast < wished ? abreast : wished;
-	while (abreast > 1 && unit_lanes((int)abreast) > most)
+	while (abreast > 1 && whole_words(abreast) > most)
 		abreast = abreast > UNIT_LANES ? UNIT_LANES : 1;
-	while (abreast > 2 && !slices_fit(context, module, bits, (int)abreast, unit_lanes((int)abreast)))
+	while (abreast > 2 && !slices_fit(context, module, bits, (int)abreast, whole_words(abreast)))
 		abreast -= 2;
 	if (counts_few(module_main(module)) && abreast >= tokens)          /* a loop over the words of a tile has to be there, whatever is counted */
 		abreast = tokens > 2 ? (tokens - 1) / 2 * 2 : 1;
@@ -360,7 +366,7 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t step = abreast > UNIT_LANES || (abreast > 1 && !counted) ? unit_lanes(abreast) : UNIT_STEP;
+	int64_t step = abreast > UNIT_LANES || (abreast > 1 && !counted) ? whole_words(abreast) : UNIT_STEP;
 	most = (most < ports ? most : ports) / step * step;
 	return (int)(most < step ? step : most);
 }

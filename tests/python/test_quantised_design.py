@@ -545,7 +545,7 @@ def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(core_built, 
 
 
 def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_path, monkeypatch):
-    """Of up to 32 tokens, counted, one port brings all keys of GPT-2 medium, and one all values: each has an adapter to itself, and tiles are small."""
+    """Of up to 32 tokens, counted, one port brings all keys of GPT-2 medium, and one all values: each has an adapter to itself, tiles are small, and sixteen results come at once."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
     model = models.load("gpt2-medium", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
@@ -554,7 +554,8 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     adapters = [{name for name, _, _ in ports} for ports in check_adapters(tmp_path / "design").values()]
     beside = [names for names in adapters if names & {f"m_{name}" for name in states}]
     assert len(states) == len(beside) == 2 and not any("m_unit" in name for names in beside for name in names)
-    assert 'symbol = "tokens", tile = 8 ' in (tmp_path / "design" / "design.mlir").read_text()
+    design = (tmp_path / "design" / "design.mlir").read_text()
+    assert 'symbol = "tokens", tile = 8 ' in design and "fifo<vector<16xf32>" in re.search(r"callee = @p\d+_collect} : (.*)", design)[1]
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
