@@ -54,6 +54,14 @@ FLOW_INLINE bool flow_port_time(struct flow_network *network, const struct flow_
 	return true;
 }
 
+FLOW_INLINE void flow_port_sample(struct flow_network *network, const struct flow_port *port, int64_t time)
+{
+	if (!network->samples)
+		return;
+	flow_sample_reach(network, time);
+	port->moved[time >> network->sample_bits] += port->bytes;
+}
+
 FLOW_INLINE void flow_port_make(struct flow_network *network, const struct flow_access *access, int64_t time)
 {
 	struct flow_port *port = access->port;
@@ -61,8 +69,7 @@ FLOW_INLINE void flow_port_make(struct flow_network *network, const struct flow_
 	port->words++;
 	if (port->write && (network->first_output < 0 || time < network->first_output))
 		network->first_output = time;
-	if (network->samples)
-		flow_sample_moved(network, port, time);
+	flow_port_sample(network, port, time);
 	if (!--port->left)
 		flow_port_end_burst(network, port, time);
 }

@@ -256,7 +256,7 @@ bool flow_memory_grant_first(struct flow_network *network);        /* where all 
 void flow_sample_begin(struct flow_network *network);
 void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to);
 void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held);      /* `held` up to `time`, which is later than before */
-void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time);
+void flow_sample_coarsen(struct flow_network *network, int64_t time);     /* until points reach that far */
 void flow_waited(struct flow_network *network, struct flow_process *process, const struct flow_access *why, int64_t from, int64_t to);
 void flow_held_up(struct flow_network *network, const struct flow_access *why, int64_t from, int64_t to);      /* for the critical path: an access had to wait */
 /* flow_path.c, flow_deadlock.c */
@@ -310,6 +310,12 @@ static inline void flow_hold(struct flow_network *network, struct flow_channel *
 	channel->held_since = held->since;
 	flow_sample_held(network, channel, time, words);
 	*held = flow_held_of(network, channel);
+}
+
+static inline void flow_sample_reach(struct flow_network *network, int64_t time)
+{
+	if (time >= network->sample_end)
+		flow_sample_coarsen(network, time);
 }
 
 static inline enum flow_side flow_side_of(enum access_kind kind)

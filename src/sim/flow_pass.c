@@ -186,15 +186,28 @@ static void run_channel(struct flow_network *network, struct flow_process *proce
 	end_run(&run, network, process, group);
 }
 
+/* Burst by burst. */
 static void run_load(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, int64_t may)
 {
 	struct run run = begin_run(network, pipe, group, may);
+	struct flow_port *port = run.access->port;
 	while (run.at < run.may) {
-		struct passage p = run_on(&run, pipe);
-		if (!flow_access_time(network, process, run.access, &p.time, &p.waits))
+		if (!port->left && !flow_port_first(network, port)) {
+			flow_unknown(process, run.access);
 			break;
-		flow_access_make(network, run.access, p.time);
-		run_past(&run, network, process, &p);
+		}
+		int64_t first = run.at, end = run.may - first < port->left ? run.may : first + port->left, next = port->next, word = port->word;
+		for (; run.at < end; next += word) {
+			struct passage p = run_on(&run, pipe);
+			flow_not_before(&p.time, &p.waits, flow_cycle_of(next), run.access);
+			flow_port_sample(network, port, p.time);
+			run_past(&run, network, process, &p);
+		}
+		port->next = next;
+		port->words += end - first;
+		port->left -= end - first;
+		if (!port->left)
+			flow_port_end_burst(network, port, run.last);
 	}
 	end_run(&run, network, process, group);
 }

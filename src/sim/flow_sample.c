@@ -35,7 +35,7 @@ static void halve(const struct flow_series *series, int samples)
 	}
 }
 
-static void coarsen(struct flow_network *network, int64_t time)
+void flow_sample_coarsen(struct flow_network *network, int64_t time)
 {
 	while (time >= network->sample_end) {
 		for (size_t i = 0; i < network->series.count; i++)
@@ -46,17 +46,11 @@ static void coarsen(struct flow_network *network, int64_t time)
 	}
 }
 
-static inline void reach(struct flow_network *network, int64_t time)
-{
-	if (time >= network->sample_end)
-		coarsen(network, time);
-}
-
 void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from, int64_t to)
 {
 	if (to <= from)
 		return;
-	reach(network, to - 1);
+	flow_sample_reach(network, to - 1);
 	int64_t width = network->sample_cycles;
 	for (int64_t point = from >> network->sample_bits; point * width < to; point++) {
 		int64_t begin = point * width > from ? point * width : from, end = (point + 1) * width < to ? (point + 1) * width : to;
@@ -66,17 +60,11 @@ void flow_sample_span(struct flow_network *network, int64_t *data, int64_t from,
 
 void flow_sample_held(struct flow_network *network, struct flow_channel *channel, int64_t time, int64_t held)
 {
-	reach(network, time - 1);
+	flow_sample_reach(network, time - 1);
 	int64_t last = (time - 1) >> network->sample_bits;
 	for (int64_t point = channel->held_since >> network->sample_bits; held && point <= last; point++)
 		channel->held[point] = held > channel->held[point] ? held : channel->held[point];
 	channel->held_since = time;
-}
-
-void flow_sample_moved(struct flow_network *network, struct flow_port *port, int64_t time)
-{
-	reach(network, time);
-	port->moved[time >> network->sample_bits] += port->bytes;
 }
 
 static void add_log(struct flow_network *network, struct flow_log *log, int64_t end, int64_t length)
