@@ -8,6 +8,7 @@
 #define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
 #define HEAD_SHARE 30         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
+#define SUMS_KEPT 512         /* words of sums: so deep is a block RAM */
 #define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 #define CHAIN 6               /* processes of slices that hand groups on to each other */
@@ -648,6 +649,27 @@ static struct value **fifos(const struct unit *unit, const char *name, const str
 	return fifo;
 }
 
+/* Does a phase sum up its rows in fewer cycles than they are collected in, while the next layer's phases do not wait for its last one? */
+static bool sums_outrun(const struct unit *unit)
+{
+	bool outrun = false;
+	for (size_t i = 0; i < unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		int64_t collected = phase->tile * unit->slices / lanes_of(phase);
+		outrun |= phase->around && phase->contract.groups * phase->words < collected;
+	}
+	return outrun;
+}
+
+/* Words of sums that wait to be collected: a block's, or more, so that the unit goes on with a phase of longer sums. */
+static int64_t sums_kept(const struct unit *unit)
+{
+	int64_t block = unit->words_most * unit->block_most;
+	if (unit->words_most <= 1)
+		return AHEAD;
+	return block < SUMS_KEPT && sums_outrun(unit) ? SUMS_KEPT : block;
+}
+
 void lower_unit(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
@@ -669,7 +691,7 @@ void lower_unit(struct design *design, const struct block *body)
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
 	unit.scales = inner_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
-	unit.sums = fifos(&unit, "s_sums", unit.real, unit.words_most > 1 ? unit.words_most * unit.block_most : AHEAD);
+	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
 	for (int s = 0; s < unit.slices; s++)
 		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);

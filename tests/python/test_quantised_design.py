@@ -233,6 +233,18 @@ def test_kernels_beside_two_tiles_have_more_multipliers(core_built, tmp_path):
     assert float(re.search(r"  DSP .* ([\d.]+) %", report).group(1)) > 78.5
 
 
+def test_a_prompt_of_five_tiles_keeps_the_unit_at_work(core_built, tmp_path):
+    """Cycles of the unit's products alone, and what is in their way in so narrow a model: FIFOs that are too short make it 2.9 times as many, sums that wait for those before them to be collected 2.8."""
+    tokens, layers, width = 80, 8, 512
+    case = small_case(tmp_path / "model", "gpt2", 1024, tokens, n_positions=1024, n_embd=width, n_layer=layers, n_head=8)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "-o", tmp_path / "design")
+    assert done.returncode == 0, done.stderr
+    cycles = json.loads(stc("simulate", tmp_path / "design", "--json", "--extent", "positions=0").stdout)["cycles"]
+    products = 12 * width * width * layers * tokens
+    assert cycles < 2.7 * products / 16384
+
+
 @pytest.mark.parametrize("outputs", [1030, 1536, 4099])
 def test_results_ride_on_an_adapter_of_the_unit(core_built, tmp_path, outputs):
     """Where what is not the unit's is little it goes in words as wide as the unit's, of which the last need not be full, so that no adapter is left to it alone."""
