@@ -88,8 +88,8 @@ def lower(module: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weig
 def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[Port], weights: dict[str, torch.Tensor],
                    results: Sequence[Port] = (), attributes: bool = True, prefix: str = "") -> Lowered:
     """The same for a module that takes (inputs, weights), two lists."""
-    lowered = _linalg(function, (list(inputs), list(weights.values())))
     public = [name.removeprefix(prefix) for name in weights]
+    lowered = _linalg(function, (list(inputs), list(weights.values())), [*(port.name for port in ports), *public])
     function = next(iter(lowered.body.operations))
     used = _drop_unused(function, len(ports), public)
     missing = range(len(results), len(function.type.results))
@@ -101,8 +101,8 @@ def lower_function(function: torch.nn.Module, inputs: Sequence, ports: Sequence[
                    _signatures(results, function.type.results), lambda line: _origin(lowered, line))
 
 
-def _linalg(functional: torch.nn.Module, arguments: tuple):
-    """The MLIR module; torch-mlir's diagnostics go into the error, not to stderr."""
+def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
+    """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to stderr."""
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
     context, said = ir.Context(), []
@@ -112,13 +112,17 @@ def _linalg(functional: torch.nn.Module, arguments: tuple):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about itself
             program = _export(functional, arguments)
-            _check_pure(program)
+            _check_results(program)
+            _check_shapes(program)
             program = decompose.run(program)
+            _check_pure(program, names)
             fold.constants(program)
             _check_types(program)
             _locate(program)
-            return fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main", decomposition_table={},
-                                        fx_importer=fx.FxImporter(context=context))
+            lowered = fx.export_and_import(program, output_type="linalg-on-tensors", func_name="main", decomposition_table={},
+                                           fx_importer=fx.FxImporter(context=context))
+            _check_repeatable(program, lowered)
+            return lowered
     except Error:
         raise
     except Exception as error:
@@ -149,11 +153,34 @@ def _place(error: Exception) -> str:
     return f": {places[-1].line} ({places[-1].filename}:{places[-1].lineno})" if places else ""
 
 
-def _check_pure(program) -> None:
-    written = {**program.graph_signature.buffers_to_mutate, **program.graph_signature.user_inputs_to_mutate}
+def _check_pure(program, names: list[str]) -> None:
+    """program: after its decomposition, which finds out what is written."""
+    written = next(iter(program.graph_signature.user_inputs_to_mutate.values()), None)
     if written:
-        raise Error(f"the module writes into '{next(iter(written.values()))}'",
+        raise Error(f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
                     "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics")
+
+
+def _check_results(program) -> None:
+    for node, spec in zip(program.graph.output_node().args[0], program.graph_signature.output_specs):
+        if not isinstance(node, torch.fx.Node):
+            raise Error(f"the module gives {spec.arg.value!r}", "accepted are results that are tensors")
+
+
+def _check_repeatable(program, lowered) -> None:
+    """The state of a generator of random numbers stands beside the function."""
+    if len(lowered.body.operations) == 1:
+        return
+    random = next((node.target for node in program.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())), "the module")
+    raise Error(f"{random} gives other numbers each time", "accepted are modules that give the same for the same inputs: eval() stops dropout")
+
+
+def _check_shapes(program) -> None:
+    """torch-mlir does not end on some graphs that have such shapes."""
+    for node in program.graph.nodes:
+        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and not all(isinstance(extent, int) for extent in value.shape):
+                raise Error(f"{node.target} gives as many numbers as its inputs' values say", "accepted are shapes that are known before the module runs; torch.where chooses by numbers")
 
 
 def _check_types(program) -> None:

@@ -133,6 +133,14 @@ def test_what_the_compiler_refuses_is_named_too():
         compiled(Sorted())(torch.randn(8))
 
 
+def test_an_input_that_is_written_is_written():
+    module = torch.compile(lambda x: x.add_(1) * 2, backend="streamtensor")
+    x = torch.zeros(3)
+    with torch.no_grad(), pytest.warns(dynamo.FallbackWarning, match="writes into 'arg0'"):
+        assert module(x).tolist() == [2, 2, 2]
+    assert x.tolist() == [1, 1, 1]
+
+
 def test_gradients_are_left_to_pytorch():
     module, x = perceptron(), torch.randn(2, 8)
     with pytest.warns(dynamo.FallbackWarning, match="gradients are wanted"):

@@ -126,6 +126,27 @@ def test_control_flow_by_numbers_is_refused_with_its_line(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("function, message", [
+    (lambda x: x[x > 0].sum(), "aten.index.Tensor gives as many numbers as its inputs' values say"),   # torch-mlir does not end on it
+    (lambda x: x + torch.rand_like(x), "aten.rand_like.default gives other numbers each time"),
+    (lambda x: x.add_(1), "writes into 'x'"),
+    (lambda x: (x * 2, None), "the module gives None"),
+    (lambda x: (x * 2, 3), "the module gives 3"),
+])
+def test_what_is_no_function_of_tensors_to_tensors_is_told_so(function, message):
+    class Strange(torch.nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    with pytest.raises(streamtensor.Error, match=re.escape(message)):
+        streamtensor.export(Strange(), torch.ones(3), ["x"])
+
+
+def test_a_written_buffer_is_named():
+    with pytest.raises(streamtensor.Error, match="writes into 'running_mean'"):
+        streamtensor.export(torch.nn.BatchNorm1d(3), torch.ones(2, 3))
+
+
 def test_operation_without_a_lowering_is_named(capfd):
     class Svd(torch.nn.Module):
         def forward(self, x):
