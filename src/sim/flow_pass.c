@@ -50,41 +50,42 @@ struct passage {
 	const struct flow_access *waits;
 };
 
-static inline int64_t begins(const struct flow_pipe *pipe, const struct flow_group *group)
+static inline int64_t begins(const struct flow_pipe *pipe, const struct flow_group *group, bool enters)
 {
-	int64_t comes = group->before ? group->before[group->done & pipe->mask] + group->distance : pipe->start, next = group->time + pipe->interval;
+	int64_t comes = !enters ? group->before[group->done & pipe->mask] + group->distance : pipe->start, next = group->time + pipe->interval;
 	return group->done && next > comes ? next : comes;
 }
 
-static inline struct passage arrive(struct flow_pipe *pipe, const struct flow_group *group)
+static inline struct passage arrive(struct flow_pipe *pipe, const struct flow_group *group, bool enters)
 {
-	int64_t first = begins(pipe, group);
+	int64_t first = begins(pipe, group, enters);
 	struct passage p = {.begins = first, .time = first};
 	if (group->behind && group->done >= group->room)
 		flow_not_before(&p.time, &p.waits, group->behind[(group->done - group->room) & pipe->mask], group[1].why);
 	p.arrives = p.time;
-	if (!group->before && pipe->issued == group->done)
+	if (enters && pipe->issued == group->done)
 		flow_issue(pipe);
 	return p;
 }
 
 /* Waits are counted where iterations enter; the others show in how late the last one leaves.  false: the process has had its turn. */
-static inline bool leave(struct flow_network *network, struct flow_process *process, const struct flow_pipe *pipe, struct flow_group *group, const struct passage *p)
+static inline bool leave(struct flow_network *network, struct flow_process *process, const struct flow_pipe *pipe, struct flow_group *group, bool enters, const struct passage *p)
 {
 	group->times[group->done++ & pipe->mask] = group->time = p->time;
 	if (p->waits) {
 		group->why = p->waits;
-		if (!group->before)
+		if (enters)
 			flow_waited(network, process, p->waits, p->begins, p->time);
 		if (p->time > p->arrives)
 			flow_held_up(network, p->waits, p->arrives, p->time);
 	}
-	return group->before || !flow_out_of_fuel(network, process);
+	return !enters || !flow_out_of_fuel(network, process);
 }
 
-FLOW_INLINE bool pass_one(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group)
+/* enters: into the first group. */
+FLOW_INLINE bool pass_one(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe, struct flow_group *group, bool enters)
 {
-	struct passage p = arrive(pipe, group);
+	struct passage p = arrive(pipe, group, enters);
 	if (!group->only) {
 		if (!make_all(network, process, made_of(pipe, group, pipe->bits[group->done & pipe->mask]), &p.time, &p.waits))
 			return false;
@@ -93,7 +94,7 @@ FLOW_INLINE bool pass_one(struct flow_network *network, struct flow_process *pro
 			return false;
 		flow_access_make(network, group->only, p.time);
 	}
-	return leave(network, process, pipe, group, &p);
+	return leave(network, process, pipe, group, enters, &p);
 }
 
 /* --- runs: many iterations and one access, with all that they look at at hand */
@@ -218,8 +219,8 @@ static void pass_asking(struct flow_network *network, struct flow_process *proce
 	int64_t come = group->before ? group[-1].done : pipe->iterations;
 	do {
 		for (int i = group->first; group->done < come && i < group->first + group->count; i++)
-			flow_ask(network, pipe, &pipe->access[i], group->done, begins(pipe, group));
-	} while (group->done < may && pass_one(network, process, pipe, group));
+			flow_ask(network, pipe, &pipe->access[i], group->done, begins(pipe, group, !group->before));
+	} while (group->done < may && pass_one(network, process, pipe, group, !group->before));
 }
 
 /* Iterations before this one may pass the group, channels and ports aside: they have come, and there is room behind it. */
@@ -247,8 +248,11 @@ void flow_pass(struct flow_network *network, struct flow_process *process, struc
 				pass_asking(network, process, pipe, group, may);
 			else if (group->runs && may - done >= FEW)
 				pass_run(network, process, pipe, group, may);
+			else if (group == first)
+				while (group->done < may && pass_one(network, process, pipe, group, true))
+					;
 			else
-				while (group->done < may && pass_one(network, process, pipe, group))
+				while (group->done < may && pass_one(network, process, pipe, group, false))
 					;
 			moved |= group->done > done;
 		}
