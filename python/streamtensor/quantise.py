@@ -8,7 +8,7 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
 
 Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A score is the contraction of the query
 with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
-of 128 keys (of 64 or 32 where no more tokens are in a launch of several); what comes out is divided by the sum of the exponentials.
+of 128 keys (of 64 or 32 where no more tokens are in a launch of several, of 64 where it has one and a head more than 128 numbers); what comes out is divided by the sum of the exponentials.
 An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
 
 Activations, and keys and values, are multiplied by reciprocals, that of a constant and that of the scale, both rounded to f32: a divider for each number
@@ -26,6 +26,7 @@ from transformers.pytorch_utils import Conv1D
 from .errors import Error
 
 KEYS, FEWER_KEYS = 128, 32 # keys that share one scale of the probabilities, and how few may where a launch has a few tokens
+WIDE, WIDE_KEYS = 128, 64  # a head of more numbers, and the keys that then share one where a launch has one token
 FEW = 8                    # tokens of a launch that is shaped as one of a single token
 KV_LIMIT = 119             # so that two signed nibbles carry a value
 ATTENTION = "streamtensor"
@@ -174,9 +175,9 @@ class QuantisedLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
-def keys_abreast(tokens: int) -> int:
-    """Keys that share a scale in a launch of so many tokens: the tokens' own fill the first group."""
-    keys = KEYS
+def keys_abreast(tokens: int, numbers: int) -> int:
+    """Keys that share a scale in a launch of so many tokens, with heads of so many numbers: the tokens' own fill the first group."""
+    keys = WIDE_KEYS if tokens == 1 and numbers > WIDE else KEYS
     while tokens > FEW and keys > FEWER_KEYS and keys // 2 >= tokens:
         keys //= 2
     return keys
@@ -191,7 +192,7 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     scores = _scaled(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
     powers = torch.exp(scores - scores.amax(-1, keepdim=True))
     whole = powers.sum(-1, keepdim=True)
-    keys = keys_abreast(query.shape[2])
+    keys = keys_abreast(query.shape[2], query.shape[3])
     p, p_scale = round_activation(powers * v_scale.float().unsqueeze(-2), keys)
     found = contract(p, p_scale, v.transpose(-1, -2), torch.ones(*v.shape[:2], v.shape[3], 1), keys) / whole
     return found.transpose(1, 2).contiguous(), powers / whole

@@ -25,7 +25,7 @@
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
 #define BESIDE_UNIT 3               /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
 #define BESIDE_RIDDEN 1             /* and where all words do */
-#define SLACK 0.05                  /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
+#define SLACK 0.04                  /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
 #define TREE_SHARE 4                /* a reduction that streams no weights this part: each of its words is a whole sum */
 
 const char *const width_search_name[WIDTH_SEARCHES] = {"joint", "intensity", "neighbour", "default-tile"};

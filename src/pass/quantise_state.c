@@ -2,7 +2,7 @@
  *     s = max |row| / 119 as f16, 1 for zeros;  row' = clamp(round half even(row / s))
  * Rows are rounded where they are made, and attention sees the rounded ones of this launch as well.  Products are of integers:
  *     score = Σ_g (float)(Σ q' * k') * (s_q * s_k)         the query in groups of 128 numbers
- *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys (fewer where a launch has a few tokens)
+ *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys (fewer where a launch has a few tokens, or one and wide rows)
  * The maximum of the scores may run from group to group of keys (quantise_softmax.c).
  * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its beginning: the rows of a launch come before those of the past in
  * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room. */
@@ -11,6 +11,7 @@
 #include "pass/quantise_state.h"
 
 #define BLOCK_LEAST 32        /* keys that share a scale of the probabilities, at least: for each block a scale is made, and each sum of values scaled */
+#define WIDE_BLOCK 64         /* of rows of more than a group of numbers, where a launch has one token */
 
 static bool is_f32_state(const struct quantiser *q, const struct value *value)
 {
@@ -225,10 +226,11 @@ static bool find_cache(const struct quantiser *q, const struct product *p, const
 	       cache->stride && walks_rows(p->op->kernel, cache->stride, p->key, cache->inner, keys->fresh);
 }
 
-/* A launch of many tokens begins with a block of its own keys, which as a prompt's first are all that there are: so no more than these fill, if that is no short block. */
-static int64_t block_of(const struct keys *keys)
+/* A launch of many tokens begins with a block of its own keys, which as a prompt's first are all that there are: so no more than these fill, if that is no short block.
+ * One token waits for what is left to do with the last block, and of wide rows few keys come at a time. */
+static int64_t block_of(const struct keys *keys, int64_t numbers)
 {
-	int64_t block = STATE_GROUP;
+	int64_t block = keys->fresh == 1 && numbers > STATE_GROUP ? WIDE_BLOCK : STATE_GROUP;
 	while (keys->fresh > UNIT_FEW && block > BLOCK_LEAST && block / 2 >= keys->fresh)
 		block /= 2;
 	return keys->extent < block ? keys->extent : block;
@@ -240,7 +242,7 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	const struct loop *loop = &kernel->loop[p->key];
 	struct keys keys = {.fresh = kernel->operand[p->fresh].guard->high, .extent = loop->extent, .trip = loop->run_time};
 	keys.past = keys.extent - keys.fresh;
-	keys.block = block_of(&keys);
+	keys.block = block_of(&keys, kernel->operand[p->past].stride[p->key]);
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
 	keys.shared = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */

@@ -516,6 +516,18 @@ def test_heads_that_do_not_fall_into_groups_are_refused_as_bytes(core_built, tmp
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("numbers, tokens", [(128, 1), (256, 1), (256, 16)])
+def test_blocks_of_keys_are_those_of_the_arithmetic(core_built, tmp_path, numbers, tokens):
+    """Of one token and wide rows they are shorter."""
+    case = small_case(tmp_path / "model", "llama", 200, tokens, max_position_embeddings=200, head_dim=numbers)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--stop-after", "quantise", "-o", tmp_path / "dump.mlir")
+    assert done.returncode == 0, done.stderr
+    dims = re.findall(r"stream\.dims = \[[^\]]*tile = (\d+)", (tmp_path / "dump.mlir").read_text())
+    assert set(dims) == {str(quantise.keys_abreast(tokens, numbers))}
+    assert (quantise.keys_abreast(tokens, numbers) == 64) == (numbers == 256 and tokens == 1)
+
+
 def test_both_phases_keep_the_same_bytes(core_built, tmp_path):
     case = model_of(tmp_path / "model", "gpt2", 200)
     for phase, tokens in (("decode", 1), ("prefill", 24)):
