@@ -406,14 +406,16 @@ def _explore(options, progress: Progress) -> int:
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
     task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
     space = explore.choices(task.platform)
-    study = explore.open_study(options.output, task, options.resume)
-    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)
+    workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)  # first: without them nothing is left in the folder
     try:
-        with explore.Live(study, options.trials, sys.stderr) as live:
-            explore.explore(study, task, space, workers, options.trials, live.done)
+        study = explore.open_study(options.output, task, options.resume)
+        try:
+            with explore.Live(study, options.trials, sys.stderr) as live:
+                explore.explore(study, task, space, workers, options.trials, live.done)
+        finally:
+            (options.output / explore.REPORT).write_text(explore_page.page(study))
     finally:
         workers.close()
-        (options.output / explore.REPORT).write_text(explore_page.page(study))
     for row in [explore.HEADINGS, *explore.rows(study)]:
         print("  ".join(row))
     return 0

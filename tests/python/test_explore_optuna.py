@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("optuna")
 
 from streamtensor import cli, core, explore, explore_page  # noqa: E402
-from streamtensor.errors import Error  # noqa: E402
 
 TREE = Path(__file__).parents[2]
 MODEL = TREE / "examples" / "perceptron.mlir"
@@ -131,10 +130,13 @@ def test_two_dask_workers_one_of_which_dies(tmp_path, monkeypatch):
             process.wait()
 
 
-def test_no_scheduler_is_told(tmp_path):
-    pytest.importorskip("distributed")
-    with pytest.raises(Error, match="no Dask scheduler answers"):
-        explore.Cluster("tcp://127.0.0.1:1")
+def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
+    distributed = pytest.importorskip("distributed")
+    client = distributed.Client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=.5))
+        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", "tcp://127.0.0.1:1", "--trials", "2", "-o", str(tmp_path / "e")]) == 1
+    assert "no Dask scheduler answers" in capsys.readouterr().err and not (tmp_path / "e").exists()
 
 
 def test_the_choices_are_the_compilers():
