@@ -416,6 +416,8 @@ def _explore(options, progress: Progress) -> int:
             (options.output / explore.REPORT).write_text(explore_page.page(study))
     finally:
         workers.close()
+    if not explore.front(study):
+        raise Error(explore.why_none(study), "other limits, and another folder")
     for row in [explore.HEADINGS, *explore.rows(study)]:
         print("  ".join(row))
     return 0

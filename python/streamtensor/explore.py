@@ -45,7 +45,7 @@ def evaluate(task: Task, point: dict) -> dict:
         if done.returncode < 0:
             raise Died(f"the compiler was ended by signal {-done.returncode}")
         if done.returncode:
-            return {"refused": done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit status {done.returncode}"}
+            return {"refused": done.stderr.strip().splitlines()[0].removeprefix("stc: error: ") if done.stderr.strip() else f"exit status {done.returncode}"}
         report = json.loads((design / "report.json").read_text())
     on_chip = report["fifos"]["bytes"] + report["converters"]["bytes"]
     return {"values": [report["latency_ms"], report["resources"]["dsp"], on_chip, report["energy"]["launch_mj"]],
@@ -201,6 +201,12 @@ def is_death(error: Exception) -> bool:
 def front(study) -> list:
     """The trials that no other is at least as good as, the quickest first."""
     return sorted(study.best_trials, key=lambda trial: trial.values)
+
+
+def why_none(study) -> str:
+    """What is wished may be too much for all that was tried: the first says how much is missing."""
+    trials = finished(study)
+    return f"none of {len(trials)} trials is a design; of what the compiler does by itself: {trials[0].user_attrs['refused']}"
 
 
 def importance(study) -> dict[str, float]:

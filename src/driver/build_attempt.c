@@ -9,6 +9,7 @@
 #define NARROWER 0.8
 #define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
 #define NARROWER_MEMORY 0.7
+#define MEMORY_STEPS 4
 
 struct build build_part(const struct build *b)
 {
@@ -134,6 +135,17 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];      /* the same whatever was wished */
 }
 
+/* What the narrowest design takes of all that it takes too much of. */
+static const char *nearest(const struct build *b)
+{
+	const struct session *session = b->session;
+	struct text text = text_new(session->arena);
+	for (enum limit limit = b->over; limit < LIMITS; limit++)
+		if (session->options.limit[limit] && limit_of(b->used, limit) > limit_of(session->limit, limit))
+			text_add(&text, " --%s %lld", limit_option[limit], (long long)limit_of(b->used, limit));
+	return text.data;
+}
+
 /* Where a limit cannot be met, what the narrowest design takes is the nearest that can. */
 static bool refuse_limit(struct build *b)
 {
@@ -148,7 +160,45 @@ static bool refuse_limit(struct build *b)
 	}
 	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
 		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
-	return diag_note(&session->diag, "the nearest that can is --%s %lld", limit_option[b->over], need);
+	return diag_note(&session->diag, "the nearest that can is%s", nearest(b));
+}
+
+static bool no_more_memory(struct resources a, struct resources b)
+{
+	return a.bram18 <= b.bram18 && a.uram <= b.uram;
+}
+
+/* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less of one kind is more of the other. */
+static bool memory_placed(struct session *session)
+{
+	int pass = pass_find("allocate_memory");
+	for (int i = 0; i < MEMORY_STEPS; i++) {
+		struct resources used = session->context.taken, *limit = &session->limit;
+		limit->bram18 = used.bram18 > limit->bram18 ? used.bram18 : limit->bram18;
+		limit->uram = used.uram > limit->uram ? used.uram : limit->uram;
+		if (!no_more_memory(*limit, platform_total(session->platform)))
+			return false;
+		session->diag.count = 0;
+		if (run_passes(session, pass, pass))
+			return true;
+	}
+	return false;
+}
+
+/* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used is what it takes. */
+static bool wishes_for_less_memory(struct build *b)
+{
+	struct session *session = b->session;
+	struct resources limit = session->limit;
+	int pass = pass_find("allocate_memory");
+	if (!session->options.limit[LIMIT_BRAM] && !session->options.limit[LIMIT_URAM])
+		return false;
+	bool placed = memory_placed(session);
+	session->limit = limit;
+	session->diag.count = 0;
+	b->used = session->context.taken;
+	b->over = no_more_memory(b->used, limit) ? LIMITS : b->used.bram18 > limit.bram18 ? LIMIT_BRAM : LIMIT_URAM;
+	return (placed && b->over != LIMITS) || run_passes(session, pass, pass);
 }
 
 void build_begin(struct build *b)
@@ -169,8 +219,9 @@ static bool waits_for_first(const struct build *b, int number)
 
 bool build_fitting(struct build *b)
 {
+	enum outcome outcome = OUTCOME_REFUSED;
 	for (int number = 0; number < ATTEMPTS; number++) {
-		enum outcome outcome = build_attempt(b);
+		outcome = build_attempt(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
 			return true;
 		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
@@ -178,7 +229,7 @@ bool build_fitting(struct build *b)
 		if (number < ATTEMPTS - 1)
 			build_narrower(b, outcome, number);
 	}
-	return refuse_limit(b);
+	return (outcome != OUTCOME_MEMORY || wishes_for_less_memory(b)) && refuse_limit(b);
 }
 
 /* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */

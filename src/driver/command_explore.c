@@ -69,6 +69,22 @@ static void print_front(struct session *session, const struct exploration *explo
 	}
 }
 
+static bool any_design(const struct exploration *exploration)
+{
+	for (size_t i = 0; i < exploration->trials.count; i++)
+		if (exploration_on_front(exploration, i))
+			return true;
+	return false;
+}
+
+/* What is wished may be too much for all that was tried: the first says how much is missing. */
+static bool refuse_all(struct session *session, const struct exploration *exploration)
+{
+	size_t count = exploration->trials.count;
+	diag_error(&session->diag, NOWHERE, "none of %zu trial%s is a design; of what the compiler does by itself: %s", count, count == 1 ? "" : "s", exploration->trials.data[0].refused);
+	return diag_note(&session->diag, "%s says why of each; other limits, and another file", session->options.output);
+}
+
 bool command_explore(struct session *session)
 {
 	const struct options *options = &session->options;
@@ -90,6 +106,8 @@ bool command_explore(struct session *session)
 		return false;
 	session->diag.count = 0;
 	bool done = explore(session, &exploration, trials, keep);
+	if (done && exploration.trials.count && !any_design(&exploration))
+		return refuse_all(session, &exploration);
 	print_front(session, &exploration);
 	if (!session->stop)
 		return done;

@@ -227,5 +227,6 @@ bool allocate_memory(struct pass_context *context, struct module *module)
 		qsort(a.items.data, a.items.count, sizeof *a.items.data, larger_first);
 	for (size_t i = 0; i < a.items.count; i++)
 		allocate(&a, a.items.data[i].op);
+	context->taken = subtract(available(&a), a.left);
 	return !exceeded(&a);
 }

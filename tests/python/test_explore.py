@@ -88,7 +88,7 @@ def test_an_interrupted_exploration_keeps_its_state(tmp_path):
     assert len(json.loads(state.read_text())["trials"]) == kept + 1
 
 
-@pytest.mark.parametrize("wish, unit", [("--max-dsp", "dsp"), ("--max-lut", "lut")])
+@pytest.mark.parametrize("wish, unit", [("--max-dsp", "dsp"), ("--max-lut", "lut"), ("--max-bram", "bram18")])
 def test_limits_hold_and_the_nearest_can_be_met(tmp_path, wish, unit):
     design = tmp_path / "design"
     message = stc("compile", MLP, "--platform", "u55c", wish, 1, "-o", design, fails=True)
@@ -100,6 +100,27 @@ def test_limits_hold_and_the_nearest_can_be_met(tmp_path, wish, unit):
     most = report(design)["resources"][unit]
     stc("compile", MLP, "--platform", "u55c", wish, (least + most) // 2, "-o", design)
     assert report(design)["resources"][unit] <= (least + most) // 2
+
+
+def test_two_limits_are_told_what_meets_both(tmp_path):
+    design = tmp_path / "design"
+    message = stc("compile", MLP, "--platform", "u55c", "--max-bram", 3, "--max-uram", 0, "-o", design, fails=True)
+    assert "--max-bram 3 cannot be met" in message
+    nearest = message.split("the nearest that can is ")[1].split()
+    assert nearest[::2] == ["--max-bram", "--max-uram"]
+    stc("compile", MLP, "--platform", "u55c", *nearest, "-o", design)
+
+
+def test_an_exploration_without_a_design_says_why(tmp_path):
+    state = tmp_path / "state.json"
+    message = explore(MLP, state, "--trials", 2, "--max-dsp", 1, fails=True)
+    assert "none of 2 trials is a design" in message and "--max-dsp 1 cannot be met: the narrowest design that was found takes" in message
+    assert len(json.loads(state.read_text())["trials"]) == 2
+
+
+def test_the_slower_clock_that_is_tried_is_that_of_the_rule():
+    clock = next(choice for choice in json.loads(stc("choices", "--platform", "u55c", "--json")) if choice["name"] == "clock")
+    assert clock["tried"] == [250, 300]
 
 
 def test_a_target_takes_fewer_operators(tmp_path):

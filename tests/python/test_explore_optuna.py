@@ -71,6 +71,11 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     assert "no storage of an exploration" in capsys.readouterr().err
 
 
+def test_no_design_at_all_is_told(tmp_path, capsys):
+    assert cli.main([*WORDS, "--trials", "2", "--max-dsp", "1", "-o", str(tmp_path / "e")]) == 1
+    assert "none of 2 trials is a design; of what the compiler does by itself: --max-dsp 1 cannot be met" in capsys.readouterr().err
+
+
 def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
     """The compiler is now a script in `folder` that runs a line of shell first."""
     real, script = core.find(core.COMPILER), folder / core.COMPILER
