@@ -161,14 +161,14 @@ def explore(study, task: Task, space: list[dict], workers, trials: int, done: Ca
     """Until `trials` are finished; `done` is told after each. A point whose worker dies is tried again elsewhere."""
     from optuna.trial import TrialState
     take_up(study, space)
-    own = {choice["name"]: choice["own"] for choice in space}
     pending, count = {}, len(finished(study))
     try:
         while count < trials:
             while len(pending) < workers.workers and count + len(pending) < trials:
                 trial = study.ask()
-                point = {choice["name"]: trial.suggest_categorical(choice["name"], choice["tried"]) for choice in space}
-                point = {} if point == own else point  # nothing is asked for: the compiler then compares searches, too
+                values = [(choice, trial.suggest_categorical(choice["name"], choice["tried"])) for choice in space]
+                # What is the compiler's own is not asked for: it then compares searches too, and takes a slower clock where a die is crowded.
+                point = {choice["name"]: value for choice, value in values if value != choice["own"]}
                 pending[workers.submit(task, point)] = (trial, point, 1)
             future = workers.next_done(list(pending))
             trial, point, attempt = pending.pop(future)

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,26 @@ def test_a_point_whose_compiler_dies_is_tried_again(tmp_path, monkeypatch):
     assert (folder / "died").is_dir()
     trials = trials_of(tmp_path / "e")
     assert len(trials) == 3 and sum("died" in trial.user_attrs for trial in trials) == 1
+
+
+def test_only_what_is_not_the_compilers_own_is_asked_for(tmp_path):
+    space = [{"name": "lanes", "own": 1024, "tried": [1024]}, {"name": "search", "own": "joint", "tried": ["joint"]}, {"name": "clock", "own": 300, "tried": [250, 300]}]
+
+    class Asked:
+        workers, points = 1, []
+
+        def submit(self, task, point):
+            self.points.append(point)
+            return Future()
+
+        def next_done(self, futures):
+            futures[0].set_result({"refused": "none"})
+            return futures[0]
+
+    task = explore.Task(MODEL.read_text(), "u55c", None)
+    study = explore.open_study(tmp_path / "e", task, False)
+    explore.explore(study, task, space, Asked(), 6, lambda count: None)
+    assert Asked.points[0] == {} and {"clock": 250} in Asked.points and all(point in ({}, {"clock": 250}) for point in Asked.points)
 
 
 def test_a_point_that_always_dies_is_told(tmp_path, monkeypatch, capsys):
