@@ -1,8 +1,10 @@
-"""How long a text takes on the card: python bench/generation.py [--tokens N] [NAME ...]
+"""How long a text takes on the card: python bench/generation.py [--write] [--tokens N ...] [NAME ...]
 
-For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which takes prompts token by token; and one that is decode and prefill, which reads up to N tokens of a prompt a
-launch.  Both choose the tokens themselves and take 16 steps of one token a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Each kind of launch is simulated where it begins and
-where it ends; those between grow evenly.
+For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which takes prompts token by token; and those that are decode and prefill, which read up to N tokens of a
+prompt a launch.  All choose the tokens themselves and take 16 steps of one token a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Of each kind of launch up to 9 are simulated, evenly
+far from each other; between two of them launches grow evenly.
+
+--write puts the rows into docs/explore.md and leaves the others.
 """
 import argparse
 import json
@@ -12,7 +14,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from common import ROOT, simulated, stc, token_of_several
+from common import ROOT, Table, simulated, stc, token_of_several
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -22,6 +24,8 @@ from streamtensor.workflow import FEW_TOKENS  # noqa: E402
 
 NAMES = ["gpt2-medium", "qwen2.5-0.5b", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-1b", "mistral-7b"]
 LENGTHS, CONTEXT, TOGETHER = (32, 128), 1024, 16
+SAMPLES = 9
+TOKENS = (FEW_TOKENS, 32)
 HEADINGS = ["model", "design", "a token after 127, ms", "after 1,023", *(f"first token of {count}, ms" for count in LENGTHS), *(f"{count} : {count}, ms" for count in LENGTHS), "MHz"]
 
 
@@ -46,7 +50,10 @@ class Card:
         if count <= 0:
             return 0
         launches = (count + each - 1) // each
-        return launches * (self.launch(first, each) + self.launch(first + (launches - 1) * each, each)) / 2
+        numbers = sorted({round(sample * (launches - 1) / (SAMPLES - 1)) for sample in range(SAMPLES)})
+        times = [self.launch(first + number * each, each) for number in numbers]
+        between = sum((after - before) * (early + late) / 2 for before, after, early, late in zip(numbers, numbers[1:], times, times[1:]))
+        return between + (times[0] + times[-1]) / 2
 
     def text(self, prompt: int, new: int) -> float:
         each = self.shape.tokens
@@ -59,20 +66,38 @@ def row(name: str, kind: str, card: Card) -> str:
     return "| " + " | ".join([name, kind, *cells, f"{card.clock:g}"]) + " |"
 
 
+def key(line: str) -> tuple[str, str] | None:
+    name, kind = line.removeprefix("| ").split(" | ")[:2]
+    return (name, kind) if name in NAMES else None
+
+
+TABLE = Table("explore.md", "generation.py", key)
+
+
+def table(rows: dict[tuple[str, str], str]) -> str:
+    """Of a model decode first, then designs of more and more tokens."""
+    order = sorted(rows, key=lambda at: (NAMES.index(at[0]), [int(word) for word in at[1].split() if word.isdigit()]))
+    return "\n".join(["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|", *(rows[at] for at in order)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--tokens", type=int, default=FEW_TOKENS, metavar="N", help=f"of a launch of prefill (default {FEW_TOKENS})")
+    parser.add_argument("--tokens", type=int, action="append", metavar="N", help=f"of a launch of prefill (default {' and '.join(map(str, TOKENS))})")
+    parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| " + " | ".join(HEADINGS) + " |\n" + "|---" * len(HEADINGS) + "|")
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
         for name in asked.names or NAMES:
             model = models.load(name, search=False)
-            alone = replace(Shape.of(model.config, "decode", CONTEXT, 1), argmax=True)
-            both = replace(Shape.of(model.config, "prefill", CONTEXT, asked.tokens), argmax=True, counted=True)
-            for kind, shape in (("decode", alone), (f"both, {asked.tokens} tokens", both)):
-                print(row(name, kind, Card(model, shape, Path(work) / f"{name}-{shape.phase}")), flush=True)
+            shapes = {"decode": replace(Shape.of(model.config, "decode", CONTEXT, 1), argmax=True)}
+            for count in asked.tokens or TOKENS:
+                shapes[f"both, {count} tokens"] = replace(Shape.of(model.config, "prefill", CONTEXT, count), argmax=True, counted=True)
+            for kind, shape in shapes.items():
+                made = row(name, kind, Card(model, shape, Path(work) / f"{name}-{shape.tokens}"))
+                print(made, flush=True)
+                if asked.write:
+                    TABLE.write(table({**TABLE.rows(), key(made): made}))
 
 
 if __name__ == "__main__":
