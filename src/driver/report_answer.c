@@ -99,7 +99,9 @@ static void advise_busiest(struct arena *arena, const struct report *report, str
 					platform->ports, process->name));
 	if (!busiest.memory && process->interval > 1)
 		add(answer, text_format(arena, "%s begins an iteration every %lld cycles: an interval of 1 would divide its time", process->name, (long long)process->interval));
-	if (!busiest.memory)
+	if (!busiest.memory && !process->resources.dsp)
+		add(answer, text_format(arena, "%s moves words and computes nothing, so more DSP slices leave it as it is: what helps is wider words, or fewer", process->name));
+	if (!busiest.memory && process->resources.dsp)
 		add(answer, text_format(arena, "%s has %lld lane%s: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
 					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
 }

@@ -42,6 +42,8 @@
 
 #define PLAIN PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") LOOP("i", SQUARE, " {stream.pipeline = 1 : i64}"))
 #define SLOW PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") LOOP("i", SQUARE, " {stream.pipeline = 4 : i64}"))
+#define MOVING PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("100") \
+	LOOP("i", "%x = \"stream.take\"(%t, %a) : (i1, " FIFO ") -> f32\n\"stream.push\"(%t, %x, %b) : (i1, f32, " FIFO ") -> ()\n", " {stream.pipeline = 4 : i64}"))
 #define NESTED \
 	PROCESS("square", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("10") LOOP("i", LOOP("j", SQUARE, " {stream.pipeline = 1 : i64}"), ""))
 #define TWICE \
@@ -189,7 +191,10 @@ static void answers_name_the_limit(void **state)
 	assert_true(advises(&answer, "moves 32 of the 512 bits"));
 	answer = answer_of(*state, DESIGN(SLOW), 0);
 	assert_non_null(strstr(answer.limit, "one process: square is busy"));
-	assert_true(advises(&answer, "begins an iteration every 4 cycles"));
+	assert_true(advises(&answer, "begins an iteration every 4 cycles") && advises(&answer, "a larger --dsp"));
+	answer = answer_of(*state, DESIGN(MOVING), 0);
+	assert_non_null(strstr(answer.limit, "one process: square is busy"));
+	assert_true(advises(&answer, "moves words and computes nothing") && !advises(&answer, "--dsp"));
 }
 
 static void page_holds_the_figures(void **state)
