@@ -40,11 +40,23 @@ static inline const char *case_messages(struct design_case *c)
 	return text.data;
 }
 
-/* Its guard is the caller's to set, and where that is left, its arena there. */
+/* Its arena, and its guard: a broken invariant fails the test.  A macro, since it is left in the caller's frame. */
+#define CASE_BEGIN(c) \
+	do { \
+		(c)->arena = arena_new(&(c)->guard); \
+		(c)->diag.arena = (c)->arena; \
+		if (setjmp((c)->guard.leave)) \
+			fail_msg("broken invariant: %s", (c)->guard.message); \
+	} while (0)
+
+/* The case has begun. */
 static inline struct pass_context case_import(struct design_case *c, const char *text)
 {
+	struct pass_context context = {.platform = platform_load(c->arena, &c->diag, "u55c")};
 	c->module = import_mlir(c->arena, &c->guard, &c->diag, "test.mlir", text, strlen(text));
-	return (struct pass_context){.platform = platform_load(c->arena, &c->diag, "u55c")};
+	if (!c->module || !context.platform)
+		fail_msg("%s", case_messages(c));
+	return context;
 }
 
 static inline uint64_t case_random(void)
@@ -89,13 +101,10 @@ static inline void case_folder(struct design_case *c)
 static inline void case_start(struct design_case *c, const char *text)
 {
 	memset(c, 0, sizeof *c);
-	c->arena = arena_new(&c->guard);
-	c->diag.arena = c->arena;
+	CASE_BEGIN(c);
 	case_folder(c);
-	if (setjmp(c->guard.leave))
-		fail_msg("broken invariant: %s", c->guard.message);
 	struct pass_context context = case_import(c, text);
-	bool whole = c->module && c->module->level != LEVEL_HARDWARE;
+	bool whole = c->module->level != LEVEL_HARDWARE;
 	for (int i = 0; whole && c->module && i < pass_count; i++)
 		if (passes[i].needed == c->module->level && !passes[i].run(&context, c->module))
 			c->module = NULL;

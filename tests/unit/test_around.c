@@ -39,13 +39,8 @@ static void around(void **state)
 {
 	struct design_case c = {0};
 	(void)state;
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("%s", c.guard.message);
+	CASE_BEGIN(&c);
 	const struct pass_context context = case_import(&c, text);
-	if (!c.module || !context.platform)
-		fail_msg("%s", case_messages(&c));
 	const struct token_network *all = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1});
 	const struct token_network *some = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1, .layers = WALKED});
 	const struct token_network *few = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1, .layers = WALKED - 1});

@@ -117,10 +117,7 @@ static void count_scan(struct op *op, void *count)
 static struct design_case expect_levels_agree(const struct quant_scheme *scheme, enum softmax_form softmax, const char *(*make)(struct arena *arena, const int64_t *shape), const int64_t *shape, int64_t past, int scans)
 {
 	struct design_case c = {0};
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("broken invariant: %s", c.guard.message);
+	CASE_BEGIN(&c);
 	struct pass_context context = case_import(&c, make(c.arena, shape));
 	context.quant = scheme;
 	context.choices.value[CHOICE_SOFTMAX] = 1 + softmax;
@@ -299,10 +296,7 @@ static void expect_waiting(struct design_case *c, const int64_t *shape, int wait
 	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
 	int count = 0;
 	*c = (struct design_case){0};
-	c->arena = arena_new(&c->guard);
-	c->diag.arena = c->arena;
-	if (setjmp(c->guard.leave))
-		fail_msg("broken invariant: %s", c->guard.message);
+	CASE_BEGIN(c);
 	struct pass_context context = case_import(c, normed(c->arena, shape));
 	context.quant = &four;
 	for (int p = 0; p <= pass_find("quantise"); p++)

@@ -80,10 +80,7 @@ static void count_cuts(struct op *op, void *context)
 static void expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chip)
 {
 	struct design_case c = {0};
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("broken invariant: %s", c.guard.message);
+	CASE_BEGIN(&c);
 	struct pass_context context = case_import(&c, make_model(c.arena, rows));
 	context.quant = &four;
 	context.choices.value[CHOICE_ABREAST] = abreast;
@@ -152,10 +149,7 @@ static int64_t words_of(int rows, enum fifo_strategy strategy)
 {
 	struct design_case c = {0};
 	int64_t words = 0;
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("broken invariant: %s", c.guard.message);
+	CASE_BEGIN(&c);
 	struct pass_context context = case_import(&c, make_model(c.arena, rows));
 	context.quant = &four;
 	context.choices.value[CHOICE_FIFO] = 1 + (int64_t)strategy;

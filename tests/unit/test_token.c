@@ -123,13 +123,8 @@ static void count_pattern(struct map *digits, const char *text)
 	struct design_case c = {0};
 	struct token_loop loop[] = {{.trips = 5}, {.trips = 7}, {.trips = 6}};
 	struct token_pattern pattern, again;
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("%s", c.guard.message);
+	CASE_BEGIN(&c);
 	case_import(&c, text);
-	if (!c.module)
-		fail_msg("%s", case_messages(&c));
 	const struct block *body = module_body(c.module)->last->region[0];
 	for (int i = 0; i < 3; i++) {
 		body = loop_of(body)->region[0];
@@ -184,13 +179,8 @@ static void patterns(void **state)
 static bool is_modelled(const char *text)
 {
 	struct design_case c = {0};
-	c.arena = arena_new(&c.guard);
-	c.diag.arena = c.arena;
-	if (setjmp(c.guard.leave))
-		fail_msg("%s", c.guard.message);
+	CASE_BEGIN(&c);
 	const struct pass_context context = case_import(&c, text);
-	if (!c.module || !context.platform)
-		fail_msg("%s", case_messages(&c));
 	bool modelled = token_network_new(c.arena, context.platform, c.module, (struct token_detail){.stretches = 1}) != NULL;
 	arena_free(c.arena);
 	return modelled;
