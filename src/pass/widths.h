@@ -1,5 +1,5 @@
-/* The choice of lanes and memory ports of all kernels: what choose_widths.c collects, widths_options.c fills, widths_model.c prices in closed form and widths_search.c
- * and widths_baseline.c search. */
+/* The choice of lanes and memory ports of all kernels: what choose_widths.c collects, widths_budget.c limits, widths_space.c and widths_options.c fill, widths_model.c prices
+ * in closed form and widths_search.c and widths_baseline.c search. */
 #ifndef STC_WIDTHS_H
 #define STC_WIDTHS_H
 #include "pass/streams.h"
@@ -14,6 +14,18 @@ struct candidate {
 	int64_t port_lanes;       /* elements in a word of a memory port */
 	int64_t elements, reuse;
 	bool frozen;              /* more ports do not help, or are not to be had */
+};
+
+/* All kernels of the module, in order: a row of each array. */
+struct widths {
+	struct streams *streams;
+	int count;
+	const struct op **kernel;
+	struct candidate *candidate;
+	struct width *width;
+	int ports;                /* that may be given to bulk operands beyond their first */
+	int64_t dsp, lut;         /* budgets */
+	int slices, abreast;      /* of the unit that contractions share, and tokens that each takes a cycle; 0: there is none */
 };
 
 /* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins; how it goes on decides what is done with the room that is left.
@@ -157,6 +169,13 @@ struct width_cost {
 	int ports;
 };
 
+/* Points of the loops that an operand uses, or of those outside the reduction that it does not. */
+int64_t widths_points(const struct op *op, int operand, bool used);
+/* The listed kernel whose integer sums a listed kernel reads: what that takes from memory, their scales, is little beside what their maker takes.  NULL: it reads none. */
+const struct op *widths_sums_of(const struct op *op);
+/* Ports, DSPs and LUTs of a unit's slices are not the kernels'.  Other readers keep a port each: most of the time, the unit is what waits for memory. */
+void widths_leave_to_unit(struct widths *w, const struct block *block);
+struct width_space *widths_space(const struct widths *w, const struct block *block);
 /* What another phase of the same kernel has for the same weight, so that it is read in the same order; NULL: free. */
 const struct fixed_width *widths_of_phase(const struct streams *streams, const struct candidate *candidate);
 /* One operator of a body; a product of extended integers is as narrow as they were.  narrow: products with an extended half are priced as the one multiplier that they take (ir/narrow.h); of one token
