@@ -96,7 +96,7 @@ static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 	return sums;
 }
 
-/* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_kernel.c, in turns), and cost no cycle. */
+/* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_turns.c), and cost no cycle. */
 static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
 {
 	int nest = plan_loops(plan), outer = 0;
