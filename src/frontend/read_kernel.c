@@ -53,7 +53,7 @@ static bool read_run_time(struct reader *reader, const struct op *op, struct ker
 		if (!good)
 			return refuse(reader, "run_time", wanted);
 		struct run_time_trip *trip = ARENA_NEW(reader->arena, struct run_time_trip);
-		*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, kernel->loop[loop->integer].extent};
+		*trip = (struct run_time_trip){.symbol = symbol->text, .plus = plus->integer, .tile = tile->integer, .most = kernel->loop[loop->integer].extent};
 		kernel->loop[loop->integer].run_time = trip;
 	}
 	return true;

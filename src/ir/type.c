@@ -198,15 +198,21 @@ bool run_time_same(const struct run_time_trip *left, const struct run_time_trip 
 {
 	if (!left || !right)
 		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest;
 }
 
-int64_t run_time_count(const struct run_time_trip *trip, int64_t value)
+static int64_t count_to(const struct run_time_trip *trip, int64_t value)
 {
 	int64_t from = value < 0 ? 0 : value;
 	if (from >= trip->most * trip->tile - trip->plus)
 		return trip->most;
 	return from + trip->plus <= 0 ? 0 : (from + trip->plus + trip->tile - 1) / trip->tile;
+}
+
+int64_t run_time_count(const struct run_time_trip *trip, int64_t value)
+{
+	int64_t count = count_to(trip, value);
+	return trip->rest ? trip->most - count : count;
 }
 
 int64_t type_elements(const struct type *type)

@@ -28,6 +28,7 @@ enum type_kind {
 struct run_time_trip {
 	const char *symbol;
 	int64_t plus, tile, most;
+	bool rest;                /* what is left of `most` instead: of loops of a process alone */
 };
 
 /* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order over the trip counts, outermost first.

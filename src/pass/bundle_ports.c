@@ -50,6 +50,18 @@ static bool is_seldom(const struct bundling *b, const struct bundled *port, int6
 	return port->bits == UNIT_WORD_BITS && (once || (map_get(&b->design->shared, port->buffer) && port->words <= most / SELDOM));
 }
 
+/* Of one token of many that a launch may have, which waits for memory, a single port brings all keys. */
+static bool counts_tiles(const struct bundling *b)
+{
+	return unit_counts_tiles(b->design->source->region[0]);
+}
+
+/* What is few for one token is so for as many as a launch may have. */
+static int64_t tokens_counted(const struct bundling *b)
+{
+	return counts_tiles(b) ? unit_tokens(b->design->source->region[0], NULL) : 1;
+}
+
 static void survey(struct bundling *b)
 {
 	struct design *design = b->design;
@@ -63,14 +75,14 @@ static void survey(struct bundling *b)
 		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
 		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
 	}
-	int64_t most = 0;
+	int64_t most = 0, few = FEW_WORDS * tokens_counted(b);
 	bool narrow = false;
 	for (int i = 0; i < b->ports; i++)
 		most = b->port[i].words > most ? b->port[i].words : most;
 	for (int i = 0; i < b->ports; i++) {
 		struct bundled *port = &b->port[i];
 		port->other = other_port(b, i);
-		port->narrow = port->words <= FEW_WORDS && (port->bits <= NARROW_BITS || (port->other >= 0 && port->write));
+		port->narrow = port->words <= few && (port->bits <= NARROW_BITS || (port->other >= 0 && port->write));
 		narrow |= port->narrow;
 	}
 	for (int i = 0; narrow && i < b->ports; i++)
@@ -176,14 +188,6 @@ static void set_bundles(const struct bundling *b)
 		if (b->port[i].narrow && !b->port[i].write && b->port[i].bits == UNIT_WORD_BITS && b->port[i].words > FEW_WORDS)
 			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, under_way(b, i)));
 	}
-}
-
-/* Many tokens, counted at run time: of one alone, which waits for memory, a single port brings all keys. */
-static bool counts_tiles(const struct bundling *b)
-{
-	const char *rows = NULL;
-	unit_tokens(b->design->source->region[0], &rows);
-	return rows && unit_has_tiles(b->design->source->region[0]);
 }
 
 int adapters_beside_unit(struct design *design)

@@ -5,8 +5,7 @@
 #include "pass/process.h"
 
 #define CONTROL_DEPTH 2
-#define CONTROL_BITS 16       /* of what is sent, where that is enough to count as far as anybody does; more is as good as the most */
-#define CONTROL_MOST 32767
+#define CONTROL_BITS 8        /* of what is sent, or twice as many, where that is enough to count as far as anybody does; more is as good as the most */
 
 /* What is made belongs before the first loop of `place`, behind the constants. */
 struct head {
@@ -100,7 +99,8 @@ static struct value *at_most(struct process *p, struct value *number, int64_t mo
 struct value *process_count(struct process *p, const struct run_time_trip *trip, int64_t times)
 {
 	struct block *place = place_of(p, trip->symbol);
-	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times));
+	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld%s", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times,
+							 trip->rest ? " less" : ""));
 	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
@@ -118,7 +118,8 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 		count = make_op(p, OP_DIVSI, index, 2, parts);
 	}
 	count = at_most(p, count, trip->most);
-	count = make_address(p, 1, &count, &times, 0);
+	const int64_t each = trip->rest ? -times : times;
+	count = make_address(p, 1, &count, &each, trip->rest ? times * trip->most : 0);
 	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
 	end_head(p, &head);
 	map_set(&p->constants, key, count);
@@ -165,8 +166,8 @@ struct value *process_point(struct process *p, const struct run_time_trip *trip,
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
 {
 	struct named items[] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
-				{"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}};
-	return attr_dictionary(module, 5, items);
+				{"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}, {"rest", attr_unit(module)}};
+	return attr_dictionary(module, trip->rest ? 6 : 5, items);
 }
 
 static int64_t larger(int64_t left, int64_t right)
@@ -192,13 +193,18 @@ static int64_t counts_most(const struct module *module, const struct block *bloc
 	return most;
 }
 
+static int64_t sent_most(int bits)
+{
+	return ((int64_t)1 << (bits - 1)) - 1;
+}
+
 /* The number within what is sent of it. */
 static struct value *narrowed(struct process *p, const struct control *control, struct value *word)
 {
 	const struct type *came = word->type;
 	if (control->word == came)
 		return word;
-	struct value *low[2] = {word, make_number(p, 0, came)}, *high[2] = {make_op(p, OP_MAXSI, came, 2, low), make_number(p, CONTROL_MOST, came)};
+	struct value *low[2] = {word, make_number(p, 0, came)}, *high[2] = {make_op(p, OP_MAXSI, came, 2, low), make_number(p, (double)sent_most(control->word->width), came)};
 	struct value *within = make_op(p, OP_MINSI, came, 2, high);
 	return make_op(p, OP_TRUNCI, control->word, 1, &within);
 }
@@ -209,8 +215,10 @@ void lower_extent(struct design *design, const struct op *op)
 	control->symbol = attr_text_or(op, "name", "");
 	control->in = stream_fifo(design, op->operand[0]);
 	control->word = stream_word(design->module, op->operand[0]->type);
-	if (type_bits(control->word) > CONTROL_BITS && counts_most(design->module, design->source->region[0], control->symbol) <= CONTROL_MOST)
-		control->word = type_integer(design->module, CONTROL_BITS);
+	int64_t most = counts_most(design->module, design->source->region[0], control->symbol);
+	for (int bits = CONTROL_BITS; bits <= 2 * CONTROL_BITS && bits < type_bits(control->word); bits *= 2)
+		if (most <= sent_most(bits))
+			control->word = type_integer(design->module, bits);
 	map_set(&design->controls, control->symbol, control);
 }
 

@@ -417,7 +417,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	if (type != load->result[0]->type || crosses_narrow(load->result[0]->type)) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		if (words_ride(design->source))
+		if (words_are_full(design->source))
 			keep_passing(design, target);
 		serve_cast(shared, target, fifo, type, load->result[0]->type, words);
 	}
@@ -509,7 +509,7 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 
 bool lower_loads(struct design *design, struct block *body)
 {
-	struct scalars scalars = {.module = design->module, .arena = design->module->arena, .full = words_ride(design->source)};
+	struct scalars scalars = {.module = design->module, .arena = design->module->arena, .full = words_are_full(design->source)};
 	collect_shared(&scalars, body);
 	for (size_t i = 0; i < scalars.list.count; i++)
 		lower_shared(design, body, scalars.list.data[i], scalars.narrow.data[i], scalars.lanes.data[i]);

@@ -7,6 +7,7 @@
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
 #define HEAD_SHARE 30         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
+#define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define SUMS_KEPT 512         /* words of sums: so deep is a block RAM */
 #define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
@@ -128,7 +129,8 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 }
 
 struct words {
-	struct value *port, *out;
+	int ports;                /* side by side, whose words come in step */
+	struct value **port, **out;
 	int first;                /* phase whose words begin at `base`; each layer's are `pitch` behind those of the one before */
 	int64_t base, pitch;
 };
@@ -148,17 +150,20 @@ static void add_words(const struct unit *unit, struct process *p, int first, int
 	struct value *counter[2] = {process_loop(p, words_between(unit, first, end)), p->layer};
 	const int64_t step[2] = {1, w->pitch};
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_load(p, w->port, make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->first, first))), w->out);
+	struct value *address = make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->first, first));
+	for (int i = 0; i < w->ports; i++)
+		make_push(p, NULL, make_load(p, w->port[i], address), w->out[i]);
 	process_close(p, 1);
 }
 
 /* Phases of one loop: their words of one layer follow each other, then those of the next layer. */
-static int64_t add_run(const struct unit *unit, struct process *p, struct value *port, struct value *out, int first, int end, int64_t base)
+static void add_run(const struct unit *unit, struct process *p, struct words *words, int first, int end)
 {
 	int64_t layers = unit->phases.data[first].layers;
-	struct words words = {port, out, first, base, words_between(unit, first, end)};
-	unit_walk_loop(unit, p, first, add_words, &words);
-	return base + words.pitch * (layers ? layers : 1);
+	words->first = first;
+	words->pitch = words_between(unit, first, end);
+	unit_walk_loop(unit, p, first, true, add_words, words);
+	words->base += words->pitch * (layers ? layers : 1);
 }
 
 /* Has the last phase one token, those before it many, and is it worth mention beside them? */
@@ -171,22 +176,14 @@ static bool ends_with_row(const struct unit *unit)
 	return unit->abreast > UNIT_LANES && !unit->phases.data[0].contract.rows && last->tile == 1 && words_of(last) * HEAD_SHARE >= cycles;
 }
 
-/* A port that reads the words of all phases, and a FIFO of them. */
-static struct value *load_in_order(const struct unit *unit, const char *name, const struct type *word, int slice, segment_of *segment)
+/* The buffer of a port: the words of all phases, layer by layer. */
+static void add_buffer(const struct unit *unit, const char *name, const struct type *word, int slice, segment_of *segment)
 {
-	struct design *design = unit->design;
-	struct arena *arena = design->module->arena;
-	bool uram = platform_total(design->context->platform).uram > 0;
-	struct value *fifo = inner_fifo(unit, name, word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
-	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
-	struct process p = unit_process(unit, text_format(arena, "load_%s", name));
-	struct value *port = process_argument(&p, design_port(design, name, word, name, false), "m"), *out = process_argument(&p, fifo, "y");
+	struct arena *arena = unit->design->module->arena;
 	VEC(const struct attr *) segments = {0};
-	int64_t base = 0, elements = 0;
-	design_prefetch(design, fifo);
+	int64_t elements = 0;
 	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
 		end = unit_loop_end(unit, first);
-		base = add_run(unit, &p, port, out, first, end, base);
 		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
 			for (int i = first; i < end; i++) {
 				const struct phase *phase = &unit->phases.data[i];
@@ -197,9 +194,52 @@ static struct value *load_in_order(const struct unit *unit, const char *name, co
 				}
 			}
 	}
+	design_buffer(unit->design, name, word, elements / type_elements(word), (int)segments.count, segments.data);
+}
+
+/* Ports that read the words of all phases, and a FIFO of each.  number: of the first. */
+struct loader {
+	const char *name;
+	const struct type *word;
+	int number, ports;
+	segment_of *segment;
+};
+
+static void load_in_order(const struct unit *unit, const struct loader *loader, struct value **fifo)
+{
+	struct design *design = unit->design;
+	struct arena *arena = design->module->arena;
+	bool uram = platform_total(design->context->platform).uram > 0;
+	const char **name = ARENA_ARRAY(arena, const char *, loader->ports);
+	for (int i = 0; i < loader->ports; i++) {
+		name[i] = loader->number < 0 ? loader->name : text_format(arena, "%s%d", loader->name, loader->number + i);
+		fifo[i] = inner_fifo(unit, name[i], loader->word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
+		attr_set(design->module, fifo[i]->def, "stream.ahead", attr_unit(design->module));
+		design_prefetch(design, fifo[i]);
+	}
+	struct process p = unit_process(unit, text_format(arena, "load_%s", name[0]));
+	struct words words = {.ports = loader->ports, .port = ARENA_ARRAY(arena, struct value *, loader->ports), .out = ARENA_ARRAY(arena, struct value *, loader->ports)};
+	for (int i = 0; i < loader->ports; i++) {
+		words.port[i] = process_argument(&p, design_port(design, name[i], loader->word, name[i], false), loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
+		words.out[i] = process_argument(&p, fifo[i], loader->ports > 1 ? text_format(arena, "y%d", i) : "y");
+	}
+	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
+		end = unit_loop_end(unit, first);
+		add_run(unit, &p, &words, first, end);
+	}
 	process_finish(&p);
-	design_buffer(design, name, word, base, (int)segments.count, segments.data);
-	return fifo;
+	for (int i = 0; i < loader->ports; i++)
+		add_buffer(unit, name[i], loader->word, loader->number < 0 ? 0 : loader->number + i, loader->segment);
+}
+
+/* Slices' words, a loader for each, or one for several: of tiles that are counted at run time its loops and what counts them take as many LUTs as a slice's scaling. */
+static void load_weights(const struct unit *unit, const struct type *word)
+{
+	int together = unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
+	for (int s = 0; s < unit->slices; s += together) {
+		int ports = unit->slices - s < together ? unit->slices - s : together;
+		load_in_order(unit, &(struct loader){"unit", word, s, ports, weight_segment}, &unit->weights[s]);
+	}
 }
 
 /* ---- processes around the slices */
@@ -330,6 +370,7 @@ struct collect {
 struct turn {
 	struct value *number, *part, *word, *token;
 	int64_t tokens;           /* of a word */
+	struct value **there;     /* [rows in turn] is there such a row of each slice?  NULL: there are all */
 };
 
 /* A row of the token whose turn it is. */
@@ -384,7 +425,7 @@ static struct value *turn_of(const struct unit *unit, struct process *p, const s
 	if (rows * unit->slices == lanes)
 		return NULL;
 	for (int64_t r = 0; r < rows; r++) {
-		struct value *own = make_equal(p, turn->number, (r * unit->slices + slice) / lanes);
+		struct value *own = make_and(p, make_equal(p, turn->number, (r * unit->slices + slice) / lanes), turn->there ? turn->there[r] : NULL);
 		mine = mine ? make_op(p, OP_ORI, own->type, 2, (struct value *[2]){mine, own}) : own;
 	}
 	return mine;
@@ -406,6 +447,22 @@ static struct value *turn_word(const struct unit *unit, struct process *p, const
 	return lanes > 1 ? make_op(p, OP_JOIN_LANES, word, (int)lanes, row) : row[0];
 }
 
+/* Turns of so many rows each in which a slice gives all of its rows. */
+static int64_t turns_of_rows(const struct phase *phase, int64_t each)
+{
+	return (phase->blocks * phase->block + each - 1) / each;
+}
+
+/* Where some phase has fewer rows in its last turn. */
+static struct value **rows_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *turn, int64_t each)
+{
+	const int64_t pitch[1] = {each};
+	struct value **there = unit->short_turns ? ARENA_ARRAY(p->module->arena, struct value *, each) : NULL, *rows = there ? make_own_index(p, phase->blocks * phase->block) : NULL;
+	for (int64_t r = 1; there && r < each; r++)
+		there[r] = make_below(p, make_address(p, 1, &turn, pitch, r), rows);
+	return there;
+}
+
 /* Tokens of a word: one, where that is all there are.  NULL: always as many. */
 static const struct run_time_trip *abreast_there(struct process *p, const struct phase *phase, int64_t most)
 {
@@ -420,13 +477,14 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 {
 	const struct collect *c = context;
 	const struct value *result = phase->op->result[0];
-	int64_t lanes = stream_lanes(result->type), each = rows_in_turn(unit, lanes), turns = unit->slices * each / lanes, rows = phase->blocks * phase->block / each;
+	int64_t lanes = stream_lanes(result->type), each = rows_in_turn(unit, lanes), turns = unit->slices * each / lanes, rows = turns_of_rows(phase, each);
 	struct value *counter[2] = {process_loop(p, rows), process_loop(p, turns)}, *inside = NULL;
 	const int64_t pitch[2] = {unit->slices * each, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
 	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
 	turn.token = turn.tokens > 1 ? process_loop_to(p, turn.tokens, abreast_there(p, phase, turn.tokens)) : NULL;
 	process_pipeline(p, 1);
+	turn.there = rows_there(unit, p, phase, counter[0], each);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
@@ -483,7 +541,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	struct value *number = make_own_index(p, phase - unit->phases.data), *outputs = make_own_index(p, phase->contract.outputs);
 	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	struct turn turn = {.tokens = unit->abreast};
-	struct value *row = process_loop_of(p, make_own_index(p, phase->blocks * phase->block / rows));
+	struct value *row = process_loop_of(p, make_own_index(p, turns_of_rows(phase, rows)));
 	process_mark(p, NEST_MARK);
 	turn.number = process_loop(p, turns);
 	if (c->narrow && loops++)
@@ -493,6 +551,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (unit->abreast > 1 && loops++)
 		turn.token = phase->words_there ? process_loop_to(p, unit->abreast, abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
 	process_pipeline(p, 1);
+	turn.there = rows_there(unit, p, phase, row, rows);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
 	const int64_t pitch[3] = {unit->slices * rows, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
 	struct value *inside = make_below(p, make_address(p, 3, place, pitch, 0), outputs);
@@ -547,7 +606,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
 		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
-		if (cycles >= best || blocks * block % rows_in_turn(unit, unit_lanes(unit->abreast)))
+		if (cycles >= best || (unit->streams && blocks * block % rows_in_turn(unit, unit_lanes(unit->abreast))))
 			continue;
 		best = cycles;
 		phase->block = block;
@@ -555,8 +614,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	}
 	phase->rows = unit->streams ? rows - (phase->blocks - 1) * phase->block : phase->block;
 	if (phase->tile > 1 && phase->blocks > 1 && unit_block_once((double)rows, phase->contract.groups, (double)phase->words)) {
-		int64_t each = rows_in_turn(unit, unit_lanes(unit->abreast));
-		phase->block = ((rows > least ? rows : least) + each - 1) / each * each;
+		phase->block = rows > least ? rows : least;
 		phase->rows = phase->block;
 		phase->blocks = 1;
 	}
@@ -628,6 +686,7 @@ static void plan_slices(struct unit *unit, const struct block *body)
 		struct phase *phase = &unit->phases.data[i];
 		choose_block(unit, phase);
 		unit->short_rows |= phase->rows < phase->block;
+		unit->short_turns |= phase->blocks * phase->block % rows_in_turn(unit, lanes_of(phase));
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
 		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
 		unit->distance = i && unit->distance < distance ? unit->distance : distance;
@@ -693,9 +752,9 @@ void lower_unit(struct design *design, const struct block *body)
 	unit.scales = inner_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
 	unit.weights = ARENA_ARRAY(module->arena, struct value *, unit.slices);
-	for (int s = 0; s < unit.slices; s++)
-		unit.weights[s] = load_in_order(&unit, text_format(module->arena, "unit%d", s), weight, s, weight_segment);
-	struct value *scales = load_in_order(&unit, "unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), 0, scale_segment);
+	load_weights(&unit, weight);
+	struct value *scales;
+	load_in_order(&unit, &(struct loader){"unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), -1, 1, scale_segment}, &scales);
 	bundle_ports(design, others);
 	add_feed(&unit);
 	add_scale(&unit, scales);

@@ -65,6 +65,9 @@ bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
 /* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
 bool words_ride(const struct op *main);
+/* Do small operands alone?  So they do where many tokens are counted at run time as well, which leaves a slice more for one token alone. */
+bool words_are_full(const struct op *main);
+bool unit_counts_tiles(const struct block *body);      /* many tokens, in tiles, of which a launch may have one */
 /* Can the channel of small operands, which has `beside` to bring, bring as much more while a channel brings a layer's part of the weights? */
 bool channel_has_time(int64_t unit, int64_t beside, int64_t more);
 bool unit_has_tiles(const struct block *block);

@@ -178,13 +178,12 @@ static const char *role_of(const struct op *main, int argument, const struct typ
 	return role ? role->text : "input";
 }
 
-bool words_ride(const struct op *main)
+/* Are real numbers little beside the unit's weights? */
+static bool reals_are_few(const struct op *main)
 {
 	const struct block *body = main->region[0];
 	const struct attr *inputs = attr_get(main, "stream.inputs");
 	int64_t reals = 0, weights = 0;
-	if (!has_contraction(body) || unit_has_tokens(body))
-		return false;
 	for (int i = 0; i < (inputs ? inputs->count : body->arguments); i++) {
 		const struct type *type;
 		const char *role = role_of(main, i, &type);
@@ -195,6 +194,24 @@ bool words_ride(const struct op *main)
 		weights += scalar->kind == TYPE_INTEGER ? bytes_of(type) : 0;
 	}
 	return reals * RIDERS_SHARE < weights;
+}
+
+bool words_ride(const struct op *main)
+{
+	const struct block *body = main->region[0];
+	return has_contraction(body) && !unit_has_tokens(body) && reals_are_few(main);
+}
+
+bool unit_counts_tiles(const struct block *body)
+{
+	const char *rows = NULL;
+	unit_tokens(body, &rows);
+	return rows && unit_has_tiles(body);
+}
+
+bool words_are_full(const struct op *main)
+{
+	return words_ride(main) || (unit_counts_tiles(main->region[0]) && reals_are_few(main));
 }
 
 int unit_abreast(const struct block *body)

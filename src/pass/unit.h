@@ -33,7 +33,8 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
-	bool short_rows;          /* some phase has a last block of fewer rows than the others */
+	bool short_rows;          /* some phase has a last block of fewer rows than the others, */
+	bool short_turns;         /* or fewer rows in the last turn in which they are collected */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
@@ -50,7 +51,8 @@ typedef void unit_add(const struct unit *unit, struct process *p, const struct p
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
 /* Phases first … end - 1 take the same numbers, or the only one. */
 typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
-int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context);       /* those of one loop, over the layers where there are any; the phase behind them */
+/* Those of one loop, over the layers where there are any; returns the phase behind them.  alone: of a launch of one tile all phases of a layer are one group, since nobody asks which of them is at work. */
+int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context);
 int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
 void unit_find_series(struct unit *unit);
 struct process unit_process(const struct unit *unit, const char *name);

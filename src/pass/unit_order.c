@@ -317,7 +317,30 @@ static void walk_around(const struct unit *unit, struct process *p, int first, i
 	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
 }
 
-int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_group *add, void *context)
+/* A layer's phases, or its loop's. */
+static void walk_layer(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	for (int i = first; i < end; i = series_end(unit, i))
+		walk_series(unit, p, i, series_end(unit, i), add, context);
+}
+
+/* All phases of a layer together where the launch has one tile, else as ever. */
+static void walk_alone(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	const struct phase *phase = &unit->phases.data[first];
+	struct run_time_trip *alone = ARENA_NEW(p->module->arena, struct run_time_trip), *more = ARENA_NEW(p->module->arena, struct run_time_trip);
+	*more = (struct run_time_trip){.symbol = phase->there.tiles->symbol, .plus = -phase->tile, .tile = 1, .most = 1};
+	*alone = *more;
+	alone->rest = true;
+	process_loop_to(p, 1, alone);
+	add(unit, p, first, end, context);
+	process_close(p, 1);
+	process_loop_to(p, 1, more);
+	walk_layer(unit, p, first, end, add, context);
+	process_close(p, 1);
+}
+
+int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context)
 {
 	int end = unit_loop_end(unit, first);
 	if (unit->phases.data[first].around) {
@@ -325,8 +348,7 @@ int unit_walk_loop(const struct unit *unit, struct process *p, int first, unit_g
 	} else {
 		p->design->layers = unit->phases.data[first].layers;
 		process_layers(p);
-		for (int i = first; i < end; i = series_end(unit, i))
-			walk_series(unit, p, i, series_end(unit, i), add, context);
+		(alone && unit->phases.data[first].there.tiles ? walk_alone : walk_layer)(unit, p, first, end, add, context);
 		process_close(p, p->design->layers > 0);
 	}
 	p->design->layers = 0;
@@ -350,5 +372,5 @@ void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *
 {
 	struct each each = {add, context};
 	for (int first = 0; first < (int)unit->phases.count; )
-		first = unit_walk_loop(unit, p, first, add_each, &each);
+		first = unit_walk_loop(unit, p, first, false, add_each, &each);
 }

@@ -152,7 +152,7 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
 	space->wide_states = unit_takes_few(block);
 	space->stages = w->abreast > 1;
-	space->full_words = words_ride(module_main(w->streams->module));
+	space->full_words = words_are_full(module_main(w->streams->module));
 	space->slack = w->slices && w->abreast == 1 && !unit_has_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
 	choose_extents(w, space, block);

@@ -138,7 +138,7 @@ static struct draft backwards(struct draft draft)
 /* Some trip counts become known at run time only. */
 static struct draft with_run_time(struct fixture *f, struct draft draft)
 {
-	static const struct run_time_trip trips[] = {{"s", 0, 1, 4}, {"s", 1, 2, 3}, {"t", 0, 1, 3}};
+	static const struct run_time_trip trips[] = {{.symbol = "s", .tile = 1, .most = 4}, {.symbol = "s", .plus = 1, .tile = 2, .most = 3}, {.symbol = "t", .tile = 1, .most = 3}};
 	for (int l = 0; l < draft.loops; l++)
 		if (!number(f, 0, 2)) {
 			draft.run_time[l] = &trips[number(f, 0, 2)];
@@ -555,7 +555,7 @@ static bool check_run_time_reorder(struct fixture *f, const struct type *left, c
 static void test_run_time_again(void **state)
 {
 	(void)state;
-	static const struct run_time_trip trips[] = {{"s", 0, 1, 4}, {"s", 1, 2, 3}, {"t", 1, 1, 3}};
+	static const struct run_time_trip trips[] = {{.symbol = "s", .tile = 1, .most = 4}, {.symbol = "s", .plus = 1, .tile = 2, .most = 3}, {.symbol = "t", .plus = 1, .tile = 1, .most = 3}};
 	int64_t pairs = pair_count() / 16, offered = 0;
 	for (int64_t seed = 1; seed <= pairs; seed++) {
 		struct fixture *f = begin((uint64_t)seed + 8000000);
