@@ -1,6 +1,5 @@
 /* The figures of a report, and whether the design fits. */
 #include "driver/report.h"
-#include "model/bundle.h"
 #include "model/feedback.h"
 #include "model/token.h"
 #include "pass/fifo.h"
@@ -177,6 +176,7 @@ struct report report_make(struct session *session, const char *name)
 	report.model_ms = platform_launch_ms(platform, report.time.most);
 	report.least_ms = platform_launch_ms(platform, report.time.least);
 	set_latency(&report, report.time.most);
+	report.channel = bundle_busiest_channel(session->arena, platform, session->module, 0, NULL);
 	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
 	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
 	estimate_energy(&report, session->arena);

@@ -2,6 +2,7 @@
 #ifndef STC_REPORT_H
 #define STC_REPORT_H
 #include "driver/session.h"
+#include "model/bundle.h"
 #include "model/energy.h"
 #include "model/intermediates.h"
 #include "model/timing.h"
@@ -43,6 +44,7 @@ struct report {
 	bool run_time;            /* only the rows that there are are read; times are those of the whole context */
 	const char *quant;        /* --quant, or none */
 	double host_bytes;        /* weights and states, each once; of tables, what is gathered */
+	struct bundle_channel channel;                   /* the busiest of the memory */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
 	struct launches launches; /* of fewer tokens, or behind fewer, than the one that is reported; of designs of several tokens a launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */

@@ -19,14 +19,18 @@ static int64_t active(const struct report *report, int process)
 	return result->active - result->input - result->output;
 }
 
+static int64_t whole(const struct report *report)
+{
+	return report_ends(report) ? report->cycles : report->time.most;
+}
+
 static struct busiest find_busiest(const struct report *report, bool all)      /* or only those with arithmetic */
 {
 	struct busiest found = {0};
 	for (int i = 0; i < report->cost.processes; i++)
 		if (active(report, i) > found.cycles && (all || report->cost.process[i].resources.dsp > 0))
 			found = (struct busiest){.process = i, .cycles = active(report, i)};
-	int64_t whole = report_ends(report) ? report->cycles : report->time.most;
-	found.share = whole ? (double)found.cycles / (double)whole : 0;
+	found.share = whole(report) ? (double)found.cycles / (double)whole(report) : 0;
 	found.memory = report->cost.processes && report->time.process[found.process].memory_bytes > 0;
 	return found;
 }
@@ -34,6 +38,17 @@ static struct busiest find_busiest(const struct report *report, bool all)      /
 static const char *name_of(const struct report *report, int process)
 {
 	return report->cost.process[process].name;
+}
+
+static double channel_share(const struct report *report)
+{
+	return whole(report) ? report->channel.cycles / (double)whole(report) : 0;
+}
+
+/* Is it one memory channel of several ports that takes longest? */
+static bool is_channel(const struct report *report, struct busiest busiest)
+{
+	return report->channel.adapters > 1 && channel_share(report) > MOST_OF_THE_TIME && channel_share(report) > busiest.share;
 }
 
 static const char *milliseconds(struct arena *arena, double ms)
@@ -49,6 +64,8 @@ static const char *limit(struct arena *arena, const struct report *report, struc
 		return text_format(arena, "it does not end: %s", report->deadlock);
 	if (launch > MOST_OF_THE_TIME)
 		return text_format(arena, "the host: launching takes %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
+	if (is_channel(report, busiest))
+		return text_format(arena, "memory: %d memory ports share channel %d, which is busy %.0f %% of the %s", report->channel.adapters, report->channel.number, 100 * channel_share(report), basis);
 	if (busiest.share < MOST_OF_THE_TIME)
 		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the %s", name_of(report, busiest.process),
 				   100 * busiest.share, basis);
@@ -104,6 +121,13 @@ static void advise_busiest(struct arena *arena, const struct report *report, str
 	if (!busiest.memory && process->resources.dsp)
 		add(answer, text_format(arena, "%s has %lld lane%s: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
 					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
+}
+
+static void advise_channel(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct platform *platform = report->platform;
+	add(answer, text_format(arena, "%s has %d memory channel%s, so more ports bring no more: what helps is fewer bytes (--quant), or a platform with faster memory", platform->name, platform->channels,
+				platform->channels > 1 ? "s" : ""));
 }
 
 static void advise_chain(struct arena *arena, const struct report *report, struct report_answer *answer)
@@ -180,7 +204,9 @@ struct report_answer report_answer(struct arena *arena, const struct report *rep
 		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
 	if (report_ends(report) && report->flow.segments)
 		advise_path(arena, report, &answer);
-	if (busiest.share < MOST_OF_THE_TIME)
+	if (is_channel(report, busiest))
+		advise_channel(arena, report, &answer);
+	else if (busiest.share < MOST_OF_THE_TIME)
 		advise_chain(arena, report, &answer);
 	else
 		advise_busiest(arena, report, busiest, &answer);

@@ -59,12 +59,39 @@ int64_t bundle_words(const struct module *module, const struct block *main, cons
 	return words;
 }
 
+static double moved_bytes(const struct module *module, int argument, int extents, const struct extent_value *extent)
+{
+	const struct block *body = module_main(module)->region[0];
+	const struct value *port = body->argument[argument];
+	if (port->type->kind != TYPE_MEMREF)
+		return 0;
+	return (double)bundle_words(module, body, port, false, extents, extent) * (double)type_bits(port->type->element) / 8;
+}
+
+struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
+{
+	const struct op *main = module_main(module);
+	struct map seen = map_new(arena);
+	struct bundle_channel *channel = ARENA_ARRAY(arena, struct bundle_channel, platform->channels), *busiest = channel;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *number = function_argument_attr(main, i, "stream.channel");
+		double cycles = moved_bytes(module, i, extents, extent) / platform_channel_rate(platform);
+		if (cycles <= 0)
+			continue;
+		struct bundle_channel *own = &channel[number && number->kind == ATTR_INTEGER && number->integer > 0 && number->integer < platform->channels ? number->integer : 0];
+		*own = (struct bundle_channel){.number = (int)(own - channel), .adapters = own->adapters + !map_get(&seen, bundle_of(main, i)), .cycles = own->cycles + cycles};
+		map_set(&seen, bundle_of(main, i), own);
+		busiest = own->cycles > busiest->cycles ? own : busiest;
+	}
+	return *busiest;
+}
+
 double bundle_cycles(struct arena *arena, const struct platform *platform, const struct module *module, int extents, const struct extent_value *extent)
 {
 	const struct op *main = module_main(module);
 	const struct block *body = main->region[0];
 	struct map place = map_new(arena);
-	double *bytes = ARENA_ARRAY(arena, double, body->arguments + 1), most = 0, rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;
+	double *bytes = ARENA_ARRAY(arena, double, body->arguments + 1), most = 0;
 	for (int i = 0; i < body->arguments; i++) {
 		if (body->argument[i]->type->kind != TYPE_MEMREF || bundle_burst(main, i, platform->burst) < platform->burst)
 			continue;
@@ -72,8 +99,9 @@ double bundle_cycles(struct arena *arena, const struct platform *platform, const
 		if (!map_get(&place, name))
 			map_set(&place, name, &bytes[i]);
 		double *own = map_get(&place, name);
-		*own += (double)bundle_words(module, body, body->argument[i], false, extents, extent) * (double)type_bits(body->argument[i]->type->element) / 8;
+		*own += moved_bytes(module, i, extents, extent);
 		most = *own > most ? *own : most;
 	}
-	return most / rate;
+	double adapter = most / platform_channel_rate(platform), channel = bundle_busiest_channel(arena, platform, module, extents, extent).cycles;
+	return adapter > channel ? adapter : channel;
 }

@@ -465,3 +465,8 @@ double platform_launch_ms(const struct platform *platform, int64_t cycles)
 {
 	return (double)cycles / (platform->clock_mhz * 1e3) + platform->launch_us / 1e3;
 }
+
+double platform_channel_rate(const struct platform *platform)
+{
+	return platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;
+}

@@ -58,4 +58,5 @@ struct resources platform_total(const struct platform *platform);          /* ov
 struct resources platform_uncrowded(const struct platform *platform, int die);     /* what it holds before it is crowded */
 const struct platform *platform_slower(struct arena *arena, const struct platform *platform, double mhz);       /* at a slower clock */
 double platform_launch_ms(const struct platform *platform, int64_t cycles);         /* of a launch of so many cycles, with what the host takes */
+double platform_channel_rate(const struct platform *platform);     /* bytes a cycle that a memory channel sustains, of long bursts */
 #endif

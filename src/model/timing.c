@@ -235,7 +235,7 @@ static double *port_cycles(struct arena *arena, const struct platform *platform,
 {
 	const struct block *body = function->region[0];
 	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
-	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	double rate = platform_channel_rate(platform);
 	for (int i = 0; i < body->arguments; i++)
 		if (is_port(body->argument[i]->type))
 			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 / rate;

@@ -99,7 +99,7 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 	const struct value *port = b->call->operand[accessed(op)->index];
 	int64_t under_way = bundle_outstanding(module_main(b->module), port->index, b->platform->outstanding);
 	int64_t most = bundle_burst(module_main(b->module), port->index, b->platform->burst), run = words_in_a_row(b, op, first, &known), burst = run < most ? run : most;
-	double rate = b->platform->channel_gbps * b->platform->channel_efficiency * 1e3 / b->platform->clock_mhz;      /* bytes a cycle */
+	double rate = platform_channel_rate(b->platform);
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
 	access->credit = load && !known ? 0 : burst * under_way;

@@ -598,7 +598,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
 	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
 	const struct platform *platform = unit->design->context->platform;
-	double channel_bytes = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* a cycle */
+	double channel_bytes = platform_channel_rate(platform);
 	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
 	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;

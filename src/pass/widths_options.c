@@ -284,7 +284,7 @@ static double memory_cycles(struct maker *m, const enum reach *reach, const stru
 		elements = (double)type_elements(op->operand[operand]->type) * (part->high - part->low);
 		ports = state_ports(m, plan, operand);
 	}
-	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	double rate = platform_channel_rate(platform);
 	double word = platform->port_bits / 8.0;
 	return elements * (double)type_bits(type_scalar(op->operand[operand]->type)) / 8 / ports / (rate < word ? rate : word);
 }

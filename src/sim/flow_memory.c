@@ -89,7 +89,7 @@ struct flow_port *flow_port_twin(struct flow_network *network, struct flow_port 
 static bool build_port(struct flow_network *network, struct flow_port *port)
 {
 	const struct platform *platform = network->platform;
-	double rate = platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;      /* bytes a cycle */
+	double rate = platform_channel_rate(platform);
 	const struct type *word = network->main->region[0]->argument[port->number]->type->element;
 	const struct attr *channel = function_argument_attr(network->main, port->number, "stream.channel"), *name = function_argument_attr(network->main, port->number, "stream.port");
 	port->name = name && name->text ? name->text : "";

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("core_built")
 in_browser = pytest.mark.skipif(not BROWSER, reason="no chromium on this machine: tools/setup.sh chromium installs it")
 
 
-def compile_design(mlir: Path, output: Path, *options) -> Path:
-    done = subprocess.run([core.find(core.COMPILER), "compile", mlir, "--platform", "u55c", "-o", output, *options], capture_output=True, text=True, timeout=120)
+def compile_design(mlir: Path, output: Path, *options, platform: str = "u55c") -> Path:
+    done = subprocess.run([core.find(core.COMPILER), "compile", mlir, "--platform", platform, "-o", output, *options], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return output
 
@@ -99,6 +99,31 @@ def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
     products, made = report["products"], data["model"]["products"] / (report["latency_ms"] * report["clock_mhz"] * 1e3)
     assert products["built"] == data["model"]["multipliers"] and products["used"] == pytest.approx(made, rel=1e-4) and products["source"] == "simulated"
     assert f"of {products['built']} a cycle" in (design / "report.txt").read_text()
+
+
+CHAIN = """
+func.func @chain(%x: tensor<1x256xf32>, %a: tensor<256x1024xf32> {stream.role = "weight"}, %b: tensor<1024x256xf32> {stream.role = "weight"}) -> tensor<1x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %wide = tensor.empty() : tensor<1x1024xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%wide : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  %hidden = linalg.matmul ins(%x, %a : tensor<1x256xf32>, tensor<256x1024xf32>) outs(%none : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  %narrow = tensor.empty() : tensor<1x256xf32>
+  %empty = linalg.fill ins(%zero : f32) outs(%narrow : tensor<1x256xf32>) -> tensor<1x256xf32>
+  %y = linalg.matmul ins(%hidden, %b : tensor<1x1024xf32>, tensor<1024x256xf32>) outs(%empty : tensor<1x256xf32>) -> tensor<1x256xf32>
+  return %y : tensor<1x256xf32>
+}
+"""
+
+
+def test_ports_that_share_the_memory(tmp_path):
+    """On a board with one memory channel no port has it for itself: what all of them move is in the modelled cycles, and is said to be the limit."""
+    (tmp_path / "chain.mlir").write_text(CHAIN)
+    design = compile_design(tmp_path / "chain.mlir", tmp_path / "design", platform="vu9p")
+    report = json.loads((design / "report.json").read_text())
+    cycles = report["cycles"]
+    assert cycles["simulated"] >= 2 * 256 * 1024 * 4 / (19.2 * 0.8 / 0.3)
+    assert cycles["model"] == pytest.approx(cycles["simulated"], rel=0.03)
+    assert re.search(r"limited by +memory: \d+ memory ports share channel 0, which is busy 9\d %", (design / "report.txt").read_text())
 
 
 def test_loads_nothing(design):
