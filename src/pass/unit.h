@@ -1,4 +1,4 @@
-/* A contraction unit at hardware level: what lower_unit.c and lower_slice.c share.
+/* A contraction unit at hardware level: what plan_unit.c plans, and lower_unit.c, lower_words.c, lower_slice.c and lower_collect.c make processes of.
  *
  *   groups of numbers ── feed ──┬─► slices 0, 1 ─► slices 2, 3 ─► …       every slice: its memory port's words, products with the group, the sums of a block of rows
  *                               └─► slices k, k + 1 ─► …                          │
@@ -55,7 +55,16 @@ typedef void unit_group(const struct unit *unit, struct process *p, int first, i
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context);
 int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
 void unit_find_series(struct unit *unit);
+/* Its phases, if there are any: as many slices as the other ports leave room for, beside the one for scales, and what each does of a phase. */
+void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
+int unit_processes(const struct unit *unit);              /* of slices */
+struct value *unit_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth);
+/* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL until it is asked for. */
+struct value *unit_channel(struct process *p, struct value **known, struct value *stream, const char *name);
+int64_t phase_lanes(const struct phase *phase);           /* of a word of its result */
+/* Words of the result go over the rows of all slices, one row of each after another: after so many rows of each a word begins with the first slice again. */
+int64_t unit_rows_in_turn(const struct unit *unit, int64_t lanes);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */
 #define UNIT_LOOPS 4
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS]);
@@ -71,8 +80,12 @@ struct value *unit_group_place(const struct unit *unit, struct process *p, const
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; of one token for the rows that there are. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo);
+/* FIFOs of what memory brings: [slices] the words of weights; those of scales. */
+struct value **load_weights(const struct unit *unit);
+struct value *load_scales(const struct unit *unit);
 /* Where tokens share multipliers in pairs: what stands between the feed and its chains of slices. */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
 void lower_slice(const struct unit *unit, int number, struct value *next);
+void lower_collect(const struct unit *unit);
 #endif

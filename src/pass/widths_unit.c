@@ -3,7 +3,7 @@
 #include "ir/contract.h"
 #include "pass/widths.h"
 
-#define BLOCK 12              /* rows of a slice that are summed side by side, about (lower_unit.c) */
+#define BLOCK 12              /* rows of a slice that are summed side by side, about (plan_unit.c) */
 
 /* Of a tile, that its tokens take. */
 static double words_of(const struct contract *contract, int64_t tokens, int abreast)

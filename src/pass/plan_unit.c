@@ -1,0 +1,120 @@
+/* What a unit's slices do of each phase: how many slices there are, the blocks of rows that they sum up side by side, and what they keep. */
+#include "pass/unit.h"
+
+#define BLOCK_MOST 64
+#define MEMORY_WAITS 30       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
+#define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
+#define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
+
+/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.  It has a row for every cycle that an
+ * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
+ * Where many groups would be kept for a second block, it has one of all rows. */
+static void choose_block(const struct unit *unit, struct phase *phase)
+{
+	const struct contract *contract = &phase->contract;
+	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
+	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	const struct platform *platform = unit->design->context->platform;
+	double channel_bytes = platform_channel_rate(platform);
+	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
+	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
+	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+	bool few = unit->streams && rows < least;
+	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
+		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
+		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
+		if (cycles >= best || (unit->streams && blocks * block % unit_rows_in_turn(unit, unit_lanes(unit->abreast))))
+			continue;
+		best = cycles;
+		phase->block = block;
+		phase->blocks = blocks;
+	}
+	phase->rows = unit->streams ? rows - (phase->blocks - 1) * phase->block : phase->block;
+	if (phase->tile > 1 && phase->blocks > 1 && unit_block_once((double)rows, phase->contract.groups, (double)phase->words)) {
+		phase->block = rows > least ? rows : least;
+		phase->rows = phase->block;
+		phase->blocks = 1;
+	}
+}
+
+/* Words of the tokens that are there: so many of a tile, abreast. */
+static const struct run_time_trip *words_there(struct arena *arena, const struct launch_rows *there, int abreast, int64_t words)
+{
+	struct run_time_trip *trip = there->each ? ARENA_NEW(arena, struct run_time_trip) : NULL;
+	if (trip)
+		*trip = (struct run_time_trip){.symbol = there->each->symbol, .tile = abreast, .most = words};
+	return trip;
+}
+
+static void collect_phases(struct unit *unit, const struct block *block, int64_t layers)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, "value")->integer);
+		if (op->code != OP_CONTRACT)
+			continue;
+		struct phase phase = {.op = op, .layers = layers};
+		INVARIANT(unit->design->module->guard, contract_of(op, &phase.contract), "a contraction whose operands do not fit together");
+		VEC_PUSH(unit->design->module->arena, &unit->phases, phase);
+	}
+}
+
+/* Groups that are kept: those that a second block takes again.  Of one token they lie one after the other. */
+static int64_t slots_of(const struct unit *unit, const struct phase *phase)
+{
+	if (unit->abreast > 1 && phase->blocks == 1)
+		return 2;
+	return phase->tile > 1 ? phase->contract.groups : (phase->contract.groups + unit->words_most - 1) / unit->words_most;
+}
+
+/* Of a slice, if there were as many as ports. */
+static int64_t words_about(const struct unit *unit)
+{
+	int64_t words = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		words += phase->contract.groups * phase->contract.outputs * (phase->layers ? phase->layers : 1);
+	}
+	return words / unit->design->context->platform->ports;
+}
+
+void plan_unit(struct unit *unit, const struct block *body)
+{
+	struct design *design = unit->design;
+	collect_phases(unit, body, 0);
+	if (!unit->phases.count)
+		return;
+	const struct contract *first = &unit->phases.data[0].contract;
+	int bits = first->weight[0]->type->element->width;
+	unit->abreast = unit_abreast(body);
+	struct dot dot = unit_dot(design->context, bits, unit->abreast);
+	unit->products = dot.words;
+	unit->common = dot.commons;
+	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - adapters_for_states(design, words_about(unit)) - 1);
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		struct phase *phase = &unit->phases.data[i];
+		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);
+		phase->tile = phase->there.tile;
+		phase->tiles = phase->contract.tokens / phase->tile;
+		phase->words = (phase->tile + unit->abreast - 1) / unit->abreast;
+		phase->words_there = words_there(design->module->arena, &phase->there, unit->abreast, phase->words);
+		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
+	}
+	unit->streams = unit->words_most == 1 && unit->abreast == 1;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		struct phase *phase = &unit->phases.data[i];
+		choose_block(unit, phase);
+		unit->short_rows |= phase->rows < phase->block;
+		unit->short_turns |= phase->blocks * phase->block % unit_rows_in_turn(unit, phase_lanes(phase));
+		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
+		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
+		unit->distance = i && unit->distance < distance ? unit->distance : distance;
+		unit->ahead = i && unit->ahead < ahead ? unit->ahead : ahead;
+		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
+	}
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		int64_t slots = slots_of(unit, &unit->phases.data[i]);
+		unit->slots = unit->slots > slots ? unit->slots : slots;
+	}
+	unit_find_series(unit);
+}
