@@ -49,15 +49,28 @@ struct datapath {
 	const struct op *first[NEST_MARKS];       /* NULL: none yet */
 };
 
-/* Always, or where counters are 0: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
+#define EQUAL 0               /* of comparisons */
+#define BELOW 2
+
+/* One of these numbers, none of which is 0 or less. */
+static bool is_positive(const struct value *value)
+{
+	const struct op *def = value->def;
+	const struct attr *number = def ? attr_get(def, "value") : NULL;
+	if (def && def->code == OP_SELECT)
+		return is_positive(def->operand[1]) && is_positive(def->operand[2]);
+	return number && number->kind == ATTR_INTEGER && number->integer > 0;
+}
+
+/* Always, or where counters are 0 or below some number: so in the first iteration of the loops, which then never ask for a word of an earlier one. */
 static bool takes_at_once(const struct value *when)
 {
 	const struct op *def = when->def;
 	if (def && def->code == OP_ANDI)
 		return takes_at_once(def->operand[0]) && takes_at_once(def->operand[1]);
-	const struct attr *number = def && def->code == OP_CMPI && def->operand[1]->def ? attr_get(def->operand[1]->def, "value") : NULL;
-	bool counter = number && !def->operand[0]->def && def->operand[0]->type->kind == TYPE_INDEX;
-	return (def && def->code == OP_CONSTANT) || (counter && !number->integer && !attr_integer_or(def, "predicate", 1));
+	bool counter = def && def->code == OP_CMPI && !def->operand[0]->def && def->operand[0]->type->kind == TYPE_INDEX;
+	int64_t predicate = counter ? attr_integer_or(def, "predicate", -1) : -1;
+	return (def && def->code == OP_CONSTANT) || (predicate == EQUAL && is_constant(def->operand[1], 0)) || (predicate == BELOW && is_positive(def->operand[1]));
 }
 
 /* Loops of one datapath are the same but for numbers; a word that is kept from one of them to the next would be the other's. */

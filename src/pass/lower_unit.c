@@ -38,7 +38,7 @@ static struct value *row_there(struct process *p, const struct phase *phase, str
 
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1], *there = token ? make_equal(p, token, 0) : unit->short_rows ? row_there(p, phase, counter) : NULL;
+	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_there(p, phase, counter) : NULL);
 	struct value *word = make_take(p, there, fifo);
 	if (there && !token)                  /* of the rows beyond, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));

@@ -29,7 +29,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->block = block;
 		phase->blocks = blocks;
 	}
-	phase->rows = unit->streams ? rows - (phase->blocks - 1) * phase->block : phase->block;
+	phase->rows = unit->streams || phase->there.tiles ? rows - (phase->blocks - 1) * phase->block : phase->block;
 	if (phase->tile > 1 && phase->blocks > 1 && unit_block_once((double)rows, phase->contract.groups, (double)phase->words)) {
 		phase->block = rows > least ? rows : least;
 		phase->rows = phase->block;

@@ -67,11 +67,11 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 	phase->cycles = phase->first + (collected > rows * words ? collected : rows * words);
 }
 
-/* Several tiles: where all rows of one are one block, its results come with the last group, and those of the last tile when the phase is over. */
+/* Several tiles, or one token of as many: where all rows of one are one block, its results come with the last group, and those of the last tile when the phase is over. */
 static void tiles_through_unit(const struct contract *contract, double rows, int64_t tokens, int abreast, struct width_phase *phase)
 {
 	double words = words_of(contract, tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
-	if (!unit_block_once(rows, contract->groups, words))
+	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
 	phase->first = rows * (double)(contract->groups - 1) * words;
 	phase->together = phase->tile;
@@ -99,7 +99,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
 	if (contract.rows && contract.tokens == rows_tile(contract.tokens, true))
 		few_through_unit(&contract, rows, block, tokens, abreast, phase);
-	if (tokens > rows_tile(tokens, contract.rows))
+	if (contract.tokens > rows_tile(contract.tokens, contract.rows))
 		tiles_through_unit(&contract, rows, tokens, abreast, phase);
 	if (contract.tokens == 1) {
 		phase->last = block;

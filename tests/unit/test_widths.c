@@ -391,8 +391,8 @@ static void test_words_in_turn(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - (1140 + 2240)) < 1e-9);
 }
 
-/* A product of 32 tokens in two tiles, on 16 slices that take eight of them abreast. */
-static struct width_phase phase_of(struct module *module, int64_t outputs, int64_t groups)
+/* A product of 32 tokens in two tiles, on 16 slices that take eight of them abreast; or of one of 32 that may be there, in tiles of eight. */
+static struct width_phase phase_of(struct module *module, int64_t outputs, int64_t groups, bool single)
 {
 	const int64_t x[3] = {32, groups, 128}, y[2] = {32, outputs}, weight = outputs * groups * 128, scale = outputs * groups;
 	struct block *block = ARENA_NEW(arena, struct block);
@@ -402,7 +402,9 @@ static struct width_phase phase_of(struct module *module, int64_t outputs, int64
 	struct op *op = op_new(module, OP_CONTRACT, (struct location){0}, 4, operand, 1, &result);
 	struct width_phase phase;
 	attr_set(module, op, "tokens", attr_integer(module, 32));
-	widths_through_unit(op->result[0], 16, 8, false, &phase);
+	if (single)
+		attr_set(module, op, "rows", attr_string(module, "tokens"));
+	widths_through_unit(op->result[0], 16, 8, single, &phase);
 	return phase;
 }
 
@@ -412,9 +414,10 @@ static void test_tiles(void **state)
 	(void)state;
 	struct diag diag = {.arena = arena};
 	struct module *module = module_new(arena, &guard, &diag, LEVEL_TENSOR);
-	struct width_phase deep = phase_of(module, 1024, 32), flat = phase_of(module, 1024, 8);
+	struct width_phase deep = phase_of(module, 1024, 32, false), flat = phase_of(module, 1024, 8, false), alone = phase_of(module, 1024, 32, true);
 	assert_true(deep.tile == 0.5 && deep.together == 0.5 && deep.collect == 1024);
 	assert_true(deep.first == 4096 - 128 && deep.cycles == 2 * 4096 + 1024 - 128);
+	assert_true(alone.tile == 1 && alone.together == 1 && alone.first == 31 * 64 && alone.cycles == 32 * 64);
 	assert_true(flat.together == 0 && flat.first < 512 && flat.cycles == 2 * 1024);
 }
 
