@@ -91,6 +91,7 @@ struct problem problem_of_widths(const struct width_space *space, int64_t points
 	for (int l = 0; l < space->loops; l++) {
 		const int64_t loop[] = {space->loop[l].first, space->loop[l].end, space->loop[l].layers};
 		blake2_add(&hash, loop, sizeof loop);
+		add_real(&hash, space->loop[l].unit);
 	}
 	for (int k = 0; k < space->kernels; k++)
 		add_width_kernel(&hash, space, &space->kernel[k]);

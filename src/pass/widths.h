@@ -61,6 +61,7 @@ struct width_phase {
 	double tile;              /* of its cycles, those of a tile */
 	double before, after;     /* cycles of the phases in front of it and behind it that take the same numbers: a tile of all is done before the next */
 	double first, cycles;     /* until its first result, and its last, from there on */
+	double sums;              /* cycles in which slices work on it */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
 	double together, collect; /* the part of its results that come together, the last ones; cycles in which they do */
 };
@@ -93,6 +94,7 @@ struct width_kernel {
 struct width_loop {
 	int first, end;           /* its kernels */
 	int64_t layers;
+	double unit;              /* cycles of the unit in a layer, where layers follow each other without a break; else 0 */
 };
 
 struct width_budget {

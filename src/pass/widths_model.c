@@ -2,7 +2,8 @@
  *
  * A kernel begins when what it reads begins to flow.  It gives its first result when it has taken of each operand what that needs, its last one no sooner than its own work
  * takes, and no sooner than what is left to do after an operand's last word.  A rolled layer is walked three times, each begun by what the one before hands on, and a kernel never
- * before it has ended the last layer: what the third adds to the second is what every further layer adds.  The loader that small operands share serves them in program order.
+ * before it has ended the last layer: what the third adds to the second is what every further layer adds.  Where the unit goes on with the next layer while one ends (unit_order.c), a further one takes
+ * what the unit or the slowest kernel takes.  The loader that small operands share serves them in program order.
  * Buffers have room, and no two ports share a channel. */
 #include "pass/widths.h"
 #include <math.h>
@@ -10,6 +11,7 @@
 #define WALKED 3              /* layers */
 #define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time */
 #define OVERFLOW 100.0        /* what does not fit is worse than any time */
+#define AROUND 1.1            /* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last turn, casts, and what it waits for others as slow */
 #define HANDED 3              /* cycles in which a converter hands a block on */
 
 static double larger(double left, double right)
@@ -200,6 +202,14 @@ static double latest(const struct width_space *space, int first, int end)
 	return cycles;
 }
 
+static double around(const struct walk *walk, const struct width_loop *loop)
+{
+	double cycles = loop->unit;
+	for (int k = loop->first; k < loop->end; k++)
+		cycles = larger(cycles, AROUND * walk->step[k].cycles);
+	return cycles;
+}
+
 /* Layers beyond those walked only move what follows. */
 static void walk_loop(struct walk *walk, const struct width_loop *loop)
 {
@@ -215,7 +225,8 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 			space->state[k].before = space->state[k].end;
 	}
 	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
-	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * (ends[WALKED - 1] - ends[WALKED - 2]);
+	double each = loop->unit > 0 ? around(walk, loop) : ends[WALKED - 1] - ends[WALKED - 2];
+	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * each;
 	for (int k = loop->first; k < loop->end; k++) {
 		space->state[k].begin += more;
 		space->state[k].end += more;

@@ -1,4 +1,5 @@
 /* The space that widths are searched in: what each kernel reads and of whom, the loops that they stand in, at which extents a launch is priced. */
+#include "ir/contract.h"
 #include "ir/rows.h"
 #include "pass/kernel_edit.h"
 #include "pass/widths.h"
@@ -137,6 +138,27 @@ static void choose_extents(const struct widths *w, struct width_space *space, co
 		space->weight[e] = space->rows ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
 }
 
+/* Tiles that phases take turns with until the next layer's (unit_order.c). */
+static bool goes_around(const struct widths *w, const struct block *block)
+{
+	const char *rows = NULL;
+	int64_t tokens = unit_tokens(block, &rows);
+	return w->abreast > 1 && !rows && tokens / rows_tile(tokens, false) <= TILES_IN_TURN && !rows_have_break(tokens);
+}
+
+static double unit_cycles(const struct width_space *space, const struct width_loop *loop)
+{
+	bool *counted = ARENA_ARRAY(space->arena, bool, space->phases + 1);
+	double cycles = 0;
+	for (int k = loop->first; k < loop->end; k++)
+		for (int j = 0; j < space->kernel[k].operands; j++) {
+			const struct width_phase *phase = &space->kernel[k].phase[j];
+			cycles += counted[phase->number] ? 0 : phase->sums;
+			counted[phase->number] = true;
+		}
+	return cycles;
+}
+
 struct width_space *widths_space(const struct widths *w, const struct block *block)
 {
 	struct arena *arena = w->streams->module->arena;
@@ -155,6 +177,8 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	space->full_words = words_are_full(module_main(w->streams->module));
 	space->slack = w->slices && w->abreast == 1 && !unit_has_tokens(block) ? SLACK : 0;
 	add_block(w, space, block, -1);
+	for (int i = 0; goes_around(w, block) && i < space->loops; i++)
+		space->loop[i].unit = unit_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
 	space->few_rows = space->rows && unit_takes_few(block);
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};

@@ -11,10 +11,15 @@ static double words_of(const struct contract *contract, int64_t tokens, int abre
 	return (double)((rows_tile(tokens, contract->rows) + abreast - 1) / abreast);
 }
 
-static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
+static double sums_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
 {
 	double tiles = (double)tokens / (double)rows_tile(tokens, contract->rows);
-	double sums = (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, tokens, abreast);
+	return (double)((contract->outputs + slices - 1) / slices) * (double)contract->groups * tiles * words_of(contract, tokens, abreast);
+}
+
+static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
+{
+	double sums = sums_of(contract, tokens, slices, abreast);
 	double words = (double)tokens * (double)contract->outputs / (double)(contract->tokens > 1 ? unit_lanes(abreast) : UNIT_LANES);
 	return sums > words ? sums : words;
 }
@@ -97,6 +102,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->after = cycles_beside(made->def, false, tokens, slices, abreast);
 	phase->first = block * (double)contract.groups * words_of(&contract, tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
+	phase->sums = sums_of(&contract, tokens, slices, abreast);
 	if (contract.rows && contract.tokens == rows_tile(contract.tokens, true))
 		few_through_unit(&contract, rows, block, tokens, abreast, phase);
 	if (contract.tokens > rows_tile(contract.tokens, contract.rows))

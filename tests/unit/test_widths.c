@@ -82,7 +82,7 @@ static struct width_space *random_space(uint64_t seed, int kernels, int most_opt
 		fill_kernel(&space.kernel[k], k, most_options, &state);
 	if (below(&state, 2)) {               /* all but the first and the last are layers, the first of which takes what its last hands on */
 		space.loops = 1;
-		space.loop[0] = (struct width_loop){1, kernels - 1, 1 + below(&state, 30)};
+		space.loop[0] = (struct width_loop){.first = 1, .end = kernels - 1, .layers = 1 + below(&state, 30)};
 		for (int k = 1; k < kernels - 1; k++)
 			space.kernel[k].loop = 0;
 		space.kernel[1].source[0] = kernels - 2;
@@ -337,16 +337,21 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 200) < 1e-9);
 	space->kernel[2].whole[0] = false;
 	space->loops = 1;
-	space->loop[0] = (struct width_loop){0, 4, 10};
+	space->loop[0] = (struct width_loop){.end = 4, .layers = 10};
 	for (int k = 0; k < 4; k++)
 		space->kernel[k].loop = 0;
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
+	space->loop[0].unit = 200;                    /* layers without a break between them: those behind the third take as long as the unit, */
+	assert_true(fabs(widths_cost(space, choice).cycles - 1700) < 1e-9);
+	space->loop[0].unit = 60;                     /* or as the slowest kernel and a tenth */
+	assert_true(fabs(widths_cost(space, choice).cycles - 1070) < 1e-9);
+	space->loop[0].unit = 0;
 	space->kernel[0].source[0] = 3;
 	space->kernel[0].carried[0] = true;
 	space->kernel[0].entry[0] = -1;
 	space->kernel[3].option[0].flow[0].first = 1;
 	assert_true(fabs(widths_cost(space, choice).cycles - 1000) < 1e-9);
-	space->loop[0] = (struct width_loop){1, 4, 10};
+	space->loop[0] = (struct width_loop){.first = 1, .end = 4, .layers = 10};
 	space->kernel[0].loop = -1;
 	space->kernel[0].carried[0] = false;
 	space->kernel[0].source[0] = -1;
