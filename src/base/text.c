@@ -71,6 +71,17 @@ static void add_any(struct text *text, const char *format, va_list arguments)
 		text->size += (size_t)size;
 }
 
+/* The conversion at a '%' as one character: L is lld, Z is zu, 0 any other. */
+static char conversion_at(const char *at)
+{
+	switch (at[1]) {
+	case 's': case 'd': case 'c': case '%': return at[1];
+	case 'l': return at[2] == 'l' && at[3] == 'd' ? 'L' : 0;
+	case 'z': return at[2] == 'u' ? 'Z' : 0;
+	default: return 0;
+	}
+}
+
 /* Nearly all conversions are one of these few, and vsnprintf takes several times as long for them: it has what begins with another one. */
 void text_add_arguments(struct text *text, const char *format, va_list arguments)
 {
@@ -81,24 +92,16 @@ void text_add_arguments(struct text *text, const char *format, va_list arguments
 		text_add_bytes(text, format, (size_t)(at - format));
 		if (!*at)
 			return;
-		format = at + 2;
-		if (at[1] == 's') {
-			add_string(text, va_arg(arguments, const char *));
-		} else if (at[1] == 'd') {
-			add_signed(text, va_arg(arguments, int));
-		} else if (!strncmp(at, "%lld", 4)) {
-			add_signed(text, va_arg(arguments, long long));
-			format = at + 4;
-		} else if (!strncmp(at, "%zu", 3)) {
-			add_number(text, false, va_arg(arguments, size_t));
-			format = at + 3;
-		} else if (at[1] == 'c') {
-			text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1);
-		} else if (at[1] == '%') {
-			text_add_bytes(text, "%", 1);
-		} else {
-			add_any(text, at, arguments);
-			return;
+		char conversion = conversion_at(at);
+		format = at + (conversion == 'L' ? 4 : conversion == 'Z' ? 3 : 2);
+		switch (conversion) {
+		case 's': add_string(text, va_arg(arguments, const char *)); break;
+		case 'd': add_signed(text, va_arg(arguments, int)); break;
+		case 'L': add_signed(text, va_arg(arguments, long long)); break;
+		case 'Z': add_number(text, false, va_arg(arguments, size_t)); break;
+		case 'c': text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1); break;
+		case '%': text_add_bytes(text, "%", 1); break;
+		default: add_any(text, at, arguments); return;
 		}
 	}
 }

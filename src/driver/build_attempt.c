@@ -190,7 +190,7 @@ static bool wishes_for_less_memory(struct build *b)
 {
 	struct session *session = b->session;
 	struct resources limit = session->limit;
-	int pass = pass_find("allocate_memory");
+	const struct diag refusal = session->diag;
 	if (!session->options.limit[LIMIT_BRAM] && !session->options.limit[LIMIT_URAM])
 		return false;
 	bool placed = memory_placed(session);
@@ -198,7 +198,10 @@ static bool wishes_for_less_memory(struct build *b)
 	session->diag.count = 0;
 	b->used = session->context.taken;
 	b->over = no_more_memory(b->used, limit) ? LIMITS : b->used.bram18 > limit.bram18 ? LIMIT_BRAM : LIMIT_URAM;
-	return (placed && b->over != LIMITS) || run_passes(session, pass, pass);
+	if (placed && b->over != LIMITS)
+		return true;
+	session->diag = refusal;
+	return false;
 }
 
 void build_begin(struct build *b)

@@ -10,6 +10,8 @@ struct launch_rows {
 	const struct run_time_trip *tiles, *each;  /* NULL: all are there.  tiles: also where there is one tile at most */
 };
 
+#define ROWS_BEHIND_ATTENTION 2       /* tiles that a unit is behind attention's first contractions in the one that takes its result: it takes longer from a tile's first query to its last sum than the unit is on a tile of all */
+
 /* Rows of a tile: they divide all of them.  counted: how many are there is known at run time. */
 int64_t rows_tile(int64_t most, bool counted);
 bool rows_have_break(int64_t most);       /* two to four tiles: layers follow each other with a break, of more without one */

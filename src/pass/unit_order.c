@@ -5,11 +5,11 @@
  * Where all groups of a layer are one series, and the next layer takes tile by tile what this one hands on, the next layer begins while this one ends, and all groups always take turns:
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
  * What a group waits for then was always begun before it, so an order that ends remains one. */
+#include "ir/rows.h"
 #include "model/box.h"
 #include "pass/unit.h"
 
 #define TILES_LEAST 2         /* of so few the order would be the same */
-#define BEHIND_ATTENTION 2    /* tiles: attention takes longer from a tile's first query to its last sum than the unit is on a tile of all groups */
 
 /* ---- which groups are a series */
 
@@ -185,7 +185,7 @@ static bool goes_around(const struct unit *unit, int first, int end)
 		search.turned = false;
 		if (!takes_turns(&phase[i], search.tiles) || !group_comes_in_tiles(&search, i))
 			return false;
-		behind += i == first ? 0 : search.turned ? BEHIND_ATTENTION : 1;
+		behind += i == first ? 0 : search.turned ? ROWS_BEHIND_ATTENTION : 1;
 		phase[i].behind = behind;
 	}
 	return phase[first].layers > 1 && end > group_end(unit, first) && behind < search.tiles;

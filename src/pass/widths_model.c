@@ -69,7 +69,6 @@ static inline void through_part(const struct width_input *input, double *begin, 
 	double all = *end - *begin;
 	if (!input->parted) {
 		burst->part = burst->part < 1 ? burst->part : 1;
-		*end = *begin + all;
 		return;
 	}
 	burst->part = part->high < 1 ? 0 : burst->part < part->high - part->low ? burst->part / (part->high - part->low) : 1;
