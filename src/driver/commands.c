@@ -47,9 +47,9 @@ bool command_check(struct session *session)
 static void list_platform(struct session *session, const struct platform *platform)
 {
 	struct resources all = platform_total(platform);
-	text_add(&session->out, "%-10s %-26s %d die%s  %lld LUT  %lld DSP  %lld BRAM18  %lld URAM  %d x %.4g GB/s  %g MHz\n", platform->name, platform->part,
+	text_add(&session->out, "%-10s %-26s %d die%s  %lld LUT  %lld DSP  %lld BRAM18  %lld URAM  %d x %.4g GB/s  %d port%s  %g MHz\n", platform->name, platform->part,
 		 platform->dies, platform->dies > 1 ? "s" : " ", (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram,
-		 platform->channels, platform->channel_gbps, platform->clock_mhz);
+		 platform->channels, platform->channel_gbps, platform->ports, platform->ports > 1 ? "s" : "", platform->clock_mhz);
 }
 
 bool command_platforms(struct session *session)

@@ -167,7 +167,7 @@ static void measure(struct session *session, struct exploration *exploration, st
 	trial->energy_mj = report.energy.launch_mj;
 	trial->used = report.cost.total;
 	trial->on_chip = report.fifos.bytes + report.converters.bytes;
-	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);     /* a token needs the one before; other launches follow as the busiest process allows */
+	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);     /* a token needs the one before; other launches follow as the busiest process or memory channel allows */
 	VEC_PUSH(session->arena, &exploration->trials, *trial);
 	size_t last = exploration->trials.count - 1;
 	if (exploration_on_front(exploration, last))

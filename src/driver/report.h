@@ -45,6 +45,7 @@ struct report {
 	const char *quant;        /* --quant, or none */
 	double host_bytes;        /* weights and states, each once; of tables, what is gathered */
 	struct bundle_channel channel;                   /* the busiest of the memory */
+	bool memory_least;        /* time.least is that channel's, not a process's */
 	double memory_ms, mac_ms, model_ms, least_ms;    /* bounds; the model's two ends with the launch */
 	struct launches launches; /* of fewer tokens, or behind fewer, than the one that is reported; of designs of several tokens a launch */
 	bool predicted;           /* time.most is the token model's; else nothing overlaps along the longest chain */

@@ -69,8 +69,10 @@ static void add_answer(const struct report *report, struct text *out)
 	const struct design_time *time = &report->time;
 	text_add(out, "%s on %s\n\n", report->name, report->platform->name);
 	add_launch(report, out);
-	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, the busiest process: %s)\n", (long long)time->least, report->least_ms,
-		 report->cost.process[time->longest].name);
+	const char *by = text_format(out->arena, "the busiest process: %s", report->cost.process[time->longest].name);
+	if (report->memory_least)
+		by = text_format(out->arena, "what memory channel %d brings for %d memory port%s", report->channel.number, report->channel.adapters, report->channel.adapters > 1 ? "s" : "");
+	text_add(out, "at least        %lld cycles, %.4g ms    (modelled, %s)\n", (long long)time->least, report->least_ms, by);
 	const char *launches = report->tokens > 1 ? text_format(out->arena, "up to %lld a launch", (long long)report->tokens) : "one launch a token";
 	if (report->sequences > 1)
 		launches = text_format(out->arena, "%s of each of %lld sequences", launches, (long long)report->sequences);

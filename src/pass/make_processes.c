@@ -126,7 +126,7 @@ static bool too_many_ports(struct design *design)
 		return false;
 	design->context->excess_ports = ports - most;
 	diag_error(design->module->diag, NOWHERE, "the design needs %d memory ports, %d more than the %d that %s has", ports, ports - most, most, design->context->platform->name);
-	diag_note(design->module->diag, "results smaller than 1024 elements share a port; larger ones take one each");
+	diag_note(design->module->diag, "words equally wide share ports where they can, and results smaller than 1024 elements one; `stc platforms` says how many ports other platforms have");
 	return true;
 }
 
