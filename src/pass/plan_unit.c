@@ -2,7 +2,7 @@
 #include "pass/unit.h"
 
 #define BLOCK_MOST 64
-#define MEMORY_WAITS 30       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
+#define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
@@ -23,7 +23,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
 		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
-		if (cycles >= best || (unit->streams && blocks * block % unit_rows_in_turn(unit, unit_lanes(unit->abreast))))
+		if (cycles >= best)
 			continue;
 		best = cycles;
 		phase->block = block;

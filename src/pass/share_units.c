@@ -231,7 +231,7 @@ bool unit_block_once(double rows, int64_t groups, double words)
 
 int64_t unit_lanes(int abreast)
 {
-	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : abreast > 1 ? 2 * UNIT_LANES : UNIT_LANES;
+	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
 }
 
 /* Slices are a multiple of it, where their results are a whole number of words. */

@@ -20,7 +20,7 @@ static double sums_of(const struct contract *contract, int64_t tokens, int slice
 static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
 {
 	double sums = sums_of(contract, tokens, slices, abreast);
-	double words = (double)tokens * (double)contract->outputs / (double)(contract->tokens > 1 ? unit_lanes(abreast) : UNIT_LANES);
+	double words = (double)tokens * (double)contract->outputs / (double)(unit_lanes(abreast));
 	return sums > words ? sums : words;
 }
 
@@ -110,7 +110,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	if (contract.tokens == 1) {
 		phase->last = block;
 		phase->together = block / rows;
-		phase->collect = block * (slices / UNIT_LANES);
+		phase->collect = block * (slices / (double)unit_lanes(abreast));
 		phase->cycles += phase->collect;
 	}
 	return made_as(made->def->operand[0]);

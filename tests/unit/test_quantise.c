@@ -334,7 +334,7 @@ static void test_nearest(void **state)
 {
 	(void)state;
 	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
-	static const int64_t shapes[][3] = {{1, 256, 75}, {4, 256, 301}, {3, 128, 5}, {12, 140, 67}}, words_of[] = {4, 8, 1, 16};
+	static const int64_t shapes[][3] = {{1, 256, 75}, {4, 256, 301}, {3, 128, 5}, {12, 140, 67}}, words_of[] = {8, 8, 1, 16};
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct design_case c = expect_levels_agree(&four, SOFTMAX_AUTO, nearest, shapes[i], 0, 0);
 		int64_t words = 0;
