@@ -19,6 +19,8 @@ struct build {
 	enum limit over;          /* of OUTCOME_SPACE: the limit that is exceeded; LIMITS: the board */
 	struct resources used;    /* by the last design that got as far */
 	struct design_cost cost;  /* of OUTCOME_BUILT, whole */
+	int slices;               /* of the unit in the first attempt that took more than it may; 0: none did */
+	double excess;            /* and how many times too much */
 	double ms;                /* and modelled, where there is a target */
 };
 
@@ -76,4 +78,7 @@ void ahead_drop(struct build *b);
 
 /* build_counted.c */
 bool build_counted(struct build *b);
+
+/* build_fewer.c */
+bool build_allowed(struct build *b);
 #endif

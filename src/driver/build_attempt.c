@@ -220,6 +220,18 @@ static bool waits_for_first(const struct build *b, int number)
 	return b->session->follows && number > 0;
 }
 
+/* Of a unit, which slices might be too many: by how much? */
+static void note_excess(struct build *b, enum outcome outcome)
+{
+	const struct session *session = b->session;
+	if (b->slices || !build_is_whole(b) || (outcome != OUTCOME_SPACE && outcome != OUTCOME_MEMORY))
+		return;
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	double excess = resources_share(outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
+	b->slices = build_slices(&cost);
+	b->excess = excess > 1 ? excess : 1;
+}
+
 bool build_fitting(struct build *b)
 {
 	enum outcome outcome = OUTCOME_REFUSED;
@@ -229,6 +241,7 @@ bool build_fitting(struct build *b)
 			return true;
 		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
+		note_excess(b, outcome);
 		if (number < ATTEMPTS - 1)
 			build_narrower(b, outcome, number);
 	}

@@ -58,6 +58,8 @@ struct dot unit_dot(const struct pass_context *context, int bits, int abreast);
 int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast);
 /* Of one slice and its loader, about. */
 int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast);
+/* Slices are a multiple of it. */
+int unit_step(int abreast, bool counted);
 /* As many slices as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports);
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */

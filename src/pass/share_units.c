@@ -375,6 +375,11 @@ static int64_t abreast_of(const struct pass_context *context, struct module *mod
 	return abreast;
 }
 
+int unit_step(int abreast, bool counted)
+{
+	return abreast > UNIT_LANES || (abreast > 1 && !counted) ? (int)whole_words(abreast) : UNIT_STEP;
+}
+
 int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports)
 {
 	const struct platform *platform = context->platform;
@@ -383,7 +388,7 @@ int slices_within(const struct pass_context *context, struct module *module, int
 	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t step = abreast > UNIT_LANES || (abreast > 1 && !counted) ? whole_words(abreast) : UNIT_STEP;
+	int64_t step = unit_step(abreast, counted);
 	most = (most < ports ? most : ports) / step * step;
 	return (int)(most < step ? step : most);
 }

@@ -102,6 +102,27 @@ def test_limits_hold_and_the_nearest_can_be_met(tmp_path, wish, unit):
     assert report(design)["resources"][unit] <= (least + most) // 2
 
 
+PRODUCT = """
+func.func @product(%x: tensor<1x512xf32>, %a: tensor<512x1024xf32> {stream.role = "weight"}) -> tensor<1x1024xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x1024xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  %y = linalg.matmul ins(%x, %a : tensor<1x512xf32>, tensor<512x1024xf32>) outs(%none : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  return %y : tensor<1x1024xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("effort, cycles", [("-O1", 1100), ("-O2", 1000)])
+def test_a_unit_has_as_many_slices_as_a_limit_allows(tmp_path, effort, cycles):
+    """Without the limit its slices alone take more than is allowed."""
+    path, design = tmp_path / "product.mlir", tmp_path / "design"
+    path.write_text(PRODUCT)
+    stc("compile", path, "--platform", "u55c", "--quant", "w4a8", effort, "--max-dsp", 800, "-o", design)
+    assert report(design)["resources"]["dsp"] <= 800
+    assert report(design)["cycles"]["simulated"] < cycles
+
+
 def test_two_limits_are_told_what_meets_both(tmp_path):
     design = tmp_path / "design"
     message = stc("compile", MLP, "--platform", "u55c", "--max-bram", 3, "--max-uram", 0, "-o", design, fails=True)
