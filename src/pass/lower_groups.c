@@ -38,7 +38,7 @@ struct value **unit_arrays(const struct unit *unit, struct process *p, const cha
 /* Where the tokens of a group are. */
 static struct value *slot_of(const struct unit *unit, struct process *p, const struct phase *phase, struct value *group)
 {
-	struct value *part[2] = {group, make_index(p, 2)}, *odd = make_op(p, OP_REMSI, type_index(p->module), 2, part), *once = make_equal(p, make_own_index(p, phase->blocks), 1);
+	struct value *part[2] = {group, make_index(p, 2)}, *odd = make_op(p, OP_REMSI, type_index(p->module), 2, part), *once = make_equal(p, make_own_index(p, phase->takers), 1);
 	struct value *slot = make_select(p, once, odd, group), *wide = make_address(p, 1, &slot, &unit->words_most, 0);
 	return unit->words_most > 1 ? make_select(p, make_equal(p, make_own_index(p, phase->tile), 1), slot, wide) : slot;
 }
@@ -67,6 +67,8 @@ static void keep_token(const struct unit *unit, struct process *p, struct value 
 
 void unit_begin(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next)
 {
+	if (phase->kept)
+		return;
 	struct value *number = phase->there.each ? process_loop_to(p, phase->tile, phase->there.each) : process_loop_of(p, make_own_index(p, phase->tile));
 	attr_set(p->module, p->block->parent, NEST_MARK, attr_integer(p->module, UNIT_BEGIN));
 	process_pipeline(p, 1);
@@ -83,7 +85,7 @@ void unit_ahead(const struct unit *unit, struct process *p, const struct phase *
 	struct value *token = counter[UNIT_LOOPS - 1], *tokens = phase->there.each ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	if (token && unit->abreast == 1)          /* in all phases the number that the loop over tokens ends at */
 		tokens = token->block->parent->operand[1];
-	struct value *more = make_and(p, make_equal(p, counter[0], 0), make_below(p, counter[1], make_own_index(p, phase->contract.groups - 1)));
+	struct value *more = make_and(p, make_equal(p, counter[0], 0), make_below(p, counter[1], make_own_index(p, phase->kept ? 0 : phase->contract.groups - 1)));
 	struct value *when = make_and(p, make_and(p, more, make_below(p, counter[2], tokens)), token ? make_equal(p, token, 0) : NULL);
 	struct value *word = make_take(p, when, in), *base = slot_of(unit, p, phase, make_address(p, 1, &counter[1], &one, 1));
 	attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));

@@ -22,6 +22,8 @@ static struct value *lent(const struct unit *unit, struct process *p, struct val
 static void lend_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct lend *lend = context;
+	if (phase->kept)
+		return;
 	process_loop_of(p, make_own_index(p, phase->contract.groups));
 	process_mark(p, NEST_MARK);
 	struct value *token = phase->there.each ? process_loop_to(p, phase->tile, phase->there.each) : process_loop_of(p, make_own_index(p, phase->tile));

@@ -96,9 +96,11 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 	else
 		process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
-	make_push(p, NULL, make_take(p, NULL, unit_channel(p, &feed->group_scale[number], phase->op->operand[1], "s")), feed->scale);
+	struct value *scale = make_take(p, NULL, unit_channel(p, &feed->group_scale[number], phase->op->operand[1], "s"));
+	if (!phase->kept)
+		make_push(p, NULL, scale, feed->scale);
 	struct value *group = make_take(p, NULL, unit_channel(p, &feed->group[number], phase->op->operand[0], "x"));
-	for (int i = 0; i < feed->chains; i++)
+	for (int i = 0; !phase->kept && i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
 	process_close(p, loops);
 }

@@ -8,7 +8,7 @@
 
 /* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.  It has a row for every cycle that an
  * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
- * Where many groups would be kept for a second block, it has one of all rows. */
+ * Tokens that slices still have from the phase before it come no more.  Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
@@ -18,7 +18,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	double channel_bytes = platform_channel_rate(platform);
 	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
-	int64_t least = phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+	int64_t least = phase->kept ? (latency + phase->words - 1) / phase->words : phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
 	bool few = unit->streams && rows < least;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
@@ -59,10 +59,29 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 	}
 }
 
+/* May slices keep the groups of a tile for the phases behind this one that take the same, and not only for its own blocks? */
+static bool keeps_groups(const struct phase *phase)
+{
+	return phase->tile > 1 && !phase->contract.rows && !unit_block_once(1, phase->contract.groups, (double)phase->words);
+}
+
+/* Blocks that take the same groups as a phase. */
+static void count_takers(struct unit *unit)
+{
+	struct phase *phase = unit->phases.data;
+	for (int first = 0, end, count = (int)unit->phases.count; first < count; first = end) {
+		int64_t takers = 0;
+		for (end = first; end == first || (end < count && phase[end].kept); end++)
+			takers += phase[end].blocks;
+		for (int i = first; i < end; i++)
+			phase[i].takers = takers;
+	}
+}
+
 /* Groups that are kept: those that a second block takes again.  Of one token they lie one after the other. */
 static int64_t slots_of(const struct unit *unit, const struct phase *phase)
 {
-	if (unit->abreast > 1 && phase->blocks == 1)
+	if (unit->abreast > 1 && phase->takers == 1)
 		return 2;
 	return phase->tile > 1 ? phase->contract.groups : (phase->contract.groups + unit->words_most - 1) / unit->words_most;
 }
@@ -103,15 +122,17 @@ void plan_unit(struct unit *unit, const struct block *body)
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
+		phase->kept = phase->contract.same && keeps_groups(phase);
 		choose_block(unit, phase);
 		unit->short_rows |= phase->rows < phase->block;
 		unit->short_turns |= phase->blocks * phase->block % unit_rows_in_turn(unit, phase_lanes(phase));
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
 		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
 		unit->distance = i && unit->distance < distance ? unit->distance : distance;
-		unit->ahead = i && unit->ahead < ahead ? unit->ahead : ahead;
+		unit->ahead = i && (unit->ahead < ahead || phase->kept) ? unit->ahead : ahead;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
+	count_takers(unit);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		int64_t slots = slots_of(unit, &unit->phases.data[i]);
 		unit->slots = unit->slots > slots ? unit->slots : slots;

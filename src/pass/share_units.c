@@ -266,7 +266,8 @@ static bool may_move(const struct op *op, const struct op *place)
 	return may;
 }
 
-/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other. */
+/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other.
+ * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_unit.c). */
 static void turn_round(struct block *block)
 {
 	struct op *first = NULL;
@@ -276,8 +277,9 @@ static void turn_round(struct block *block)
 			turn_round(op->region[0]);
 		if (op->code != OP_CONTRACT)
 			continue;
-		bool tiles = attr_integer_or(op, "tokens", 1) > rows_tile(attr_integer_or(op, "tokens", 1), false);
-		bool same = first && tiles && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
+		int64_t tokens = attr_integer_or(op, "tokens", 1), tiles = tokens / rows_tile(tokens, false);
+		bool turned = tiles > 1 && (tiles <= TILES_LEAST || tiles > TILES_IN_TURN);
+		bool same = first && turned && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
 		if (same) {
 			op_remove(op);
 			op_insert_before(first, op);

@@ -24,6 +24,8 @@ struct phase {
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
+	bool kept;                /* of several tokens: it takes no groups, since slices have those of the phase before it still */
+	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
 	int64_t behind;           /* of a group's first phase then: tiles behind the first group */
@@ -71,7 +73,7 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 struct value **unit_arrays(const struct unit *unit, struct process *p, const char *name, const struct type *word);
 /* Of a phase of one token, which works on what comes as it comes: the first block takes it, and keeps it for the others.  next: NULL, or what comes goes there as well. */
 struct value *unit_stream(struct process *p, struct value *const *counter, struct value *in, struct value *kept, struct value *next);
-/* Of one with several: takes the first group of a tile, all tokens, before the loops of the tile … */
+/* Of one with several, that takes them: takes the first group of a tile, all tokens, before the loops of the tile … */
 void unit_begin(const struct unit *unit, struct process *p, const struct phase *phase, struct value *in, struct value *const *kept, struct value *next);
 /* … and in them, while a group is worked on, the next one. */
 void unit_ahead(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *in, struct value *const *kept, struct value *next);

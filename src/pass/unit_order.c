@@ -9,8 +9,6 @@
 #include "model/box.h"
 #include "pass/unit.h"
 
-#define TILES_LEAST 2         /* of so few the order would be the same */
-
 /* ---- which groups are a series */
 
 struct seen {

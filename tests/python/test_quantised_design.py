@@ -162,6 +162,28 @@ def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_grou
     assert json.loads((design / "report.json").read_text())["converters"]["bytes"] < 2 * 2 * 16 * 384 * 4      # the tiles of two tensors
 
 
+@pytest.mark.parametrize("tokens, kept", [(48, True), (12, False)])
+def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens, kept):
+    """Behind the first of them, of several tiles, a slice has the groups still: it takes none, and a product of few rows, for which tokens would come too slowly, is not padded."""
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wide, self.narrow = nn.Linear(300, 512), nn.ModuleList(nn.Linear(300, outputs) for outputs in (128, 100))
+            self.out = nn.ModuleList(nn.Linear(inputs, 64) for inputs in (512, 128, 100))
+
+        def forward(self, x):
+            parts = [torch.relu(part(x)) for part in (self.wide, *self.narrow)]
+            return sum(out(part) for out, part in zip(self.out, parts, strict=True))
+
+    module, x = seeded(Network), random(tokens, 300)
+    design = compile_module(module, x, "w4a8", tmp_path)
+    assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
+    text = next((design / "hls").glob("*.cpp")).read_text()
+    own = text[re.search(r"static void p\d+_slice2\(", text).start():].split("\n}\n")[0]
+    phases, takers = (len(re.findall(rf"_slice2_{name}\(", own)) for name in ("datapath", "datapath1"))
+    assert (takers < phases) == kept
+
+
 class Attention(nn.Module):
     """Two heads behind one layer; what a token sees is given as a mask of positions."""
     def __init__(self, sees):
