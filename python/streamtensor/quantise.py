@@ -6,6 +6,8 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
     s_w = max|w| / 7   (f16, 1 for a group of zeros)        w_q = clamp(round_half_even(w / s_w), -7, 7)
     y  += float(sum of x_q * w_q) * (s_a * s_w)             every product and sum in f32, none fused; the bias comes last
 
+A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
+
 Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A score is the contraction of the query
 with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
 of 128 keys (of 64 or 32 where no more tokens are in a launch of several, of 64 where it has one and a head more than 128 numbers); what comes out is divided by the sum of the exponentials.
@@ -162,6 +164,7 @@ class QuantisedLinear(nn.Module):
         self.register_buffer("q", weight.q)
         self.register_buffer("scale", weight.scale)
         self.bias, self.per_token = bias, per_token
+        self.group = weight.group
         self.size = min(weight.group, 128) if not per_token else weight.group
         self.in_features, self.out_features = weight.q.shape[1], weight.q.shape[0]
 
@@ -170,9 +173,16 @@ class QuantisedLinear(nn.Module):
         return self.scale.float()
 
     def forward(self, x):
+        bias = self.bias
+        if bias is not None and hasattr(x, "before_bias"):
+            x, vector = x.before_bias
+            bias = (bias.double() + self.rounded().value().double() @ vector.double()).float()
         x_q, x_scale = round_activation(x, None if self.per_token else self.size)
         y = contract(x_q, x_scale, self.q, self.scale, self.size)
-        return y if self.bias is None else y + self.bias
+        return y if bias is None else y + bias
+
+    def rounded(self) -> Weight:
+        return Weight(self.q, self.scale, self.group)
 
 
 def keys_abreast(tokens: int, numbers: int) -> int:
@@ -241,6 +251,11 @@ def rounded(module: nn.Module, scheme: Scheme) -> dict[str, Weight]:
     return found
 
 
+def _keep_bias(norm: nn.LayerNorm, inputs, y: torch.Tensor) -> None:
+    """What a contraction with a bias takes in y's place. Norms whose numbers others take too, as where they stand behind a residual addition, are not told apart."""
+    y.before_bias = nn.functional.layer_norm(inputs[0], norm.normalized_shape, norm.weight, None, norm.eps), norm.bias
+
+
 def applied(module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None = None) -> nn.Module:
     """A copy of the module that computes as the scheme says. weights: of `rounded`, or calibrated ones."""
     weights = rounded(module, scheme) if weights is None else weights
@@ -250,6 +265,8 @@ def applied(module: nn.Module, scheme: Scheme, weights: dict[str, Weight] | None
         for name, child in list(parent.named_children()):
             if child in layers:
                 setattr(parent, name, QuantisedLinear(layers[child], child.bias, scheme.per_token))
+        if isinstance(parent, nn.LayerNorm) and parent.bias is not None and layers:
+            parent.register_forward_hook(_keep_bias)
     _round_storage(made, scheme)
     if scheme.kv and hasattr(made, "set_attn_implementation"):
         made.set_attn_implementation(_registered(ATTENTION if scheme.kv == 8 else ATTENTION + "_bf16"))

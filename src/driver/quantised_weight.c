@@ -15,6 +15,21 @@ static struct type tensor_like(struct arena *arena, const struct type *like, con
 	return type;
 }
 
+/* What else a moved bias is made of.  NULL after a diagnostic. */
+static const struct quantised_weight *find_moved(struct arena *arena, struct weights *weights, struct quantised_weight *weight)
+{
+	const struct quantised *from = weight->from;
+	if (!from->moved.bias)
+		return weight;
+	const struct weight *bias = weights_find(weights, from->moved.bias, from->moved.bias_type), *vector = bias ? weights_find(weights, from->moved.vector, from->moved.vector_type) : NULL;
+	if (!vector)
+		return NULL;
+	int64_t groups = from->from.trip[1];
+	weight->moved = (struct moved_sources){weight->weight, weight->integers, weight->scales, bias->data, vector->data, arena_alloc(arena, (size_t)(groups * from->group)),
+					       ARENA_ARRAY(arena, uint16_t, groups)};
+	return weight;
+}
+
 static const struct quantised_weight *find_rounded(struct arena *arena, struct diag *diag, struct weights *weights, const struct quantised *from)
 {
 	static const struct type byte = {.kind = TYPE_INTEGER, .width = 8, .text = "i8"}, half = {.kind = TYPE_FLOAT, .width = 16, .text = "f16"};
@@ -32,7 +47,7 @@ static const struct quantised_weight *find_rounded(struct arena *arena, struct d
 	if (!scaled)
 		return NULL;
 	*weight = (struct quantised_weight){.from = from, .integers = found->data, .scales = scaled->data};
-	return weight;
+	return find_moved(arena, weights, weight);
 }
 
 const struct quantised_weight *quantised_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *attr)
@@ -50,12 +65,14 @@ const struct quantised_weight *quantised_weight_find(struct arena *arena, struct
 	if (!found)
 		return NULL;
 	*weight = (struct quantised_weight){.from = from, .weight = found->data};
-	return weight;
+	return find_moved(arena, weights, weight);
 }
 
 size_t quantised_weight_bytes(const struct quantised_weight *weight)
 {
 	const struct quantised *from = weight->from;
+	if (from->moved.bias)
+		return sizeof(float) * (size_t)from->from.trip[0];
 	return (size_t)(from->cast ? 2 * type_elements(from->type) : from->scales ? 2 * quantised_scales(from) : segment_elements(&from->from));
 }
 
@@ -74,7 +91,7 @@ static bool cast(const struct quantised_weight *weight, uint16_t *to)
 bool quantised_weight_pairs(const struct quantised_weight *left, const struct quantised_weight *right)
 {
 	const struct quantised *a = left->from, *b = right->from;
-	return !a->cast && !b->cast && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantised_same_runs(a, b);
+	return !a->cast && !b->cast && !a->moved.bias && !b->moved.bias && a->scales != b->scales && left->weight == right->weight && left->integers == right->integers && quantised_same_runs(a, b);
 }
 
 bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop)
@@ -82,6 +99,8 @@ bool quantised_weight_fill(const struct quantised_weight *weight, void *data, ui
 	const struct quantised *from = weight->from;
 	if (from->cast)
 		return cast(weight, data);
+	if (from->moved.bias)
+		return quantised_moved(from, &weight->moved, data, stop);
 	int8_t *values = from->scales ? NULL : data;
 	scales = from->scales ? data : scales;
 	if (weight->weight)

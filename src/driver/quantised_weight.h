@@ -8,13 +8,14 @@ struct quantised_weight {
 	const struct quantised *from;
 	const void *weight;               /* f32; NULL: the two below */
 	const void *integers, *scales;
+	struct moved_sources moved;       /* of a moved bias */
 };
 
 /* from: the attribute stream.from.  NULL after a diagnostic. */
 const struct quantised_weight *quantised_weight_find(struct arena *arena, struct diag *diag, struct weights *weights, const struct attr *from);
 /* Two parts of the same runs: integers and scales. */
 bool quantised_weight_pairs(const struct quantised_weight *left, const struct quantised_weight *right);
-/* As main's argument has it: integers a byte each, or f16 scales, or bf16.  scales: beside integers, the scales of their runs; NULL: nobody wants them.
+/* As main's argument has it: integers a byte each, or f16 scales, or bf16, or f32 of a moved bias.  scales: beside integers, the scales of their runs; NULL: nobody wants them.
  * False: the weight holds a number that is infinite or not a number, or *stop was set. */
 bool quantised_weight_fill(const struct quantised_weight *weight, void *data, uint16_t *scales, const volatile sig_atomic_t *stop);
 size_t quantised_weight_bytes(const struct quantised_weight *weight);

@@ -17,8 +17,20 @@ const struct quantised *quantised_read(struct arena *arena, const struct attr *f
 	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
 	*quantised = (struct quantised){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
 					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, "shared", 1), .block = attr_item_integer(from, "block", 1), .from = segment};
+	const struct attr *bias = attr_item(from, "bias"), *vector = attr_item(from, "vector");
+	const struct attr *bias_type = attr_item(bias, "type"), *vector_type = attr_item(vector, "type");
+	if (text_same(part->text, "bias") && (!bias_type || !vector_type || segment.dims != 3))
+		return NULL;
+	if (bias_type && vector_type)
+		quantised->moved = (struct moved_bias){attr_item_text(bias, "name"), attr_item_text(vector, "name"), bias_type->type, vector_type->type};
 	int64_t together = quantised->shared * quantised->block;
 	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
+}
+
+static const struct attr *tensor_attr(struct module *module, const char *name, const struct type *type)
+{
+	struct named items[] = {{"name", attr_string(module, name)}, {"type", attr_type(module, type)}};
+	return attr_dictionary(module, 2, items);
 }
 
 const struct attr *quantised_attr(struct module *module, const struct quantised *quantised)
@@ -27,10 +39,11 @@ const struct attr *quantised_attr(struct module *module, const struct quantised 
 	const struct attr **limits = ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
 	for (int c = 0; c < from->conditions; c++)
 		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
-	struct named items[] = {
+	const struct moved_bias *moved = &quantised->moved;
+	struct named items[14] = {
 		{"name", attr_string(module, quantised->source)},
 		{"type", attr_type(module, quantised->type)},
-		{"part", attr_string(module, quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
+		{"part", attr_string(module, moved->bias ? "bias" : quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
 		{"bits", attr_integer(module, quantised->bits)},
 		{"axis", attr_integer(module, quantised->axis)},
 		{"group", attr_integer(module, quantised->group)},
@@ -41,7 +54,11 @@ const struct attr *quantised_attr(struct module *module, const struct quantised 
 		{"strides", attr_integers(module, from->dims, from->stride)},
 		{"conditions", attr_array(module, from->conditions, limits)},
 	};
-	return attr_dictionary(module, (int)(sizeof items / sizeof *items), items);
+	if (!moved->bias)
+		return attr_dictionary(module, 12, items);
+	items[12] = (struct named){"bias", tensor_attr(module, moved->bias, moved->bias_type)};
+	items[13] = (struct named){"vector", tensor_attr(module, moved->vector, moved->vector_type)};
+	return attr_dictionary(module, 14, items);
 }
 
 static bool same_numbers(const int64_t *left, const int64_t *right, int count)
@@ -206,4 +223,30 @@ void quantised_take(const struct quantised *quantised, const void *integers, con
 		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
 	for (int64_t s = 0, count = quantised_scales(quantised); scales && s < count; s++)
 		memcpy(&scales[s], (const char *)given + 2 * scale_index(quantised, run_address(quantised, run_of(quantised, s, 0))), sizeof *scales);
+}
+
+static float number_at(const void *numbers, int64_t at)
+{
+	float number;
+	memcpy(&number, (const char *)numbers + at * (int64_t)sizeof number, sizeof number);       /* files need not align their tensors */
+	return number;
+}
+
+bool quantised_moved(const struct quantised *quantised, const struct moved_sources *sources, float *to, const volatile sig_atomic_t *stop)
+{
+	const int64_t *trip = quantised->from.trip, one[3] = {1, trip[1], trip[2]}, count = type_elements(quantised->moved.vector_type);
+	struct quantised row = *quantised;
+	row.from.trip = one;
+	for (int64_t n = 0; n < trip[0]; n++) {
+		row.from.base = quantised->from.base + n * quantised->from.stride[0];
+		if (!sources->weight)
+			quantised_take(&row, sources->integers, sources->given, sources->values, sources->scales);
+		else if (!quantised_round(&row, sources->weight, sources->values, sources->scales, stop))
+			return false;
+		double sum = (double)number_at(sources->bias, n);
+		for (int64_t k = 0; k < count; k++)
+			sum += (double)st_f16_value(sources->scales[k / quantised->group / quantised->shared]) * sources->values[k] * (double)number_at(sources->vector, k);
+		to[n] = (float)sum;
+	}
+	return true;
 }

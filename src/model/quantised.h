@@ -6,6 +6,12 @@
 #include "model/image.h"
 #include <signal.h>
 
+/* No part of the weight, but what a contraction of x + v adds to that of x, and the bias behind it: bias[n] + Σ_k w[n, k] v[k], with w as it is rounded, f32. */
+struct moved_bias {
+	const char *bias, *vector;                /* NULL: not this */
+	const struct type *bias_type, *vector_type;
+};
+
 struct quantised {
 	const char *source;       /* name of the model's weight */
 	const struct type *type;  /* its type */
@@ -16,6 +22,7 @@ struct quantised {
 	int64_t group;            /* numbers of a run */
 	int64_t shared, block;    /* runs come as [outer][shared][block], and those of one outer and block index share a scale; 1 and 1: each has its own */
 	struct segment from;      /* number n of all runs in the weight, 0 where it is padding */
+	struct moved_bias moved;
 };
 
 /* NULL: `from` is not such an attribute. */
@@ -32,6 +39,14 @@ bool quantised_round(const struct quantised *quantised, const void *weight, int8
 
 /* The same of a weight that was rounded elsewhere: integers in the shape of the weight; f16 scales in that shape with groups in place of dim `axis`. */
 void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales);
+/* The moved bias, of runs in rows as trips [outputs][groups][group] say: bias + Σ_k.  `weight`: f32; NULL: `integers` and `given`.  room: of one row, its numbers and its scales.
+ * False: as quantised_round. */
+struct moved_sources {
+	const void *weight, *integers, *given, *bias, *vector;
+	int8_t *values;
+	uint16_t *scales;
+};
+bool quantised_moved(const struct quantised *quantised, const struct moved_sources *sources, float *to, const volatile sig_atomic_t *stop);
 /* Extent of the scales' dim `axis`. */
 int64_t quantised_groups(const struct quantised *quantised);
 #endif

@@ -1,7 +1,7 @@
 /* Weights of few bits (`--quant`): contractions with a weight become integer ones, gathered tables become rows of bytes.
  *     y[n] = Σ_k x[k] * w[n, k]     becomes, for groups g of the reduction,
  *     s[g] = max |x| / 127, 1 for zeros;  q = clamp(round half even(x / s));  d[n, g] = Σ q * w' in integers;  y[n] = Σ_g in order: (float)d * (s[g] * s'[n, g])
- * w' and s' are arguments that the packer makes from w (stream.from).  Biases and whatever else follows the sum stay as they are.
+ * w' and s' are arguments that the packer makes from w (stream.from), and so is a bias that takes in that of a norm (quantise_biases.c).  Whatever else follows the sum stays as it is.
  * Needs: fused kernels, no rolled layers.  Guarantees: a weight that only quantised kernels read is no argument any more.  Approximating: the error is that of the
  * rounding, at most half a scale for each number.  Ends because it visits every kernel once. */
 #include "pass/quantise.h"
@@ -32,16 +32,20 @@ int contraction_bits(const struct quantiser *q, const struct op *op)
 	return op == q->head ? q->scheme->head : q->scheme->weight;
 }
 
+void contraction_scheme(const struct quantiser *q, struct contraction *c)
+{
+	c->bits = contraction_bits(q, c->op);
+	c->group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
+	c->row_scale = !q->scheme->group && !q->scheme->per_token;
+	c->per_token = q->scheme->per_token;
+}
+
 static void quantise_op(struct quantiser *q, struct op *op)
 {
 	struct contraction c;
 	bool contracts = contraction_match(q, op, &c);
-	int bits = contraction_bits(q, op);
-	if (contracts && bits) {
-		c.bits = bits;
-		c.group = q->scheme->group || q->scheme->per_token ? q->scheme->group : GROUP;
-		c.row_scale = !q->scheme->group && !q->scheme->per_token;
-		c.per_token = q->scheme->per_token;
+	if (contracts && contraction_bits(q, op)) {
+		contraction_scheme(q, &c);
 		q->made += contraction_quantise(q, &c);
 	} else if (!contracts && q->scheme->embedding) {
 		q->made += gather_quantise(q, op);
@@ -78,8 +82,10 @@ bool quantise(struct pass_context *context, struct module *module)
 		sink_quotients(context, module);
 		quantise_states(&q);
 	}
-	if (q.scheme->weight)
+	if (q.scheme->weight) {
+		sink_biases(&q);
 		sink_factors(&q);
+	}
 	for (struct op *op = block->first, *next; op && q.scheme->weight; op = next) {
 		next = op->next;
 		if (op->code == OP_KERNEL)

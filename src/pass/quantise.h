@@ -51,12 +51,18 @@ bool is_weight(const struct quantiser *q, const struct value *value);
 bool contraction_match(const struct quantiser *q, struct op *op, struct contraction *c);
 /* Of the weight that the contraction would have; 0: it is left as it is. */
 int contraction_bits(const struct quantiser *q, const struct op *op);
+/* Bits, group and scales as --quant says. */
+void contraction_scheme(const struct quantiser *q, struct contraction *c);
+/* The dim of the weight that the reduction runs along, in one digit or in several that count it; -1: along none alone. */
+int contraction_axis(const struct contraction *c);
 int64_t contraction_tokens(const struct contraction *c);
 /* In place of c->op; false, and nothing is changed: it has a form that is left in floating point. */
 bool contraction_quantise(struct quantiser *q, struct contraction *c);
 /* May it be a phase of a unit, for several tokens?  Then its result is brought into the order of [tokens][outputs], and what follows the sum becomes a kernel of its own. */
 bool contraction_fits_unit(const struct quantiser *q, const struct contraction *c);
 void contraction_plain(struct quantiser *q, struct contraction *c);
+/* A bias of what only contractions with a bias read becomes a part of theirs. */
+void sink_biases(struct quantiser *q);
 /* Factors of what contractions of one token read that are the same for all that they add up go behind the sums. */
 void sink_factors(struct quantiser *q);
 void quantise_half(struct quantiser *q);

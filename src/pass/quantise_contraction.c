@@ -95,8 +95,7 @@ static void source_order(struct lowering *l, struct segment *from)
 	}
 }
 
-/* The dim of the weight that the reduction runs along, in one digit or in several that count it. */
-static int axis_of(const struct contraction *c)
+int contraction_axis(const struct contraction *c)
 {
 	const struct type *type = c->op->operand[c->w]->type;
 	int64_t pitch = 1, stride = c->digit[c->digits - 1].w, extent = 1;
@@ -119,7 +118,7 @@ static void add_weights(struct lowering *l)
 	const struct value *weight = l->c->op->operand[l->c->w];
 	struct quantised from = from_weight(l->q, weight);
 	from.bits = l->c->bits;
-	from.axis = axis_of(l->c);
+	from.axis = contraction_axis(l->c);
 	from.group = l->size;
 	from.shared = l->c->row_scale ? l->groups : 1;
 	from.block = l->c->row_scale ? l->part.block : 1;

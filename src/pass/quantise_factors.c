@@ -48,11 +48,11 @@ static bool find_factor(struct op *op, int operand, struct factor *factor)
 	return leaf >= 0 && factor->product >= 0 && times_used(update, leaf) == 1;
 }
 
-/* Does this use of the product let the factor go behind the sums?  Then where these find it. */
-static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, struct access *access)
+/* Does this use of the product, as operand `through`, let the factor go behind the sums?  Then where these find it. */
+static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, int through, struct access *access)
 {
 	struct contraction c;
-	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || contraction_tokens(&c) > 1 || reader->operand[c.x] != factor->op->result[0])
+	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || contraction_tokens(&c) > 1 || c.x != through)
 		return false;
 	return access_behind(q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
 }
@@ -83,7 +83,7 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor)
 			struct access access;
 			if (op->operand[j] != result)
 				continue;
-			if (!reads_sums(q, factor, op, &access))
+			if (!reads_sums(q, factor, op, j, &access))
 				return false;
 			uses++;
 			VEC_PUSH(q->module->arena, &readers, op);

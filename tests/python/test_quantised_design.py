@@ -15,6 +15,7 @@ from torch import nn
 
 from conftest import compiler_with, host_of, small_case, stc
 from safetensors.torch import save_file
+from transformers.pytorch_utils import Conv1D
 
 from streamtensor import api, chat, core, families, models, quantise, workflow
 from streamtensor.decoder import Shape
@@ -69,6 +70,47 @@ def test_a_dump_says_how_its_weights_are_quantised(core_built, tmp_path):
         assert done.returncode == 0, done.stderr
     assert "stream.contract" in (tmp_path / "after.mlir").read_text()
     assert (tmp_path / "after.mlir").read_text() == (tmp_path / "again.mlir").read_text()
+
+
+class Normed(nn.Module):
+    """A norm in front of two layers; its numbers are added to what comes out, or not."""
+
+    def __init__(self, inputs, kept, norm=nn.LayerNorm):
+        super().__init__()
+        self.norm, self.up, self.gate, self.kept = norm(inputs), nn.Linear(inputs, 72), Conv1D(72, inputs), kept
+        nn.init.normal_(self.gate.bias)
+        nn.init.normal_(getattr(self.norm, "bias", self.norm.weight))
+
+    def forward(self, x):
+        y = self.norm(x)
+        return (self.gate(y) + y) * self.up(y) if self.kept else self.gate(y) * self.up(y)
+
+
+@pytest.mark.parametrize("scheme, tokens, inputs", [("w4a8", 1, 256), ("w4a8", 3, 200), ("w4a8", 12, 256), ("w4a8,group=row", 1, 300), ("w4a8,activation=token", 2, 256), ("w8a8", 1, 96)])
+def test_a_norms_bias_is_multiplied_by_the_weights_offline(core_built, tmp_path, scheme, tokens, inputs):
+    """By weights that are rounded here, and by given integers."""
+    module, x, parsed = seeded(lambda: Normed(inputs, False)), random(tokens, inputs), quantise.Scheme.parse(scheme)
+    expected = quantise.applied(module, parsed)(x)
+    rounded = quantise.rounded(module, parsed)
+    for name, weights in (("plain", None), ("given", quantise.stored(module, rounded))):
+        (tmp_path / name).mkdir()
+        design = compile_module(module, x, scheme, tmp_path / name, weights)
+        torch.testing.assert_close(run(design, x, tmp_path), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
+        names = {tensor["name"] for tensor in json.loads((design / "manifest.json").read_text())["inputs"]}
+        assert {"norm.weight", "up.weight.bias", "gate.weight.bias"} <= names and not names & {"norm.bias", "up.bias", "gate.bias"}
+
+
+def test_a_norm_that_others_read_keeps_its_bias(core_built, tmp_path):
+    module, x = seeded(lambda: Normed(72, True)), random(1, 72)
+    names = {tensor["name"] for tensor in json.loads((compile_module(module, x, "w4a8", tmp_path) / "manifest.json").read_text())["inputs"]}
+    assert {"norm.bias", "up.bias", "gate.bias"} <= names
+
+
+def test_a_norm_that_is_added_to_what_reads_it(core_built, tmp_path):
+    """What multiplies all of it belongs to both: the product's term behind the sum is the norm's number, not that without 1/rms."""
+    module, x = seeded(lambda: Normed(72, True, nn.RMSNorm)), random(1, 72)
+    expected = quantise.applied(module, quantise.Scheme.parse("w4a8"))(x)
+    torch.testing.assert_close(run(compile_module(module, x, "w4a8", tmp_path), x, tmp_path), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
 # tokens, inputs, outputs: groups that fit, a short last group, outputs that no block divides, one group, several tokens
@@ -423,7 +465,7 @@ CHUNKS = {24: (24, 7, 1, 24, 9, 24, 24, 8, 1, 11), 8: (8, 7, 1, 8, 2, 1, 1, 3, 1
 # Launches in which a number lies between two integers and the design's sum takes the other one. Of qwen2 it is one number, an input of the first two products of layer 0's feed-forward half:
 # 40.5 to the last bit in PyTorch at position 27. With 41 PyTorch's logits and rows are the design's, bit for bit. The launch behind it reads that row.
 TIES = {"qwen2": 2}
-PROMPTS = {"gemma3": 2000}   # seeds: of prompts without such numbers
+PROMPTS = {"gemma3": 2000, "gpt2": 3000}   # seeds: of prompts without such numbers
 
 
 @pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])

@@ -370,6 +370,49 @@ static void test_rounding(void **state)
 	assert_false(quantised_round(&from, weight, values, scales, &(volatile sig_atomic_t){1}));
 }
 
+/* Three outputs of five inputs in groups of four, the weight by rows and by columns, rounded here or given; each row with a scale a group, or with one. */
+static void test_a_moved_bias(void **state)
+{
+	(void)state;
+	const float weight[15] = {0.5f, -1.0f, 7.0f, 3.5f, 2.0f, 0, 0, 0, 0, 0, 1e-3f, -2e-3f, 0, 0, 5.0f}, bias[3] = {1, 2, 3}, vector[5] = {1, -2, 0.5f, 4, 10};
+	const int64_t trip[] = {3, 2, 4}, limit[] = {0, 4, 1, 5}, count[] = {5}, outputs[] = {3}, rows[] = {3, 5}, columns[] = {5, 3};
+	const struct type ours = {.kind = TYPE_TENSOR, .rank = 1, .shape = outputs}, theirs = {.kind = TYPE_TENSOR, .rank = 1, .shape = count};
+	for (int kind = 0; kind < 4; kind++) {
+		const bool by_rows = kind % 2, shared = kind / 2;
+		const int64_t stride[] = {by_rows ? 5 : 1, by_rows ? 4 : 12, by_rows ? 1 : 3};
+		const struct type type = {.kind = TYPE_TENSOR, .rank = 2, .shape = by_rows ? rows : columns};
+		const struct quantised from = {.source = "w", .type = &type, .bits = 4, .axis = by_rows, .group = 4, .shared = shared ? 2 : 1, .block = 1,
+					       .from = {.dims = 3, .trip = trip, .stride = stride, .conditions = 1, .condition = limit, .host_bytes = 4, .image_bytes = 4},
+					       .moved = {.bias = "b", .vector = "v", .bias_type = &ours, .vector_type = &theirs}};
+		float lies[15], found[3], again[3];
+		int8_t values[24], integers[15], room[8];
+		uint16_t scales[6], given[6], row[2];
+		for (int n = 0; n < 3; n++)
+			for (int k = 0; k < 5; k++)
+				lies[by_rows ? n * 5 + k : k * 3 + n] = weight[n * 5 + k];
+		assert_true(quantised_round(&from, lies, values, scales, NULL));
+		const int groups = shared ? 1 : 2;
+		for (int n = 0; n < 3; n++) {
+			for (int g = 0; g < groups; g++)
+				given[by_rows ? n * groups + g : g * 3 + n] = scales[n * groups + g];
+			for (int k = 0; k < 5; k++)
+				integers[by_rows ? n * 5 + k : k * 3 + n] = values[n * 8 + k];
+		}
+		const struct moved_sources plain = {.weight = lies, .bias = bias, .vector = vector, .values = room, .scales = row};
+		const struct moved_sources taken = {.integers = integers, .given = given, .bias = bias, .vector = vector, .values = room, .scales = row};
+		assert_true(quantised_moved(&from, &plain, found, NULL) && quantised_moved(&from, &taken, again, NULL));
+		for (int n = 0; n < 3; n++) {
+			double expected = (double)bias[n];
+			for (int k = 0; k < 5; k++)
+				expected += (double)st_f16_value(scales[n * groups + k / 4 / from.shared]) * values[n * 8 + k] * (double)vector[k];
+			assert_true(found[n] == (float)expected && again[n] == found[n]);
+		}
+		assert_true(found[0] != bias[0] && found[1] == bias[1] && found[2] > 50);
+		lies[14] = INFINITY;
+		assert_false(quantised_moved(&from, &plain, found, NULL));
+	}
+}
+
 /* Runs of more numbers than are looked at together, at any address, from memory as it lies and through conditions that always hold; with all in one scale and each in its own. */
 static void test_long_runs(void **state)
 {
@@ -409,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_factors_go_behind_sums),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_a_moved_bias),
 		cmocka_unit_test(test_long_runs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
