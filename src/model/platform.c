@@ -2,6 +2,7 @@
  * function composed of other rows.  What a file with "like": NAME lacks is taken from that platform. */
 #include "model/platform.h"
 #include "base/data.h"
+#include "base/nearest.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <math.h>
@@ -155,13 +156,25 @@ static void figure_store(struct platform *platform, const struct figure *figure,
 		memcpy(at, &(int){(int)value}, sizeof(int));
 }
 
+static void check_whole(struct reader *reader, const char *path, const char *key, double value)
+{
+	if (value == trunc(value))
+		return;
+	complain(reader, path, "'%s' is %.10g", key, value);
+	diag_note(reader->diag, "a whole number");
+}
+
 static void read_figures(struct reader *reader, struct platform *platform)
 {
 	for (size_t i = 0; i < COUNT(figures); i++) {
 		const struct figure *figure = &figures[i];
 		const char *path;
 		const cJSON *item = find(reader, figure->group, figure->key, &path);
-		figure_store(platform, figure, figure_read(reader, path, dotted(reader, figure->group, figure->key), item, figure->low, figure->high));
+		const char *key = dotted(reader, figure->group, figure->key);
+		double value = figure_read(reader, path, key, item, figure->low, figure->high);
+		if (figure->kind != FIGURE_REAL)
+			check_whole(reader, path, key, value);
+		figure_store(platform, figure, value);
 	}
 }
 
@@ -170,7 +183,10 @@ static void read_die(struct reader *reader, const char *path, int number, const 
 	for (size_t i = 0; i < COUNT(resource_keys); i++) {
 		const struct resource_key *key = &resource_keys[i];
 		const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key->key);
-		int64_t value = (int64_t)figure_read(reader, path, text_format(reader->arena, "dies[%d].%s", number, key->key), item, key->low, key->high);
+		const char *name = text_format(reader->arena, "dies[%d].%s", number, key->key);
+		double read = figure_read(reader, path, name, item, key->low, key->high);
+		int64_t value = (int64_t)read;
+		check_whole(reader, path, name, read);
 		memcpy((char *)die + key->offset, &value, sizeof value);
 	}
 }
@@ -257,6 +273,77 @@ static void read_operators(struct reader *reader, struct platform *platform)
 		}
 }
 
+/* What one figure says of another. */
+static void check_together(struct reader *reader, const struct platform *platform)
+{
+	const char *path;
+	if (platform->port_bits & (platform->port_bits - 1)) {
+		find(reader, "ports", "bits", &path);
+		complain(reader, path, "'ports.bits' is %d", platform->port_bits);
+		diag_note(reader->diag, "a power of two");
+	}
+	find(reader, NULL, "idle_watts", &path);
+	in_range(reader, path, "idle_watts", platform->idle_watts, 0, platform->watts);
+}
+
+/* --- keys: a misspelt one would leave a figure as that of the platform that the file is like, and of two the second would not be read */
+
+static bool has_text(const char *left, const char *right)
+{
+	return left && right && !strcmp(left, right);
+}
+
+static const char *nearest_key(const char *group, const char *key)
+{
+	static const char *const texts[] = {"name", "part", "xpfm", "like", "dies", "operators"};
+	struct nearest nearest = {.wanted = key};
+	for (size_t i = 0; !group && i < COUNT(texts); i++)
+		nearest_consider(&nearest, texts[i]);
+	for (size_t i = 0; i < COUNT(figures); i++)
+		if (!group || has_text(group, figures[i].group))
+			nearest_consider(&nearest, group || !figures[i].group ? figures[i].key : figures[i].group);
+	for (size_t i = 0; has_text(group, "dies") && i < COUNT(resource_keys); i++)
+		nearest_consider(&nearest, resource_keys[i].key);
+	for (int code = OP_NONE + 1; has_text(group, "operators") && code < OP_COUNT; code++)
+		if (has_cost((enum op_code)code))
+			nearest_consider(&nearest, op_info[code].name);
+	return nearest.found;
+}
+
+static void check_keys(struct reader *reader, const char *path, const char *group, const cJSON *json)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach(item, json) {
+		const char *nearest = nearest_key(group, item->string);
+		const cJSON *other = json->child;
+		while (other != item && strcmp(other->string, item->string))
+			other = other->next;
+		if (strcmp(nearest, item->string)) {
+			complain(reader, path, "'%s' is no key of a platform", dotted(reader, group, item->string));
+			diag_note(reader->diag, "the nearest is '%s'", dotted(reader, group, nearest));
+		} else if (other != item) {
+			complain(reader, path, "'%s' stands there twice", dotted(reader, group, item->string));
+		}
+	}
+}
+
+static void check_file(struct reader *reader, const struct file *file)
+{
+	const cJSON *item, *die;
+	check_keys(reader, file->path, NULL, file->json);
+	cJSON_ArrayForEach(item, file->json) {
+		bool group = !strcmp(item->string, "operators");
+		for (size_t i = 0; i < COUNT(figures); i++)
+			group |= has_text(item->string, figures[i].group);
+		if (group && cJSON_IsObject(item))
+			check_keys(reader, file->path, item->string, item);
+	}
+	const cJSON *dies = cJSON_GetObjectItemCaseSensitive(file->json, "dies");
+	cJSON_ArrayForEach(die, dies)
+		if (cJSON_IsObject(die))
+			check_keys(reader, file->path, "dies", die);
+}
+
 static const char *read_text(struct reader *reader, const char *key)
 {
 	const char *path;
@@ -333,7 +420,10 @@ const struct platform *platform_load(struct arena *arena, struct diag *diag, con
 		read_figures(&reader, platform);
 		read_dies(&reader, platform);
 		read_operators(&reader, platform);
+		check_together(&reader, platform);
 	}
+	for (int i = 0; i < reader.files; i++)
+		check_file(&reader, &reader.file[i]);
 	for (int i = 0; i < reader.files; i++)
 		cJSON_Delete(reader.file[i].json);
 	return reader.failed ? NULL : platform;
