@@ -14,13 +14,19 @@ struct fewer {
 	double rating;            /* of the quickest */
 };
 
+static void choose_slices(struct fewer *f, int slices)
+{
+	f->build->session->choices.value[CHOICE_SLICES] = slices;
+	mark_lanes(f->build->tensor, module_main(f->build->tensor)->region[0], slices);
+}
+
 /* How good the design with so many slices is; INFINITY: it is none. */
 static double rate(struct fewer *f, int slices)
 {
 	struct session *session = f->build->session;
 	build_set_clock(session, f->clock);
 	session->choices = f->wanted;
-	session->choices.value[CHOICE_SLICES] = slices;
+	choose_slices(f, slices);
 	f->built = slices;
 	double rating = build_counted(f->build) ? build_rating(session) : INFINITY;
 	if (rating < f->rating) {
@@ -84,7 +90,7 @@ static bool build_best(struct fewer *f)
 		return true;
 	build_set_clock(session, f->clock);
 	session->choices = f->wanted;
-	session->choices.value[CHOICE_SLICES] = f->best;
+	choose_slices(f, f->best);
 	return build_counted(f->build);
 }
 
@@ -95,7 +101,7 @@ bool build_allowed(struct build *b)
 	bool built = build_counted(b);
 	int slices = b->slices;
 	f.step = unit_step(unit_abreast(module_main(b->tensor)->region[0]), build_counts_tokens(b));
-	f.least = f.step > UNIT_LANES ? f.step : UNIT_LANES;
+	f.least = f.step > UNIT_LEAST ? f.step : UNIT_LEAST;
 	if (session->stop || session->widths || f.wanted.value[CHOICE_SLICES] || slices <= f.least || (built && !is_limited(session)))
 		return built;
 	f.rating = built ? build_rating(session) : INFINITY;

@@ -34,7 +34,7 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
 static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, struct less *list)
 {
-	int fewer = slices - UNIT_LANES, less = slices - UNIT_STEP, count = 0;
+	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .counted = true}, {.slices = fewer, .narrow = NARROW_COUNTED, .counted = true}, {.slices = less, .narrow = NARROW_COUNTED, .counted = true},
 				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .counted = true}, {.slices = less, .narrow = NARROWEST_COUNTED, .counted = true}};

@@ -286,7 +286,7 @@ bool join_phases(const struct platform *platform, const struct phase *first, con
 	join_ports(&j);
 	for (int i = 0; i < emit_ports(second->module); i++)
 		if (emit_argument(j.main[1], i) < emit_ports(first->module))
-			joined->shared_ports = resources_add(joined->shared_ports, port_resources(platform, emit_port(j.main[1], i).word));
+			joined->shared_ports = resources_add(joined->shared_ports, port_resources(platform, emit_port(j.main[1], i).word, emit_port(j.main[1], i).write));
 	joined->adapters = emit_adapters(j.arena, &(struct phases){2, (struct phase[]){*first, *second}});
 	return true;
 }

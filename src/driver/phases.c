@@ -57,7 +57,7 @@ static struct resources ports_of(const struct platform *platform, const struct m
 {
 	struct resources sum = {0};
 	for (int i = 0; i < emit_ports(module); i++)
-		sum = resources_add(sum, port_resources(platform, emit_port(module_main(module), i).word));
+		sum = resources_add(sum, port_resources(platform, emit_port(module_main(module), i).word, emit_port(module_main(module), i).write));
 	return sum;
 }
 

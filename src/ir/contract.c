@@ -35,6 +35,17 @@ static bool all_tensors(const struct contract *contract, int count)
 	return true;
 }
 
+int64_t unit_lanes(int abreast)
+{
+	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
+}
+
+int64_t contract_lanes(const struct op *op)
+{
+	int64_t own = unit_lanes((int)attr_integer_or(op, "abreast", 1)), most = attr_integer_or(op, "lanes", own);
+	return most < own ? most : own;
+}
+
 bool contract_of(const struct op *op, struct contract *contract)
 {
 	int first = op->operands > 2 && op->operand[2]->type->kind == TYPE_INDEX ? 3 : 2, count = (op->operands - first) / 2;
@@ -46,6 +57,7 @@ bool contract_of(const struct op *op, struct contract *contract)
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
 	contract->tokens = attr_integer_or(op, "tokens", 1);
 	contract->abreast = (int)attr_integer_or(op, "abreast", 1);
+	contract->lanes = contract_lanes(op);
 	contract->same = attr_get(op, "same") != NULL;
 	contract->rows = attr_text_or(op, "rows", NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];

@@ -69,6 +69,8 @@ static const struct figure figures[] = {
 	FIGURE("ports", "outstanding", FIGURE_INT, 1, 256, outstanding),
 	FIGURE("ports", "lut", FIGURE_INT64, 0, 1e6, port_cost.lut),
 	FIGURE("ports", "ff", FIGURE_INT64, 0, 1e6, port_cost.ff),
+	FIGURE("ports", "read_lut", FIGURE_INT64, 0, 1e6, read_cost.lut),
+	FIGURE("ports", "read_ff", FIGURE_INT64, 0, 1e6, read_cost.ff),
 	FIGURE("ports", "bram18", FIGURE_INT64, 0, 1e4, port_cost.bram18),
 };
 

@@ -39,7 +39,8 @@ struct platform {
 	double watts;             /* the board's limit */
 	double idle_watts;        /* of the board, configured and doing nothing */
 	struct operator_cost cost[OP_COUNT];      /* on f32; integers where the op is an integer op */
-	struct resources port_cost;               /* one 512-bit m_axi adapter, default outstanding and burst */
+	struct resources port_cost;               /* one m_axi adapter of port_bits that writes, default outstanding and burst; */
+	struct resources read_cost;               /* LUTs and registers of one that only reads */
 	int fifo_word_lut;        /* control of one FIFO */
 };
 

@@ -141,21 +141,31 @@ static bool is_port(const struct type *type)
 	return type->kind == TYPE_MEMREF && type->rank == 1 && type->shape[0] < 0;
 }
 
-struct resources port_resources(const struct platform *platform, const struct type *word)
+struct resources port_resources(const struct platform *platform, const struct type *word, bool writes)
 {
-	struct resources full = platform->port_cost;
+	struct resources full = writes ? platform->port_cost : platform->read_cost;
 	int64_t bits = type_bits(word), most = platform->port_bits;
 	bits = bits > most ? most : bits;
-	return (struct resources){full.lut / 4 + full.lut * 3 / 4 * bits / most, full.ff / 4 + full.ff * 3 / 4 * bits / most, 0, (full.bram18 * bits + most - 1) / most, 0};
+	return (struct resources){full.lut / 4 + full.lut * 3 / 4 * bits / most, full.ff / 4 + full.ff * 3 / 4 * bits / most, 0, (platform->port_cost.bram18 * bits + most - 1) / most, 0};
+}
+
+static bool is_written(const struct block *block, const struct value *port)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if ((op->code == OP_MEMREF_STORE && op->operand[1] == port) || (op->region[0] && is_written(op->region[0], port)))
+			return true;
+	return false;
 }
 
 static struct counting count_process(const struct platform *platform, const struct op *function)
 {
 	int64_t operations[OP_COUNT * 3] = {0};
 	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
-	for (int i = 0; i < function->region[0]->arguments; i++)
-		if (is_port(function->region[0]->argument[i]->type))
-			c.sum = resources_add(c.sum, resources_add(port_resources(platform, function->region[0]->argument[i]->type->element), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
+	for (int i = 0; i < function->region[0]->arguments; i++) {
+		const struct value *port = function->region[0]->argument[i];
+		if (is_port(port->type))
+			c.sum = resources_add(c.sum, resources_add(port_resources(platform, port->type->element, is_written(function->region[0], port)), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
+	}
 	count_block(&c, function->region[0]);
 	c.operations = NULL;
 	return c;
@@ -178,6 +188,12 @@ static bool shares_unit(const struct op *main, const struct value *port, const s
 	return type_bits(port->type->element) == type_bits(other->type->element) && text_same(bundle_of(main, port->index), bundle_of(main, other->index)) && text_same(way->text, other_way->text);
 }
 
+static struct resources own_adapter(const struct platform *platform, const struct op *main, const struct value *port)
+{
+	const struct attr *way = function_argument_attr(main, port->index, "stream.direction");
+	return port_resources(platform, port->type->element, way && text_same(way->text, "write"));
+}
+
 static bool is_used(const struct op *call, const struct value *port, int before)
 {
 	for (int j = 0; j < before; j++)
@@ -190,7 +206,7 @@ static bool is_used(const struct op *call, const struct value *port, int before)
 static struct resources single_words(const struct platform *platform, const struct op *main, const struct value *port)
 {
 	int64_t bits = type_bits(port->type->element), words = BUNDLE_SHORT_BURST * bundle_outstanding(main, port->index, platform->outstanding);
-	struct resources whole = port_resources(platform, port->type->element), small = storage_cost(storage_choose(bits, words, false), bits, words);
+	struct resources whole = own_adapter(platform, main, port), small = storage_cost(storage_choose(bits, words, false), bits, words);
 	bool single = bundle_burst(main, port->index, platform->burst) == 1 && small.bram18 < whole.bram18;
 	return single ? (struct resources){-small.lut, -small.ff, 0, whole.bram18 - small.bram18, 0} : (struct resources){0};
 }
@@ -208,7 +224,7 @@ static struct resources shared_units(const struct platform *platform, const stru
 			further |= alike;
 		}
 		sum = resources_add(sum, is_port(call->operand[i]->type) && !again ? single_words(platform, main, call->operand[i]) : (struct resources){0});
-		struct resources own = again || further ? port_resources(platform, call->operand[i]->type->element) : (struct resources){0};
+		struct resources own = again || further ? own_adapter(platform, main, call->operand[i]) : (struct resources){0};
 		sum = resources_add(sum, again ? own : (struct resources){.lut = own.lut / FURTHER_UNIT, .ff = own.ff / FURTHER_UNIT});
 	}
 	return sum;

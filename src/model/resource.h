@@ -43,7 +43,7 @@ struct design_cost {
 };
 
 struct design_cost design_cost(struct arena *arena, const struct platform *platform, const struct module *module);
-struct resources port_resources(const struct platform *platform, const struct type *word);    /* one memory adapter */
+struct resources port_resources(const struct platform *platform, const struct type *word, bool writes);    /* one memory adapter; false: it only reads */
 struct resources process_resources(const struct platform *platform, const struct op *function);
 
 /* The first resource that `used` has more of than `available`; NULL: it fits. */

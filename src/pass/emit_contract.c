@@ -6,7 +6,7 @@
 /* Words of results that the slices can give in turns. */
 static int64_t result_lanes(const struct streams *s, const struct contract *contract, const struct type *tensor)
 {
-	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = unit_lanes(contract->abreast);
+	int64_t own = stream_lanes(natural_order(s->module, tensor)), most = contract->lanes;
 	return own < most ? own : most;
 }
 
@@ -79,7 +79,7 @@ static bool is_taken_padded(const struct streams *s, const struct op *old, int64
 static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
 {
 	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
-	int64_t lanes = unit_lanes(contract->abreast), own = stream_lanes(order);
+	int64_t lanes = contract->lanes, own = stream_lanes(order);
 	if (contract->tokens > 1)
 		return tiled_order(s, contract, tensor, own < lanes && is_taken_padded(s, old, lanes) ? lanes : result_lanes(s, contract, tensor));
 	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
@@ -146,6 +146,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		attr_set(module, op, "tokens", attr_get(old, "tokens"));
 	if (contract.abreast > 1)
 		attr_set(module, op, "abreast", attr_get(old, "abreast"));
+	if (attr_get(old, "lanes"))
+		attr_set(module, op, "lanes", attr_get(old, "lanes"));
 	if (contract.rows)
 		attr_set(module, op, "rows", attr_get(old, "rows"));
 	if (contract.same)

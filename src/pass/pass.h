@@ -25,8 +25,8 @@ extern const char *const contractions_name[CONTRACTIONS];
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
 
-#define UNIT_LANES 4          /* tokens a cycle from which a contraction unit gives words of four times as many results, of fewer twice as many */
-#define UNIT_STEP 2           /* it has a multiple of this as slices, which share multipliers in pairs */
+#define UNIT_STEP 2           /* a contraction unit has a multiple of this as slices, which share multipliers in pairs, */
+#define UNIT_LEAST 4          /* and at least so many */
 #define UNIT_FEW 8            /* tokens of a launch that is shaped as decode's */
 #define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
 #define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
@@ -81,9 +81,9 @@ int unit_abreast(const struct block *body);
 /* Of tensor level: may a launch be about one token of a few, alone or with others?  Then how many a slice takes a cycle is for the driver to try: contractions have it as an attribute. */
 bool counts_few(const struct op *main);
 void mark_abreast(struct module *module, struct block *block, int64_t abreast);
+void mark_lanes(struct module *module, struct block *block, int64_t slices);      /* where there are no more slices than that */
 /* Does a phase do the rows of a slice in one block, so that no group is needed twice?  words: cycles that a tile of its tokens takes. */
 bool unit_block_once(double rows, int64_t groups, double words);
-int64_t unit_lanes(int abreast);      /* results in a word then: 30 slices with rows of seven groups make more than four a cycle, and of four tokens and more a cycle more than eight */
 
 /* Each returns false after diagnostics about the input (module->diag); broken invariants leave by module->guard. */
 bool name_arguments(struct pass_context *context, struct module *module);

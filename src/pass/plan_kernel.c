@@ -5,6 +5,7 @@
  * Order without reduction: the result's row-major order, so that producers and consumers agree whenever their layouts do.
  * Order with a reduction: loops of the largest operand (each of its words is needed once) - rest of the lane loop - reductions - loops that re-use the largest
  * operand - interleave - lanes.  Padded rows of a contraction unit come in its order.  Interleave: at least 8 independent accumulators between two additions to the same one, because an addition takes up to 7 cycles. */
+#include "ir/contract.h"
 #include "ir/rows.h"
 #include "pass/kernel_edit.h"
 #include "pass/pass.h"
@@ -106,7 +107,7 @@ static int64_t dropping_lanes(const struct planner *p, int loop)
 		if (!kernel->operand[j].stride[loop])
 			continue;
 		bool row = value->def && value->def->code == OP_CONTRACT && value->type->rank > 0 && value->type->shape[value->type->rank - 1] == kernel->loop[loop].extent;
-		int64_t own = row ? unit_lanes((int)attr_integer_or(value->def, "abreast", 1)) : 0;
+		int64_t own = row ? contract_lanes(value->def) : 0;
 		if (kernel->operand[j].stride[loop] != 1 || own > p->most_lanes || own > kernel->loop[loop].extent || (lanes && own != lanes))
 			return 0;
 		lanes = own;

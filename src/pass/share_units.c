@@ -229,11 +229,6 @@ bool unit_block_once(double rows, int64_t groups, double words)
 	return rows <= BLOCK_ONCE && (double)(groups + 1) * words > KEPT_WORDS;
 }
 
-int64_t unit_lanes(int abreast)
-{
-	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
-}
-
 /* Slices are a multiple of it, where their results are a whole number of words. */
 static int64_t whole_words(int64_t abreast)
 {
@@ -247,6 +242,19 @@ void mark_abreast(struct module *module, struct block *block, int64_t abreast)
 			mark_abreast(module, op->region[0], abreast);
 		if (op->code == OP_CONTRACT)
 			attr_set(module, op, "abreast", attr_integer(module, abreast));
+	}
+}
+
+void mark_lanes(struct module *module, struct block *block, int64_t slices)
+{
+	int64_t lanes = 1;
+	while (2 * lanes <= slices)
+		lanes *= 2;
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_lanes(module, op->region[0], slices);
+		if (op->code == OP_CONTRACT && (lanes < 4 * UNIT_LANES || attr_get(op, "lanes")))
+			attr_set(module, op, "lanes", attr_integer(module, lanes));
 	}
 }
 
@@ -422,5 +430,7 @@ bool share_units(struct pass_context *context, struct module *module)
 	int64_t tokens = unit_tokens(main->region[0], NULL);
 	if (tokens > 1)
 		mark_abreast(module, main->region[0], abreast_of(context, module, bits, tokens));
+	if (has_contraction(main->region[0]))
+		mark_lanes(module, main->region[0], slices_within(context, module, bits, unit_abreast(main->region[0]), rows_counted(main), context->platform->ports / 2));
 	return true;
 }

@@ -20,7 +20,7 @@ static double sums_of(const struct contract *contract, int64_t tokens, int slice
 static double cycles_of(const struct contract *contract, int64_t tokens, int slices, int abreast)
 {
 	double sums = sums_of(contract, tokens, slices, abreast);
-	double words = (double)tokens * (double)contract->outputs / (double)(unit_lanes(abreast));
+	double words = (double)tokens * (double)contract->outputs / (double)contract->lanes;
 	return sums > words ? sums : words;
 }
 
@@ -63,7 +63,7 @@ static bool takes_groups(const struct op *op, const struct contract *contract)
 /* Tokens of one tile: the first block works on groups as they come, the others when all are there; where all rows are one block its results come with the last group. */
 static void few_through_unit(const struct contract *contract, double rows, double block, int64_t tokens, int abreast, struct width_phase *phase)
 {
-	double words = words_of(contract, tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	double words = words_of(contract, tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)contract->lanes;
 	phase->last = block * words;
 	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
@@ -75,7 +75,7 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 /* Several tiles, or one token of as many: where all rows of one are one block, its results come with the last group, and those of the last tile when the phase is over. */
 static void tiles_through_unit(const struct contract *contract, double rows, int64_t tokens, int abreast, struct width_phase *phase)
 {
-	double words = words_of(contract, tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)unit_lanes(abreast);
+	double words = words_of(contract, tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)contract->lanes;
 	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
 	phase->first = rows * (double)(contract->groups - 1) * words;
@@ -110,7 +110,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	if (contract.tokens == 1) {
 		phase->last = block;
 		phase->together = block / rows;
-		phase->collect = block * (slices / (double)unit_lanes(abreast));
+		phase->collect = block * (slices / (double)contract.lanes);
 		phase->cycles += phase->collect;
 	}
 	return made_as(made->def->operand[0]);

@@ -407,6 +407,7 @@ static struct width_phase phase_of(struct module *module, int64_t outputs, int64
 	struct op *op = op_new(module, OP_CONTRACT, (struct location){0}, 4, operand, 1, &result);
 	struct width_phase phase;
 	attr_set(module, op, "tokens", attr_integer(module, 32));
+	attr_set(module, op, "abreast", attr_integer(module, 8));
 	if (single)
 		attr_set(module, op, "rows", attr_string(module, "tokens"));
 	widths_through_unit(op->result[0], 16, 8, single, &phase);
