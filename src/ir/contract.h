@@ -7,6 +7,7 @@
  * Its results are words of unit_lanes(abreast) numbers, or of as few as the attribute `lanes` says: a slice gives one row of a word at most, so where there are few slices words are narrow.
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
  * With the unit attribute `same` x and s are those of the contraction before it in the block: of both a tile is done before the next one.
+ * With `apart` as well it takes them again, when that contraction is done with all tiles: what waits for all of its results waits for one tile of these.
  * At stream level x and s come a tile after the other as well, in each group after group, each of all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
@@ -20,7 +21,7 @@ struct contract {
 	int layers;               /* weights to choose from; 0: one, for all */
 	int abreast;              /* tokens that the unit takes a cycle */
 	int64_t lanes;            /* most results in a word */
-	bool same;                /* x and s are those of the contraction before it */
+	bool same, apart;         /* x and s are those of the contraction before it; of one that is done with all tiles */
 	const char *rows;         /* NULL: all tokens are there */
 	struct value *layer;      /* NULL where layers is 0 */
 	struct value *const *weight, *const *scale;        /* [layers or 1] tensors */

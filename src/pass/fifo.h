@@ -19,6 +19,7 @@ struct fifo {
 	bool back;                /* of a ring: what it carries is for the next layer */
 	bool alone;               /* no other way leads from its writer to its reader, in whatever direction: it takes part in no cycle of waits */
 	bool prefetch;            /* what a loader sends that nothing else holds up */
+	bool kept;                /* it holds all its words, whatever is found */
 	bool given;               /* such a one whose depth its maker chose, whatever the others take */
 	int64_t word_bytes;
 	int64_t whole;            /* words of a launch, or of a layer: deeper is never needed */

@@ -35,15 +35,21 @@ static bool is_first(const struct symbols *symbols, int i)
 	return text_same(lookback_symbol(module, symbols->most[i].symbol), lookback_symbol(module, symbols->most[0].symbol));
 }
 
-/* The token model with these extents.  Layers that look back differently far all do as one of them. */
-static struct fifo_extents open_at(const struct symbols *symbols, enum extent first, enum extent others)
+/* Tiles of tokens that are counted. */
+static bool counts_tiles(const struct fifo_network *n, const struct extent_value *most)
+{
+	return rows_counted_by(n->main, most->symbol) && rows_tile(most->value, true) < most->value;
+}
+
+/* The token model with these extents, and if `whole` all tiles that are counted.  Layers that look back differently far all do as one of them. */
+static struct fifo_extents open_at(const struct symbols *symbols, enum extent first, enum extent others, bool whole)
 {
 	struct fifo_network *n = symbols->network;
 	struct extent_value *extent = ARENA_ARRAY(n->arena, struct extent_value, symbols->count + 1);
 	struct fifo_extents opened = {.detail = n->detail};
 	for (int i = 0; i < symbols->count; i++) {
 		const struct extent_value *most = &symbols->most[i];
-		extent[i] = (struct extent_value){most->symbol, value_at(rows_counted_by(n->main, most->symbol), most->value, is_first(symbols, i) ? first : others)};
+		extent[i] = (struct extent_value){most->symbol, value_at(rows_counted_by(n->main, most->symbol), most->value, whole && counts_tiles(n, most) ? EXTENT_MOST : is_first(symbols, i) ? first : others)};
 	}
 	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;
@@ -101,19 +107,22 @@ void fifo_open_extents(struct fifo_network *n)
 	struct symbols symbols = {.network = n};
 	symbols.count = timing_extents(n->arena, n->module, &symbols.most);
 	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
-	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others) : (struct fifo_extents){n->detail, n->tokens};
+	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false) : (struct fifo_extents){n->detail, n->tokens};
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
 		if (several || at[i].first == at[i].others) {
-			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others);
+			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others, false);
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;
 		}
 	for (int i = 0; i < n->extents; i++)
 		expect_balance(n, &n->at[i]);
-	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short. */
-	enum extent lesser = attr_get(n->main, "stream.around") ? EXTENT_LEAST : EXTENT_EIGHTH;
+	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short; tiles take turns with attention as much as they can at a short one. */
+	bool tiles = attr_get(n->main, "stream.around");
+	for (int i = 0; i < symbols.count; i++)
+		tiles = tiles || counts_tiles(n, &symbols.most[i]);
+	enum extent lesser = tiles ? EXTENT_LEAST : EXTENT_EIGHTH;
 	if (symbols.count && n->tokens)
-		n->lesser = open_at(&symbols, lesser, lesser).tokens;
+		n->lesser = open_at(&symbols, lesser, lesser, true).tokens;
 }
 
 /* Does each FIFO hold all words of a launch, or of a layer, if it is as deep as it may be?  Then the graph of waits says what happens. */

@@ -30,6 +30,7 @@ static void add_channel(struct fifo_network *n, struct op *op)
 	struct fifo *fifo = &n->fifo[n->count];
 	*fifo = (struct fifo){.channel = op->result[0], .writer = -1, .reader = -1, .sized = op->code == OP_FIFO, .whole = type->depth, .safe = type->depth};
 	fifo->back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
+	fifo->kept = attr_get(op, "stream.kept") != NULL;
 	fifo->given = attr_get(op, "stream.ahead") != NULL;
 	fifo->word_bytes = fifo->sized ? (type_bits(type->element) + 7) / 8 : 0;
 	op->result[0]->id = n->count++;

@@ -68,7 +68,7 @@ static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *ne
 
 static bool may_shrink(const struct fifo *fifo)
 {
-	return fifo->sized;
+	return fifo->sized && !fifo->kept;
 }
 
 static bool is_sought(const struct trimming *t, int number)

@@ -44,6 +44,8 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	struct value *some = design_fifo(design, "s_rows", all->type->element, rows->trip[0] * rows->trip[1] * rows->trip[2]), *counter[4];
 	const int64_t trip[4] = {rows->trip[0], rows->there.most / rows->there.tile, rows->there.tile, rows->trip[2]}, pitch[2] = {rows->there.tile, 1};
 	const struct run_time_trip *bound[4] = {NULL, rows->there.tiles, rows->there.each, NULL};
+	if (rows->there.tiles)     /* they are written when all tiles have read the state, and word by word where they are narrow: until then none of them is waited for */
+		attr_set(design->module, some->def, "stream.kept", attr_unit(design->module));
 	struct process p = process_new(design, "rows");
 	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
 	process_layers(&p);

@@ -17,13 +17,14 @@ bool stands_still(const struct itensor *order, int loop)
 }
 
 /* The same loops behind `first` more, or without so many. */
-const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times)
+const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips)
 {
 	const struct itensor *order = stream->itensor;
 	int dims = order->dims + first, results = order->map.results;
 	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, results);
 	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, dims + 1);
 	trip[0] = times;
+	run_time[0] = trips;
 	step[0] = 1;
 	for (int i = first > 0; i < dims; i++) {
 		trip[i] = order->trip[i - first];
@@ -40,7 +41,7 @@ const struct type *moved_loops(struct module *module, const struct type *stream,
 const struct type *type_once(struct module *module, const struct type *stream)
 {
 	const struct itensor *order = stream->itensor;
-	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && stands_still(order, 0) ? moved_loops(module, stream, -1, 0) : NULL;
+	return order->dims && order->trip[0] > 1 && !(order->run_time && order->run_time[0]) && stands_still(order, 0) ? moved_loops(module, stream, -1, 0, NULL) : NULL;
 }
 
 struct repeat {
@@ -164,7 +165,7 @@ static void replace_reader(const struct value *value, const struct op *from, str
 static void cast_source(struct repeat *r, int operand)
 {
 	struct op *op = r->op, *old = op->operand[operand]->def;
-	const struct type *type = moved_loops(r->module, op->operand[operand]->type, 1, r->times);
+	const struct type *type = moved_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
 	attr_set(r->module, r->cast, "again", attr_unit(r->module));
@@ -205,7 +206,7 @@ static void apply(struct repeat *r)
 		if (!is_used(op, j))
 			continue;
 		if (load_of(op, j))
-			op->operand[j]->type = moved_loops(r->module, op->operand[j]->type, 1, r->times);
+			op->operand[j]->type = moved_loops(r->module, op->operand[j]->type, 1, r->times, NULL);
 		else
 			cast_source(r, j);
 	}

@@ -10,5 +10,5 @@ const struct type *type_once(struct module *module, const struct type *stream); 
 /* At each point of the loop the words come again. */
 bool stands_still(const struct itensor *order, int loop);
 /* The same loops behind `first` more, of `times` turns, or without so many. */
-const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times);
+const struct type *moved_loops(struct module *module, const struct type *stream, int first, int64_t times, const struct run_time_trip *trips);
 #endif

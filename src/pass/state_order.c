@@ -29,7 +29,7 @@ static const struct type *again(const struct streams *s, const struct type *type
 {
 	const struct itensor *want = wanted->itensor;
 	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && stands_still(want, 0);
-	return tiles ? moved_loops(s->module, type, 1, s->tiles) : type;
+	return tiles ? moved_loops(s->module, type, 1, s->tiles, want->run_time ? want->run_time[0] : NULL) : type;
 }
 
 static const struct type *order_once(struct streams *s, const struct flow *flow, const struct type *wanted)

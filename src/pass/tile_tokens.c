@@ -1,7 +1,7 @@
 /* Attention walks heads, and in each all tokens of the launch.  Where a unit takes tokens in several tiles, the kernels between two of its phases walk a tile of tokens for all heads before the
  * next tile: so the unit works on a tile behind attention while attention works on the next one (unit_order.c), and what lies between holds a head of a tile, not all tokens.
  * Keys and values of the launch are kept for all tiles; those of earlier launches are read again for each.
- * Needs: contractions in a unit, rows bound; where their number is known at run time nothing is done.  Guarantees: kernels whose first loop is that of the tiles say so (`tiled`).  Exact. */
+ * Needs: contractions in a unit, rows bound.  Guarantees: kernels whose first loop is that of the tiles say so (`tiled`).  Exact. */
 #include "ir/contract.h"
 #include "pass/kernel_edit.h"
 #include "pass/streams.h"
@@ -15,8 +15,9 @@ struct tiler {
 	struct module *module;
 	struct block *block;
 	int64_t tokens;
+	struct launch_rows there;
 	VEC(struct walk) walks;
-	VEC(const struct op *) sources;           /* contractions that they begin with */
+	VEC(struct op *) sources;           /* contractions that they begin with */
 };
 
 static const struct walk *walk_of(const struct tiler *t, const struct op *op)
@@ -32,9 +33,28 @@ static const struct access *access_of(const struct op *op, int operand)
 	return operand < 0 ? &op->kernel->result : &op->kernel->operand[operand];
 }
 
+/* Elements between tokens, of a stride of the loop that walks them; where these are counted the loop walks their tiles. */
+static int64_t pitch_of(const struct tiler *t, int64_t stride)
+{
+	return t->there.tiles ? stride / t->there.tile : stride;
+}
+
+static int counted_loop(const struct tiler *t, const struct op *op, int operand, int64_t pitch)
+{
+	for (int l = 0; l < op->kernel->loops; l++) {
+		const struct run_time_trip *trip = op->kernel->loop[l].run_time;
+		bool tiles = trip && text_same(trip->symbol, t->there.tiles->symbol) && trip->tile == t->there.tile && !trip->plus && !trip->rest;
+		if (tiles && access_of(op, operand)->stride[l] == pitch * t->there.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+			return l;
+	}
+	return -1;
+}
+
 /* The loop that walks the tokens of an operand, or of the result (-1), and of the result; -1: none does. */
 static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t pitch)
 {
+	if (t->there.tiles)
+		return counted_loop(t, op, operand, pitch);
 	kernel_cut_loops(t->module, op, operand, pitch, t->tokens);
 	for (int l = 0; l < op->kernel->loops; l++) {
 		const struct loop *loop = &op->kernel->loop[l];
@@ -46,7 +66,7 @@ static int token_loop(const struct tiler *t, struct op *op, int operand, int64_t
 
 static void add_walk(struct tiler *t, struct op *op, int loop)
 {
-	VEC_PUSH(t->module->arena, &t->walks, ((struct walk){op, op->kernel->result.stride[loop]}));
+	VEC_PUSH(t->module->arena, &t->walks, ((struct walk){op, pitch_of(t, op->kernel->result.stride[loop])}));
 }
 
 /* From what a phase takes back to the phases that it is made of.  false: somewhere tokens are not walked by a loop of their own. */
@@ -66,7 +86,7 @@ static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 	add_walk(t, op, loop);
 	for (int j = 0; j < op->operands; j++) {
 		int64_t stride = op->kernel->operand[j].stride[token_loop(t, op, -1, pitch)];
-		if (stride && !walk_back(t, op->operand[j], stride))
+		if (stride && !walk_back(t, op->operand[j], pitch_of(t, stride)))
 			return false;
 	}
 	return true;
@@ -81,7 +101,7 @@ static void walk_on(struct tiler *t, const struct value *value, int64_t pitch)
 			if (loop < 0)
 				continue;
 			add_walk(t, op, loop);
-			walk_on(t, op->result[0], op->kernel->result.stride[loop]);
+			walk_on(t, op->result[0], pitch_of(t, op->kernel->result.stride[loop]));
 		}
 }
 
@@ -112,10 +132,23 @@ static void tile(struct tiler *t)
 	for (size_t i = 0; i < t->walks.count; i++) {
 		struct op *op = t->walks.data[i].op;
 		int loop = token_loop(t, op, -1, t->walks.data[i].pitch);
-		if (!kernel_split_loop(t->module, op, loop, rows_tile(t->tokens, false)))
+		if (!t->there.tiles && !kernel_split_loop(t->module, op, loop, t->there.tile))
 			continue;
 		kernel_move_loop(t->module, op, loop, 0);
 		op->kernel->tiled = true;
+	}
+}
+
+/* Keys and values of all tiles come before the first queries, which a tile of attention waits for: so other phases take turns with those of its next tile. */
+static void part_sources(const struct tiler *t)
+{
+	for (size_t i = 0; t->there.tiles && i < t->sources.count; i++) {
+		struct op *op = t->sources.data[i];
+		const struct op *next = op->next;
+		while (next && next->code != OP_CONTRACT)
+			next = next->next;
+		if (attr_get(op, "same") && (!next || !attr_get(next, "same")))
+			attr_set(t->module, op, "apart", attr_unit(t->module));
 	}
 }
 
@@ -126,8 +159,9 @@ static void tile_before(struct module *module, const struct op *op)
 	struct tiler t = {.module = module, .block = op->parent};
 	INVARIANT(module->guard, contract_of(op, &contract), "a contraction whose operands do not fit together");
 	t.tokens = contract.tokens;
-	int64_t tiles = t.tokens / rows_tile(t.tokens, false);
-	if (contract.rows || tiles == 1 || tiles > TILES_IN_TURN)
+	t.there = rows_of_launch(module->arena, contract.rows, t.tokens);
+	int64_t tiles = t.tokens / t.there.tile;
+	if (tiles == 1 || tiles > TILES_IN_TURN)
 		return;
 	for (int j = 0; j < 2; j++)
 		if (!walk_back(&t, op->operand[j], type_elements(op->operand[j]->type) / t.tokens))
@@ -136,6 +170,7 @@ static void tile_before(struct module *module, const struct op *op)
 		return;
 	walk_beside(&t);
 	tile(&t);
+	part_sources(&t);
 }
 
 static void visit(struct op *op, void *module)

@@ -4,6 +4,9 @@
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
  * Where all groups of a layer are one series, and the next layer takes tile by tile what this one hands on, the next layer begins while this one ends, and all groups always take turns:
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
+ * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Layers follow each other with a break then, and attention waits for keys and values k of all
+ * tiles, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c).
+ *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
  * What a group waits for then was always begun before it, so an order that ends remains one. */
 #include "ir/rows.h"
 #include "model/box.h"
@@ -20,6 +23,7 @@ struct search {
 	const struct unit *unit;
 	int first, end;           /* phases of the series so far */
 	int64_t tiles;
+	const struct run_time_trip *there;        /* of the tiles; NULL: all */
 	bool around;              /* the series goes on in the next layer: what a layer hands on comes tile by tile too */
 	bool turned;              /* keys of all tiles came in a tile's turn */
 	VEC(struct seen) seen;
@@ -31,48 +35,56 @@ static bool walks_tiles(int64_t tiles, int64_t turns)
 	return turns % tiles == 0;
 }
 
+/* May a loop be one of these?  Where tiles are counted they are the outermost, so that there are as many as of tokens. */
+static bool may_walk(const struct search *s, int loop, const struct run_time_trip *run_time)
+{
+	bool tiles = run_time && s->there && text_same(run_time->symbol, s->there->symbol) && run_time->tile == s->there->tile && !run_time->plus && !run_time->rest;
+	return s->there ? !loop && tiles : !run_time;
+}
+
 /* The first so many parts of the result need no more than as many of the operand. */
-static bool kernel_keeps(const struct kernel *kernel, int operand, int64_t tiles)
+static bool kernel_keeps(const struct search *s, const struct kernel *kernel, int operand)
 {
 	const struct access *access = &kernel->operand[operand];
 	int64_t turns = 1;
-	for (int l = 0; l < kernel->loops && !walks_tiles(tiles, turns); l++) {
+	for (int l = 0; l < kernel->loops && !walks_tiles(s->tiles, turns); l++) {
 		bool guarded = false;
 		for (int g = 0; g < access->guards; g++)
 			guarded = guarded || access->guard[g].loop == l;
-		if (kernel->loop[l].reduction || kernel->loop[l].run_time || guarded || (!access->stride[l] && kernel->loop[l].extent > 1))
+		if (kernel->loop[l].reduction || !may_walk(s, l, kernel->loop[l].run_time) || guarded || (!access->stride[l] && kernel->loop[l].extent > 1))
 			return false;
 		turns *= kernel->loop[l].extent;
 	}
-	return walks_tiles(tiles, turns) && !kernel->scan;
+	return walks_tiles(s->tiles, turns) && !kernel->scan;
 }
 
-static bool box_keeps(struct arena *arena, const struct op *op, const struct value *result, int64_t tiles)
+static bool box_keeps(const struct search *s, const struct op *op, const struct value *result)
 {
+	struct arena *arena = s->unit->design->module->arena;
 	struct box box = box_between(arena, attr_get(op, "tensor")->type, op->operand[0]->type, result->type, BOX_LEAST);
 	int64_t turns = 1;
 	if (box.why || !box.shared || box.shared != attr_integer_or(op, "shared", 0) || attr_get(op, "window") || attr_get(op, "given") || attr_get(op, "cut"))
 		return false;
-	for (int l = 0; l < box.shared && !walks_tiles(tiles, turns); l++) {
-		if (box.fill.run_time[l])
+	for (int l = 0; l < box.shared && !walks_tiles(s->tiles, turns); l++) {
+		if (!may_walk(s, l, box.fill.run_time[l]))
 			return false;
 		turns *= box.fill.trip[l];
 	}
-	return walks_tiles(tiles, turns);
+	return walks_tiles(s->tiles, turns);
 }
 
 /* Words of an outermost part are all let through. */
-static bool chunk_keeps(const struct op *op, int64_t tiles)
+static bool chunk_keeps(const struct search *s, const struct op *op)
 {
 	const struct itensor *order = op->operand[0]->type->itensor;
 	const int64_t *low = attr_get(op, "low")->integers, *high = attr_get(op, "high")->integers;
 	int64_t turns = 1;
-	for (int i = 0; i < order->dims && !walks_tiles(tiles, turns); i++) {
-		if (low[i] || high[i] != order->trip[i] || (order->run_time && order->run_time[i]))
+	for (int i = 0; i < order->dims && !walks_tiles(s->tiles, turns); i++) {
+		if (low[i] || high[i] != order->trip[i] || !may_walk(s, i, order->run_time ? order->run_time[i] : NULL))
 			return false;
 		turns *= order->trip[i];
 	}
-	return walks_tiles(tiles, turns);
+	return walks_tiles(s->tiles, turns);
 }
 
 /* All tiles come in every tile's turn, but those that are hidden from it need not be there (later.h). */
@@ -95,9 +107,9 @@ static bool op_keeps(struct search *s, const struct value *result, int operand)
 {
 	const struct op *op = result->def;
 	switch (op->code) {
-	case OP_KERNEL: return kernel_keeps(op->kernel, operand, s->tiles) || takes_turned(s, op->operand[operand]);
-	case OP_CONVERT: case OP_BUFFER: return box_keeps(s->unit->design->module->arena, op, result, s->tiles) || (s->around && attr_get(op, "later"));
-	case OP_CHUNK: return chunk_keeps(op, s->tiles);
+	case OP_KERNEL: return kernel_keeps(s, op->kernel, operand) || takes_turned(s, op->operand[operand]);
+	case OP_CONVERT: case OP_BUFFER: return box_keeps(s, op, result) || (s->around && attr_get(op, "later"));
+	case OP_CHUNK: return chunk_keeps(s, op);
 	case OP_CAST: case OP_REASSOCIATE: case OP_FORK: return true;
 	default: return false;
 	}
@@ -150,7 +162,7 @@ static bool in_loop_of(const struct unit *unit, int i, int other)
 static bool goes_on(const struct unit *unit, int i)
 {
 	const struct phase *phase = &unit->phases.data[i];
-	return in_loop_of(unit, i, i + 1) && (phase->tiles > 1 ? phase[1].contract.same : phase[1].tiles == 1);
+	return in_loop_of(unit, i, i + 1) && (phase->tiles > 1 ? phase[1].contract.same && !phase[1].contract.apart : phase[1].tiles == 1);
 }
 
 static int group_end(const struct unit *unit, int i)
@@ -162,7 +174,7 @@ static int group_end(const struct unit *unit, int i)
 
 static bool takes_turns(const struct phase *phase, int64_t tiles)
 {
-	return phase->tiles == tiles && tiles > TILES_LEAST && tiles <= TILES_IN_TURN && !phase->contract.rows;
+	return phase->tiles == tiles && tiles > TILES_LEAST && tiles <= TILES_IN_TURN;
 }
 
 static bool group_comes_in_tiles(struct search *s, int first)
@@ -177,7 +189,7 @@ static bool group_comes_in_tiles(struct search *s, int first)
 static bool goes_around(const struct unit *unit, int first, int end)
 {
 	struct phase *phase = unit->phases.data;
-	struct search search = {.unit = unit, .first = first, .end = end, .tiles = phase[first].tiles, .around = true};
+	struct search search = {.unit = unit, .first = first, .end = end, .tiles = phase[first].tiles, .there = phase[first].there.tiles, .around = true};
 	int64_t behind = 0;
 	for (int i = first; i < end; i = group_end(unit, i)) {
 		search.turned = false;
@@ -186,7 +198,7 @@ static bool goes_around(const struct unit *unit, int first, int end)
 		behind += i == first ? 0 : search.turned ? ROWS_BEHIND_ATTENTION : 1;
 		phase[i].behind = behind;
 	}
-	return phase[first].layers > 1 && end > group_end(unit, first) && behind < search.tiles;
+	return phase[first].layers > 1 && !phase[first].contract.rows && end > group_end(unit, first) && behind < search.tiles;
 }
 
 void unit_find_series(struct unit *unit)
@@ -196,8 +208,8 @@ void unit_find_series(struct unit *unit)
 	for (int i = 0; i < (int)unit->phases.count; i = group_end(unit, i)) {
 		bool begins = !i || !in_loop_of(unit, i, first);
 		around = begins ? goes_around(unit, i, unit_loop_end(unit, i)) : around;
-		struct search search = {.unit = unit, .first = first, .end = i, .tiles = unit->phases.data[i].tiles};
-		bool joins = !begins && (around || (takes_turns(&unit->phases.data[i], unit->phases.data[first].tiles) && group_comes_in_tiles(&search, i)));
+		struct search search = {.unit = unit, .first = first, .end = i, .tiles = unit->phases.data[i].tiles, .there = unit->phases.data[i].there.tiles};
+		bool joins = !begins && (around || (takes_turns(&unit->phases.data[i], unit->phases.data[first].tiles) && !unit->phases.data[i].contract.apart && group_comes_in_tiles(&search, i)));
 		first = joins ? first : i;
 		for (int k = i; k < group_end(unit, i); k++) {
 			unit->phases.data[k].series = first;
@@ -238,6 +250,8 @@ int unit_loop_end(const struct unit *unit, int first)
 struct slots {
 	int groups, *begin;       /* and the phase behind them */
 	int64_t *lag, tiles;      /* slots that a group is behind the first one */
+	bool counted;             /* some tiles may not be there, */
+	bool ahead;               /* and the first group waits for nothing */
 	unit_group *add;
 	void *context;
 };
@@ -246,9 +260,9 @@ static struct slots slots_of(const struct unit *unit, int first, int end, unit_g
 {
 	const struct phase *phase = unit->phases.data;
 	struct arena *arena = unit->design->module->arena;
-	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .add = add, .context = context};
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart, .add = add, .context = context};
 	for (int i = first; i < end; i = group_end(unit, i)) {
-		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups;
+		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups + (s.groups && s.ahead);
 		s.begin[s.groups++] = i;
 	}
 	s.begin[s.groups] = end;
@@ -274,18 +288,40 @@ static bool same_slots(const struct slots *s, bool both, int64_t slot, int64_t o
 	return same;
 }
 
+/* Opens a loop of one turn, or of none where there is no such tile. */
+static int open_tile(struct process *p, const struct phase *phase, int64_t tile)
+{
+	struct run_time_trip *trip = phase->there.tiles && tile > 0 ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
+	if (!trip)
+		return 0;
+	*trip = (struct run_time_trip){.symbol = phase->there.tiles->symbol, .plus = -phase->tile * tile, .tile = 1, .most = 1};
+	process_loop_to(p, 1, trip);
+	return 1;
+}
+
+/* The n-th group of a slot.  Where layers follow each other with a break attention is often slower than the unit: then what is furthest behind it comes first, but for what waits for nothing. */
+static int place_of(const struct slots *s, int n)
+{
+	int last = s->groups - 1;
+	return !s->counted ? n : !s->ahead ? last - n : n ? last + 1 - n : 0;
+}
+
 static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t from, int64_t end, bool both, int64_t before)
 {
 	for (int64_t slot = from, turns; slot < end; slot += turns) {
-		for (turns = 1; slot + turns < end && same_slots(s, both, slot, slot + turns); )
+		for (turns = 1; !s->counted && slot + turns < end && same_slots(s, both, slot, slot + turns); )
 			turns++;
 		if (turns > 1)
 			process_loop(p, turns);
-		for (int g = 0; g < s->groups; g++) {
+		for (int n = 0; n < s->groups; n++) {
+			int g = place_of(s, n);
 			bool own = works(s, g, slot);
 			p->layers_before = before + (both && own);
-			if (own || (both && works(s, g, slot + s->tiles)))
-				s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
+			if (!own && !(both && works(s, g, slot + s->tiles)))
+				continue;
+			int opened = open_tile(p, &unit->phases.data[s->begin[g]], slot - s->lag[g]);
+			s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
+			process_close(p, opened);
 		}
 		process_close(p, turns > 1);
 	}

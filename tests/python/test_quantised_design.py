@@ -481,6 +481,11 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
         assert words and set(words) == {"32"}  # numbers of a head: what is taken before all is given is taken in words as wide as may be
     if tokens == 80:
         assert unit_order(tmp_path / "design") == "abc" + "abcd" + "abcde" + "abcdef" + 4 * "abcdef" + "def" + "ef" + "f" + "g"  # the first layer begins, a layer ends while the next one begins, the last one ends
+    if counted and tokens == 24:
+        design = (tmp_path / "design" / "design.mlir").read_text()
+        assert unit_order(tmp_path / "design") == "ab" + "c" + "c" + "cd" + "ed" + "fed" + "fe" + "f" + "g"  # queries of other tiles while attention works on one, and what is furthest behind it first
+        kept = re.findall(r'name = "s_rows_\d+", stream.kept.* -> !stream.fifo<(.*), (\d+)>', design)
+        assert len(kept) == 4 and {depth for _, depth in kept} == {str(24 * 4)} and {word for word, _ in kept} == {"f16", "vector<32xi8>"}  # all rows of a launch wait until its tiles have read the cache
     assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted)  # of 120 tokens a word of keys is of several tiles
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
