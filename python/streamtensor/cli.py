@@ -211,6 +211,8 @@ def _add_explore(commands, name: str) -> None:
     command.add_argument("--resume", action="store_true", help="go on with the exploration that the folder holds")
     for limit in LIMITS:
         command.add_argument(f"--max-{limit}", metavar="COUNT|P%", help="as for `stc compile`")
+    command.add_argument("--target-ms", metavar="MS", help="as for `stc compile`: of each trial the design with the fewest DSP slices that is as quick")
+    command.add_argument("--fix", action="append", default=[], metavar="KERNEL:lanes=COUNT", help="as for `stc compile`: a kernel's widths, the same in all trials")
     _add_quant(command)
     _add_platform(command)
     _add_output(command, help="the folder of its trials and report.html")
@@ -404,6 +406,7 @@ def _explore(options, progress: Progress) -> int:
     if options.trials < 1 or count < 1:
         raise Error("--trials and --workers count from 1")
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
+    wishes += [word for name, values in (("--target-ms", [options.target_ms] * bool(options.target_ms)), ("--fix", options.fix)) for value in values for word in (name, value)]
     task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
     space = explore.choices(task.platform)
     workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)  # first: without them nothing is left in the folder

@@ -77,6 +77,22 @@ def test_no_design_at_all_is_told(tmp_path, capsys):
     assert "none of 2 trials is a design; of what the compiler does by itself: --max-dsp 1 cannot be met" in capsys.readouterr().err
 
 
+def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
+    """Designs take no longer than wished and have fewer DSP slices than without; what no kernel is called is told, and so are other wishes than the folder's."""
+    wished = ["--target-ms", "0.06", "--fix", "k0:lanes=32"]
+    assert cli.main([*WORDS, "--trials", "2", "-o", str(tmp_path / "free")]) == 0
+    assert cli.main([*WORDS, "--trials", "2", *wished, "-o", str(tmp_path / "e")]) == 0
+    study = explore.open_study(tmp_path / "e", explore.Task(MODEL.read_text(), "u55c", None, wished), True)
+    free = explore.open_study(tmp_path / "free", explore.Task(MODEL.read_text(), "u55c", None), True)
+    assert len(explore.finished(study)) == 2 and all(trial.values[0] <= 0.06 for trial in explore.front(study))
+    assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
+    capsys.readouterr()
+    assert cli.main([*WORDS, "--resume", "--fix", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
+    assert "its wishes is '--target-ms 0.06 --fix k0:lanes=32', not '--fix k0:lanes=4'" in capsys.readouterr().err
+    assert cli.main([*WORDS, "--trials", "1", "--fix", "k77:lanes=2", "-o", str(tmp_path / "f")]) == 1
+    assert "none of 1 trials is a design" in (told := capsys.readouterr().err) and "k77" in told
+
+
 def put_before_compiler(folder: Path, line: str, monkeypatch) -> None:
     """The compiler is now a script in `folder` that runs a line of shell first."""
     real, script = core.find(core.COMPILER), folder / core.COMPILER
