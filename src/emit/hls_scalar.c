@@ -209,6 +209,8 @@ const char *hls_constant(struct emitter *e, const struct op *op, const struct at
 	}
 	if (is_bit(scalar))
 		return attr->integer ? "true" : "false";
+	if (attr->integer == INT64_MIN)          /* no literal has its digits */
+		return "INT64_MIN";
 	if (scalar->kind == TYPE_INTEGER && scalar->width != 32)
 		return text_format(e->arena, "(%s)%lld", hls_type(e, scalar), (long long)attr->integer);
 	if (attr->integer == INT32_MIN)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORTS_MOST 32
+#define PORTS_MOST 32         /* of a function that is called by its name */
 
 /* A module of hardware level, its inputs, and the results that are expected. */
 struct emitted {
@@ -101,35 +101,56 @@ static inline struct tensor emitted_constant(const struct emitted *e, const stru
 	return tensor;
 }
 
-/* What tensor an output's name stands for: the result, or the whole state with the result as one row of it. */
+static inline int64_t emitted_integer(const struct emitted *e, const char *name)
+{
+	int64_t value = 0;
+	memcpy(&value, e->input[emitted_input(e, name)].data, sizeof value);
+	return value;
+}
+
+/* What tensor an output's name stands for: the result, or the whole state with the result as rows of it, of which a launch may have fewer. */
 static inline struct tensor emitted_expected(const struct emitted *e, int r)
 {
 	const struct attr *entry = attr_get(module_main(e->module), "stream.outputs")->items[r].value;
 	if (!text_same(attr_item(entry, "role")->text, "state"))
 		return e->result[r];
 	const struct tensor *before = &e->input[emitted_input(e, attr_item(entry, "name")->text)], *row = &e->result[r];
-	const struct tensor *position = &e->input[emitted_input(e, attr_item(entry, "at")->text)];
+	const struct attr *count = attr_item(entry, "rows");
 	struct tensor whole = {before->type, arena_copy(e->arena, before->data, tensor_bytes(before->type))};
-	int64_t axis = attr_item(entry, "axis")->integer, outer = 1, inner = scalar_storage_bytes(type_scalar(whole.type)), at;
-	memcpy(&at, position->data, sizeof at);
+	int64_t axis = attr_item(entry, "axis")->integer, outer = 1, inner = scalar_storage_bytes(type_scalar(whole.type));
+	int64_t at = emitted_integer(e, attr_item(entry, "at")->text) + attr_item_integer(entry, "lead", 0), extent = row->type->shape[axis];
 	for (int d = 0; d < whole.type->rank; d++) {
 		outer *= d < axis ? whole.type->shape[d] : 1;
 		inner *= d > axis ? whole.type->shape[d] : 1;
 	}
-	size_t bytes = (size_t)(row->type->shape[axis] * inner);
+	size_t bytes = (size_t)((count ? emitted_integer(e, count->text) : extent) * inner);
 	for (int64_t o = 0; o < outer; o++)
-		memcpy((char *)whole.data + (o * whole.type->shape[axis] + at) * inner, (char *)row->data + o * (int64_t)bytes, bytes);
+		memcpy((char *)whole.data + (o * whole.type->shape[axis] + at) * inner, (char *)row->data + o * extent * inner, bytes);
 	return whole;
 }
 
-/* NULL: the function `name` of the library gives the expected results.  Else what is wrong. */
+/* name: of a function of so many pointers, or NULL for `call_ports`, which takes an array of them. */
+static inline bool emitted_start(const struct emitted *e, void *library, const char *name, void **port)
+{
+	void *function = dlsym(library, name ? name : "call_ports");
+	if (!function || (name && emit_ports(e->module) > PORTS_MOST))
+		return false;
+	if (name) {
+		emitted_call(function, port);
+		return true;
+	}
+	void (*call)(void **);
+	memcpy(&call, &function, sizeof call);
+	call(port);
+	return true;
+}
+
+/* NULL: the function of the library gives the expected results.  Else what is wrong. */
 static inline const char *emitted_run(const struct emitted *e, void *library, const char *name)
 {
 	const struct op *main = module_main(e->module);
 	const struct attr *buffers = attr_get(main, "stream.buffers"), *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
-	void *port[PORTS_MOST] = {0}, *function = dlsym(library, name), **image = ARENA_ARRAY(e->arena, void *, buffers->count + 1);
-	if (!function || emit_ports(e->module) > PORTS_MOST)
-		return "there is no such function, or it has too many ports";
+	void **port = ARENA_ARRAY(e->arena, void *, emit_ports(e->module) + PORTS_MOST), **image = ARENA_ARRAY(e->arena, void *, buffers->count + 1);
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value;
 		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
@@ -142,7 +163,8 @@ static inline const char *emitted_run(const struct emitted *e, void *library, co
 			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
 				port[p] = image[b];
 	}
-	emitted_call(function, port);
+	if (!emitted_start(e, library, name, port))
+		return "there is no such function, or it has too many ports";
 	const char *(*region_error)(void);
 	void *symbol = dlsym(library, "st_region_error");
 	memcpy(&region_error, &symbol, sizeof region_error);
