@@ -32,6 +32,7 @@ const struct pass passes[] = {
 	PASS(bind_rows, T, T, EXACT, "fused kernels", "beside a unit, work on rows of the launch that a count of run time leaves out is not done"),
 	PASS(tile_tokens, T, T, EXACT, "fused kernels", "beside a unit, attention works on a tile of tokens for all heads before the next tile"),
 	PASS(hide_later, T, T, EXACT, "fused kernels", "where masks hide the keys and values of later tiles of tokens, attention does not wait for them"),
+	PASS(sink_picks, T, T, EXACT, "rolled layers", "layers do not pick among large results of equal kernels: one such kernel in them picks among what these read"),
 	PASS(group_tokens, T, T, EXACT, "fused kernels", "beside a unit, what stands between two of its phases takes a tile of tokens group by group where it needs no more at once"),
 	PASS(split_states, T, T, EXACT, "fused kernels", "beside a unit, what is read of a state is worked on in parts, each with kernels of its own"),
 	PASS(interleave_parts, T, T, EXACT, "fused kernels", "queries, keys and values that one product makes come in the order in which parts of attention want them"),

@@ -121,6 +121,12 @@ static int64_t beside(const struct bundling *b, int bundle, const struct bundled
 	return words;
 }
 
+/* Results behind the layers come while loaders bring the head's words as fast as memory can, and the slowest of these holds up all. */
+static bool beside_head(const struct bundled *port, const struct bundled *first)
+{
+	return port->write && is_rider(port) && !port->layered && !first->write && first->layered > 0 && first->layered < first->words;
+}
+
 /* The bundle of equally wide ports that has least to do beside its first, whose words all beside it, or at least the port's, are little against.  -1: there is none. */
 static int place_for(const struct bundling *b, const bool *placed, int number)
 {
@@ -130,7 +136,7 @@ static int place_for(const struct bundling *b, const bool *placed, int number)
 	bool tied = port->other >= 0 && placed[port->other] && b->port[port->other].bits == port->bits;
 	for (int i = 0; i < b->ports; i++) {
 		const struct bundled *first = &b->port[i];
-		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i))
+		if (!placed[i] || first->bundle != i || first->narrow || first->bits != port->bits || (tied && b->port[port->other].bundle != i) || beside_head(port, first))
 			continue;
 		int64_t all = beside(b, i, port) + port->words, share = first->write == port->write && is_rider(port) ? LITTLE : 1;
 		bool few = !is_rider(port) && port->words <= first->words / LITTLE;

@@ -75,6 +75,6 @@ void lower_slice(const struct unit *unit, int number, struct value *next)
 	s.groups = unit_arrays(unit, &p, "groups", unit->group);
 	s.sums = make_array(&p, "sums", unit->block_most * unit->words_most, unit->real, 1);
 	attr_set(p.module, s.sums->def, "stream.distance", attr_integer(p.module, unit->distance));
-	unit_each(unit, &p, add_phase, &s);
+	unit_each_joined(unit, &p, add_phase, &s);
 	process_finish(&p);
 }

@@ -179,7 +179,7 @@ static void add_scale(const struct unit *unit, struct value *words)
 		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
 	scales.in = process_argument(&p, unit->scales, "s");
-	unit_each(unit, &p, scale_phase, &scales);
+	unit_each_joined(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
 

@@ -4,7 +4,7 @@
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
-#define HEAD_SHARE 30         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
+#define HEAD_SHARE 48         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
 #define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 

@@ -107,6 +107,7 @@ bool share_units(struct pass_context *context, struct module *module);
 bool bind_rows(struct pass_context *context, struct module *module);
 bool tile_tokens(struct pass_context *context, struct module *module);
 bool hide_later(struct pass_context *context, struct module *module);
+bool sink_picks(struct pass_context *context, struct module *module);
 bool group_tokens(struct pass_context *context, struct module *module);
 bool split_states(struct pass_context *context, struct module *module);
 bool interleave_parts(struct pass_context *context, struct module *module);

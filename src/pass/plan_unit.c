@@ -37,6 +37,17 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	}
 }
 
+/* A phase that takes the numbers of the one before it may be worked on in the same loops, in blocks of as many rows, if that pads it to no more. */
+static void join_phase(const struct phase *before, struct phase *phase)
+{
+	int64_t rows = phase->blocks * phase->block, blocks = (rows + before->block - 1) / before->block;
+	phase->joined = phase->kept && !phase->contract.rows && phase->words == before->words && phase->contract.groups == before->contract.groups && blocks * before->block <= rows;
+	if (!phase->joined)
+		return;
+	phase->block = phase->rows = before->block;
+	phase->blocks = blocks;
+}
+
 /* Words of the tokens that are there: so many of a tile, abreast. */
 static const struct run_time_trip *words_there(struct arena *arena, const struct launch_rows *there, int abreast, int64_t words)
 {
@@ -124,6 +135,8 @@ void plan_unit(struct unit *unit, const struct block *body)
 		struct phase *phase = &unit->phases.data[i];
 		phase->kept = phase->contract.same && keeps_groups(phase);
 		choose_block(unit, phase);
+		if (i)
+			join_phase(phase - 1, phase);
 		unit->short_rows |= phase->rows < phase->block;
 		unit->short_turns |= phase->blocks * phase->block % unit_rows_in_turn(unit, phase_lanes(phase));
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;

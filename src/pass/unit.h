@@ -25,6 +25,7 @@ struct phase {
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
 	bool kept;                /* of several tokens: it takes no groups, since slices have those of the phase before it still */
+	bool joined;              /* and is worked on in the same loops, since its blocks have as many rows: between two loops a pipeline drains */
 	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
@@ -51,6 +52,8 @@ struct unit {
 /* Calls `add` for every phase, or every tile of it, in the order of work: inside the loop over the layers where it has one, and those over tiles. */
 typedef void unit_add(const struct unit *unit, struct process *p, const struct phase *phase, void *context);
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context);
+/* The same, where what phases give is not told apart: joined ones are a phase of the blocks of all. */
+void unit_each_joined(const struct unit *unit, struct process *p, unit_add *add, void *context);
 /* Phases first … end - 1 take the same numbers, or the only one. */
 typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
 /* Those of one loop, over the layers where there are any; returns the phase behind them.  alone: of a launch of one tile all phases of a layer are one group, since nobody asks which of them is at work. */

@@ -395,6 +395,18 @@ struct each {
 	void *context;
 };
 
+/* Phases that are joined are one, of the blocks of all. */
+static void add_joined(const struct unit *unit, struct process *p, int first, int end, void *context)
+{
+	const struct each *each = context;
+	for (int i = first; i < end; i++) {
+		struct phase all = unit->phases.data[i];
+		while (i + 1 < end && unit->phases.data[i + 1].joined)
+			all.blocks += unit->phases.data[++i].blocks;
+		each->add(unit, p, &all, each->context);
+	}
+}
+
 static void add_each(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
 	const struct each *each = context;
@@ -402,9 +414,19 @@ static void add_each(const struct unit *unit, struct process *p, int first, int 
 		each->add(unit, p, &unit->phases.data[i], each->context);
 }
 
-void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
+static void walk_all(const struct unit *unit, struct process *p, unit_group *group, unit_add *add, void *context)
 {
 	struct each each = {add, context};
 	for (int first = 0; first < (int)unit->phases.count; )
-		first = unit_walk_loop(unit, p, first, false, add_each, &each);
+		first = unit_walk_loop(unit, p, first, false, group, &each);
+}
+
+void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
+{
+	walk_all(unit, p, add_each, add, context);
+}
+
+void unit_each_joined(const struct unit *unit, struct process *p, unit_add *add, void *context)
+{
+	walk_all(unit, p, add_joined, add, context);
 }

@@ -209,6 +209,20 @@ static double around(const struct walk *walk, const struct width_loop *loop)
 	return cycles;
 }
 
+/* What is made in front of layers is kept for all of them, by converters that give nothing before they are full; where layers follow each other without a break, the first one alone waits for that. */
+static void wait_for_front(const struct walk *walk, const struct width_loop *loop)
+{
+	double full = 0;
+	for (int k = loop->first; k < loop->end; k++)
+		for (int j = 0; j < walk->step[k].inputs; j++) {
+			const struct width_input *input = &walk->step[k].input[j];
+			bool kept = !input->enters && input->source >= 0 && input->source < loop->first;
+			full = kept ? larger(full, walk->space->state[input->source].end) : full;
+		}
+	for (int k = loop->first; k < loop->end; k++)
+		walk->space->state[k].before = full;
+}
+
 /* Layers beyond those walked only move what follows. */
 static void walk_loop(struct walk *walk, const struct width_loop *loop)
 {
@@ -216,6 +230,8 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
 	double before = walk->served;
 	double ends[WALKED] = {0};
+	if (loop->unit > 0)
+		wait_for_front(walk, loop);
 	for (int64_t layer = 0; layer < layers; layer++) {
 		walk->layer++;
 		walk_kernels(walk, loop->first, loop->end, !layer);

@@ -210,8 +210,8 @@ def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens,
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
-            self.wide, self.narrow = nn.Linear(300, 512), nn.ModuleList(nn.Linear(300, outputs) for outputs in (128, 100))
-            self.out = nn.ModuleList(nn.Linear(inputs, 64) for inputs in (512, 128, 100))
+            self.wide, self.narrow = nn.Linear(300, 512), nn.ModuleList(nn.Linear(300, outputs) for outputs in (128, 128))
+            self.out = nn.ModuleList(nn.Linear(inputs, 64) for inputs in (512, 128, 128))
 
         def forward(self, x):
             parts = [torch.relu(part(x)) for part in (self.wide, *self.narrow)]
@@ -224,6 +224,7 @@ def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens,
     own = text[re.search(r"static void p\d+_slice2\(", text).start():].split("\n}\n")[0]
     phases, takers = (len(re.findall(rf"_slice2_{name}\(", own)) for name in ("datapath", "datapath1"))
     assert (takers < phases) == kept
+    assert (", y, 2, 3, 8, " in own) == kept  # both narrow ones are worked on in the same loops, as two blocks of three groups and eight rows
 
 
 class Attention(nn.Module):
@@ -257,6 +258,8 @@ def test_words_of_the_head_wait_for_it(core_built, tmp_path):
     assert done.returncode == 0, done.stderr
     loader = next(line for line in (tmp_path / "processes.mlir").read_text().splitlines() if "_load_unit0}" in line)
     assert ", 12288>" in loader
+    logits = re.search(r'stream.bundle = "(\w+)"[^}]*stream.direction = "write", stream.port = "m_r\d+"', (tmp_path / "processes.mlir").read_text())
+    assert logits and not logits.group(1).startswith("m_unit")  # these come while loaders bring the head's words
 
 
 def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
@@ -468,7 +471,7 @@ TIES = {"qwen2": 2}
 PROMPTS = {"gemma3": 2000, "gpt2": 3000}   # seeds: of prompts without such numbers
 
 
-@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
+@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120), ("gemma3", False, 120)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
 def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
     case = model_of(tmp_path / "model", family, 160, tokens)
@@ -486,6 +489,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
         assert unit_order(tmp_path / "design") == "ab" + "c" + "c" + "cd" + "ed" + "fed" + "fe" + "f" + "g"  # queries of other tiles while attention works on one, and what is furthest behind it first
         kept = re.findall(r'name = "s_rows_\d+", stream.kept.* -> !stream.fifo<(.*), (\d+)>', design)
         assert len(kept) == 4 and {depth for _, depth in kept} == {str(24 * 4)} and {word for word, _ in kept} == {"f16", "vector<32xi8>"}  # all rows of a launch wait until its tiles have read the cache
+    assert ("_picked" in (tmp_path / "design" / "design.mlir").read_text()) == (family == "gemma3" and tokens == 120)  # two masks of 131 KB: each layer makes its own
     assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted)  # of 120 tokens a word of keys is of several tiles
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
