@@ -1,5 +1,5 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
- * as the widest that a reader wants: memory ports side by side bring them; and twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, or of tiles that are counted, words are as wide
+ * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
 #include "pass/repeat_kernels.h"
 #include "pass/streams.h"
@@ -165,7 +165,7 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 void mark_state_parts(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool wide = unit_takes_few(block);
+	bool wide = unit_takes_few(block) || unit_counts_tiles(block);
 	mark_block(s, block, wide);
 	if (wide && !unit_has_tokens(block))
 		spread_over_adapters(s, old);
