@@ -32,7 +32,7 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 }
 
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
-static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, struct less *list)
+static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, bool tiles, struct less *list)
 {
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
@@ -44,6 +44,8 @@ static int list_less(const struct session *session, const struct choices *wanted
 		if (ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
 	}
+	if (slices && tiles && !session->options.choices.value[CHOICE_SLICES])
+		list[count++] = (struct less){.slices = less};
 	if (!session->options.choices.value[CHOICE_CLOCK])
 		list[count++] = (struct less){.slow = true};
 	return count;
@@ -163,7 +165,8 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
 	bool counted = build_counts_tokens(b);
-	int count = list_less(session, wanted, build_slices(&b->cost), counted, list);
+	bool tiles = unit_counts_tiles(module_main(b->tensor)->region[0]);
+	int count = list_less(session, wanted, build_slices(&b->cost), counted, tiles, list);
 	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
 	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
 		ahead_compare(b);

@@ -5,6 +5,7 @@
 
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define SUMS_KEPT 512         /* words of sums: so deep is a block RAM */
+#define OTHERS_LEAST 2        /* adapters beside the slices': of scales and of small operands */
 #define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
 
 struct process unit_process(const struct unit *unit, const char *name)
@@ -57,10 +58,11 @@ int unit_processes(const struct unit *unit)
 	return unit->slices / unit->products;
 }
 
-/* Each chain has its own where tokens of many tiles are counted: a pair of slices takes an f32 for each of its tokens, eight in all, and would take their wires from the die on which scales are multiplied. */
+/* Each chain has its own where tokens of many tiles are counted and nearly every adapter is a slice's: a pair of slices takes an f32 for each of its tokens, eight in all, and would take their wires from the die on which scales are multiplied. */
 int unit_scalers(const struct unit *unit)
 {
-	bool apart = unit_counts_tiles(unit->design->source->region[0]) && unit->design->context->platform->dies > 1;
+	const struct platform *platform = unit->design->context->platform;
+	bool apart = unit_counts_tiles(unit->design->source->region[0]) && platform->dies > 1 && unit->slices + OTHERS_LEAST >= platform->ports;
 	return apart ? (unit_processes(unit) + UNIT_CHAIN - 1) / UNIT_CHAIN : 1;
 }
 
