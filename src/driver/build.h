@@ -31,6 +31,7 @@ struct less {                 /* a way to take less than a crowded design */
 	int ports, slices;        /* 0: as wanted */
 	int narrow;               /* hundredths of LUTs for kernels; 0: as wanted */
 	bool counted;             /* beside slices that take a few counted tokens, whose kernels want more DSPs to a LUT */
+	bool tiles;               /* beside slices that take tiles of many counted tokens */
 	bool slow;
 	bool done;                /* built, and crowded */
 	double rating;

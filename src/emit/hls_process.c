@@ -417,6 +417,15 @@ void hls_loop(struct emitter *e, struct op *op)
 	const struct attr *step = constant_value(op->operand[2]);
 	if (op->results)
 		hls_fail(e, op, "carries values");
+	if (nest_is_branch(op)) {
+		hls_bind(e, counter, (struct spelling){.text = "0", .atomic = true});
+		hls_line(e, "if (%s > 0) {", hls_spelling(e, op->operand[1])->text);
+		e->indent++;
+		hls_block(e, op->region[0]);
+		e->indent--;
+		hls_line(e, "}");
+		return;
+	}
 	bind_name(e, counter, name);
 	const char *lower = hls_spelling(e, op->operand[0])->text, *upper = hls_spelling(e, op->operand[1])->text;
 	const char *advance = step && step->integer == 1 ? text_format(e->arena, "%s++", name) : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);

@@ -103,6 +103,19 @@ bool nest_match(struct arena *arena, const struct op *left, const struct op *rig
 	return match_op(&m, (struct op *)(uintptr_t)left, (struct op *)(uintptr_t)right);
 }
 
+static bool is_constant(const struct value *value, int64_t number)
+{
+	const struct attr *is = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return is && is->kind == ATTR_INTEGER && is->integer == number;
+}
+
+bool nest_is_branch(const struct op *op)
+{
+	const struct attr *run_time = op->code == OP_FOR && !op->results ? attr_get(op, "stream.run_time") : NULL;
+	bool once = run_time && attr_item_integer(run_time, "most", 0) == 1 && attr_item_integer(run_time, "times", 1) == 1;
+	return once && !attr_get(op, "stream.pipeline") && nest_mark(op) < 0 && is_constant(op->operand[0], 0) && is_constant(op->operand[2], 1);
+}
+
 int nest_mark(const struct op *op)
 {
 	const struct attr *mark = op->code == OP_FOR ? attr_get(op, NEST_MARK) : NULL;

@@ -14,6 +14,7 @@ struct nest_numbers {
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
 #define NEST_MARK "stream.datapath"
 #define NEST_MARKS 2
+bool nest_is_branch(const struct op *op);         /* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
 int nest_mark(const struct op *op);       /* -1: none */
 /* false: they differ in something else, or a constant of the left stands for two of the right. */
 bool nest_match(struct arena *arena, const struct op *left, const struct op *right, struct nest_numbers *numbers);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define LOOP_LUT 64           /* a counter and its comparison */
+#define AGAIN_LUT 16          /* a state that starts loops which stand for one datapath with others: its counters are there once, and bits of its numbers are one LUT for all such states */
+#define BRANCH_LUT 4          /* a state that asks whether there is a turn */
 #define INDEX_TERM_LUT 32     /* one adder of an address */
 #define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
 #define CONTROL_FF 82
@@ -45,7 +47,7 @@ static struct resources structure_cost(const struct op *op)
 	if (op->code == OP_APPLY)
 		return (struct resources){.lut = INDEX_TERM_LUT * op->operands};
 	if (op->code == OP_FOR)
-		return (struct resources){.lut = LOOP_LUT, .ff = LOOP_LUT};
+		return nest_is_branch(op) ? (struct resources){.lut = BRANCH_LUT, .ff = BRANCH_LUT} : (struct resources){.lut = LOOP_LUT, .ff = LOOP_LUT};
 	bool chooses = op->code == OP_LANE || op->code == OP_SET_LANE || op->code == OP_SPLIT_LANES;
 	const struct op *which = chooses ? op->operand[op->operands - 1]->def : NULL;
 	if (chooses && (!which || which->code != OP_CONSTANT))
@@ -120,9 +122,12 @@ static void count_block(struct counting *c, const struct block *block)
 	for (const struct op *op = block->first; op; op = op->next) {
 		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, "stream.pipeline", 0) : 0;
 		int mark = nest_mark(op);
-		bool again = mark >= 0 && c->datapath[mark];
+		if (mark >= 0 && c->datapath[mark]) {
+			c->sum = resources_add(c->sum, (struct resources){.lut = AGAIN_LUT, .ff = BRANCH_LUT});
+			continue;
+		}
 		count_op(c, op);
-		if (!op->region[0] || again)
+		if (!op->region[0])
 			continue;
 		if (mark >= 0)
 			c->datapath[mark] = true;

@@ -27,6 +27,9 @@ struct bundled {
 	const char *buffer;
 	int other;                /* another port of its buffer; -1: none */
 	int bundle;               /* the first port of the bundle */
+	const struct op *process; /* the call that reads or writes it; */
+	int part;                 /* of its ports, which come in as many parts as it reads one after the other, the one that this is in, */
+	int side;                 /* of so many that it reads side by side */
 };
 
 struct bundling {
@@ -50,7 +53,7 @@ static bool is_seldom(const struct bundling *b, const struct bundled *port, int6
 	return port->bits == UNIT_WORD_BITS && (once || (map_get(&b->design->shared, port->buffer) && port->words <= most / SELDOM));
 }
 
-/* Of one token of many that a launch may have, which waits for memory, a single port brings all keys. */
+/* One token of many that a launch may have waits for memory. */
 static bool counts_tiles(const struct bundling *b)
 {
 	return unit_counts_tiles(b->design->source->region[0]);
@@ -60,6 +63,24 @@ static bool counts_tiles(const struct bundling *b)
 static int64_t tokens_counted(const struct bundling *b)
 {
 	return counts_tiles(b) ? unit_tokens(b->design->source->region[0], NULL) : 1;
+}
+
+/* A loader's words are as wide as the ports that it reads side by side. */
+static void find_process(const struct design *design, const struct value *argument, struct bundled *port)
+{
+	int64_t wide = port->bits;
+	int number = 0;
+	for (const struct op *call = design->block->first; call && !port->process; call = call->next)
+		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
+			port->process = call->operand[i] == argument ? call : port->process;
+	for (int i = 0; port->process && port->process->operand[i] != argument; i++)
+		number += port->process->operand[i]->type->kind == TYPE_MEMREF;
+	for (int i = 0; port->process && i < port->process->operands; i++) {
+		const struct type *type = port->process->operand[i]->type;
+		wide = type->kind == TYPE_FIFO && type_bits(type->element) > wide ? type_bits(type->element) : wide;
+	}
+	port->side = port->bits > 0 ? (int)(wide / port->bits) : 1;
+	port->part = number / (port->side > 0 ? port->side : 1);
 }
 
 static void survey(struct bundling *b)
@@ -74,6 +95,7 @@ static void survey(struct bundling *b)
 		port->layered = bundle_words(design->module, design->block, argument, true, 0, NULL);
 		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
 		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
+		find_process(design, argument, port);
 	}
 	int64_t most = 0, few = FEW_WORDS * tokens_counted(b);
 	bool narrow = false;
@@ -214,7 +236,7 @@ int adapters_for_states(struct design *design, int64_t words)
 	int adapters = 0;
 	survey(&b);
 	for (int i = 0; i < b.ports; i++)
-		adapters += rides_unit(&b.port[i]) && b.port[i].words > words;
+		adapters += rides_unit(&b.port[i]) && b.port[i].side == 1 && b.port[i].words > words;
 	return counts_tiles(&b) ? adapters : 0;
 }
 
@@ -245,12 +267,47 @@ static int narrow_adapter(const struct bundling *b)
 	return i < b->ports ? i : -1;
 }
 
+static bool is_beside(const struct bundled *port, const struct bundled *other)
+{
+	return port->process == other->process && port->part == other->part;
+}
+
+/* How much the loader of a unit's port would have to wait for if `port`'s part came through its adapters too: its ports go on in step, so what comes side by side holds it up once. */
+static double held_up(const struct bundling *b, int unit, int loader, const struct bundled *port)
+{
+	int64_t words = port->layered * port->side;
+	int adapters = 0;
+	for (int i = unit; i < b->ports; i++)
+		adapters += b->port[i].process == b->port[loader].process;
+	for (int i = 0; i < unit; i++)
+		words += b->port[i].bundle >= unit && b->port[b->port[i].bundle].process == b->port[loader].process ? b->port[i].layered : 0;
+	return (double)words / adapters;
+}
+
+/* The loader that brings what stands side by side with this port already, or the one that has least to wait for; of its adapters the one that has least to do. */
+static int adapter_in_step(const struct bundling *b, const bool *placed, int number, int unit)
+{
+	int beside = -1, loader = unit;
+	for (int i = 0; i < unit; i++)
+		if (placed[i] && b->port[i].bundle >= unit && is_beside(&b->port[i], &b->port[number]))
+			beside = b->port[i].bundle;
+	for (int i = unit + 1; i < b->ports; i++)
+		loader = held_up(b, unit, i, &b->port[number]) < held_up(b, unit, loader, &b->port[number]) ? i : loader;
+	int best = loader = beside >= 0 ? beside : loader;
+	for (int i = unit; i < b->ports; i++)
+		if (b->port[i].process == b->port[loader].process && load_of(b, i) < load_of(b, best))
+			best = i;
+	return best;
+}
+
 /* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, that of an earlier one, or, of what is read, that of narrow ports. */
 static int adapter_for(const struct bundling *b, const bool *placed, int number, int unit)
 {
 	int other = b->port[number].other, best = unit;
 	if (other >= 0 && placed[other])
 		return b->port[other].bundle;
+	if (counts_tiles(b))
+		return adapter_in_step(b, placed, number, unit);
 	for (int i = unit + 1; i < b->ports; i++)
 		if (load_of(b, i) < load_of(b, best))
 			best = i;

@@ -5,7 +5,9 @@
 
 #define PORT_BITS 512
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
+#define COUNTED_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */
 #define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
+#define IN_TURN 2             /* parts of a state that one loader reads in turn */
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
 #define AHEAD_PASSING 16      /* on their way to a cast: a burst */
@@ -100,6 +102,7 @@ static struct image in_turns(struct arena *arena, const struct image *image, int
 
 struct loader {
 	int ports;                /* side by side, each with its part of a word */
+	int parts;                /* of the image, read one after the other, each through ports of its own */
 	struct value *const *port;
 	int loads;                /* that take turns, each with a FIFO */
 	struct value *const *fifo;
@@ -117,22 +120,47 @@ static struct value *read_word(struct process *p, const struct loader *loader, s
 	return loader->ports > 1 ? make_op(p, OP_JOIN_LANES, loader->fifo[0]->type->element, loader->ports, word) : word[0];
 }
 
+/* Loops outside of an image, in which all of it comes again: of the tiles of a launch. */
+static int loops_again(const struct image *image)
+{
+	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
+}
+
+/* One part of the image; returns the loops that are open behind it. */
+static int load_part(struct process *p, const struct loader *loader, struct value *const *memory, const struct image *image, int turn, struct value **counter, struct value **out)
+{
+	const struct sequence *order = &image->order;
+	int again = loader->parts > 1 ? loops_again(image) : 0, opened = process_nest_to(p, order->dims - again, order->trip + again, order->run_time ? order->run_time + again : NULL, 1, counter + again);
+	struct value *word = read_word(p, loader, memory, image_address(p, image, counter, loader->source, 1, loader->state ? image->order.offset / image->order.lanes : 0));
+	for (int i = 0; i < loader->loads; i++) {
+		struct value *mine = turn < 0 ? NULL : make_equal(p, counter[turn], i);
+		out[i] = out[i] ? out[i] : process_argument(p, loader->fifo[i], loader->loads > 1 ? text_format(p->module->arena, "y%d", i) : "y");
+		make_push(p, mine, word, out[i]);
+	}
+	return opened;
+}
+
 static void add_loader(struct design *design, const struct loader *loader)
 {
 	struct process p = process_new(design, "load");
 	struct arena *arena = p.module->arena;
-	struct value **memory = ARENA_ARRAY(arena, struct value *, loader->ports);
-	for (int i = 0; i < loader->ports; i++)
-		memory[i] = process_argument(&p, loader->port[i], loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
-	int turn;
+	int ports = loader->ports * loader->parts;
+	struct value **memory = ARENA_ARRAY(arena, struct value *, ports);
+	for (int i = 0; i < ports; i++)
+		memory[i] = process_argument(&p, loader->port[i], ports > 1 ? text_format(arena, "m%d", i) : "m");
+	int turn, opened = 0;
 	struct image image = in_turns(arena, loader->image, loader->loads, loader->step, &turn);
-	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
+	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1), **out = ARENA_ARRAY(arena, struct value *, loader->loads);
 	process_layers(&p);
-	int opened = process_nest_to(&p, image.order.dims, image.order.trip, image.order.run_time, 1, counter);
-	bool state = loader->state, behind = state && image.order.run_time;
-	struct value *word = read_word(&p, loader, memory, image_address(&p, &image, counter, loader->source, 1, state ? image.order.offset / image.order.lanes : 0));
-	for (int i = 0; i < loader->loads; i++)
-		make_push(&p, turn < 0 ? NULL : make_equal(&p, counter[turn], i), word, process_argument(&p, loader->fifo[i], loader->loads > 1 ? text_format(arena, "y%d", i) : "y"));
+	bool state = loader->state, behind = state && (image.order.run_time || loader->parts > 1);
+	int again = loader->parts > 1 ? loops_again(&image) : 0;
+	if (again)
+		counter[0] = process_loop_to(&p, image.order.trip[0], image.order.run_time[0]);
+	for (int i = 0; i < loader->parts; i++) {
+		process_close(&p, opened);
+		opened = load_part(&p, loader, memory + i * loader->ports, &image, turn, counter, out);
+	}
+	opened += again;
 	if (behind) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
@@ -184,7 +212,7 @@ static void lower_parts(struct design *design, const struct op *load, int parts)
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
 		struct value *port = design_port(design, name, word, name, false);
-		add_loader(design, &(struct loader){.ports = 1, .port = &port, .loads = 1, .fifo = &part[i], .image = &image, .source = &source});
+		add_loader(design, &(struct loader){.ports = 1, .parts = 1, .port = &port, .loads = 1, .fifo = &part[i], .image = &image, .source = &source});
 	}
 	if (parts > 1)
 		join_ports(design, part, parts, out, load->result[0]->type);
@@ -275,6 +303,25 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	return name;
 }
 
+/* Beside many counted tokens all heads come through one loader.  It takes each half of them through ports of its own: then twice as many of the slices' adapters have something to bring, each half as much. */
+static int parts_in_turn(struct design *design, const struct source *source, const struct image *image, int bits)
+{
+	const struct sequence *order = &image->order;
+	int first = loops_again(image);
+	bool whole = order->dims > first + 1 && !(order->run_time && order->run_time[first]) && order->trip[first] * image->pitch[first] == image->words && order->trip[first] % IN_TURN == 0;
+	bool wide = bits > PORT_BITS && unit_counts_tiles(design->source->region[0]);
+	return wide && whole && append_in_parts(design, signature_name(design, false, source->input[0]), IN_TURN) ? IN_TURN : 1;
+}
+
+static struct image first_part(struct arena *arena, const struct image *image, int parts)
+{
+	struct image part = *image;
+	int64_t *trip = arena_copy(arena, part.order.trip, sizeof *trip * (size_t)part.order.dims);
+	trip[loops_again(image)] /= parts;
+	part.order.trip = trip;
+	return part;
+}
+
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
  * else there is one loader for all. */
 static void lower_state(struct design *design, const struct op *load)
@@ -286,22 +333,26 @@ static void lower_state(struct design *design, const struct op *load)
 	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
 	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	struct state state = {.parts = apart ? loads : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS : 1};
+	struct state state = {.parts = apart ? loads : loads == 1 ? parts_in_turn(design, &source, &image, bits) : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS : 1};
+	int loaders = apart ? loads : 1;
+	if (!apart && state.parts > 1)
+		image = first_part(arena, &image, state.parts);
 	image.words /= state.parts;
 	state.lanes = image.order.lanes / state.ports;
 	state.elements = image.words * state.lanes;
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
-	for (int i = 0; i < state.parts; i++) {
-		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
-		for (int k = 0; k < state.ports; k++) {
-			int number = i * state.ports + k;
+	for (int i = 0; i < loaders; i++) {
+		int ports = state.parts * state.ports / loaders;
+		struct value **port = ARENA_ARRAY(arena, struct value *, ports);
+		for (int k = 0; k < ports; k++) {
+			int number = i * ports + k;
 			state.buffer[number] = state_buffer(design, &source, &image, &state, number);
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
-		for (int l = i * loads / state.parts; l < (i + 1) * loads / state.parts; l++)
+		for (int l = i * loads / loaders; l < (i + 1) * loads / loaders; l++)
 			if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[l] != alike.taken.data[l]))
 				read_ahead(design, alike.fifos.data[l], alike.taken.data[l], image.words * state.parts / loads);
-		add_loader(design, &(struct loader){state.ports, port, loads / state.parts, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * state.ports]});
+		add_loader(design, &(struct loader){state.ports, state.parts / loaders, port, loads / loaders, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * ports]});
 	}
 	remember_state(design, &source, &state);
 }
@@ -391,7 +442,7 @@ static void serve_cast(struct shared_port *shared, struct value *from, struct va
 		return;
 	}
 	const struct type *scalar = type_scalar(given);
-	int64_t lanes = WIDE_BITS / type_bits(scalar);
+	int64_t lanes = (unit_counts_tiles(design->source->region[0]) ? COUNTED_BITS : WIDE_BITS) / type_bits(scalar);
 	struct value *narrow = design_fifo(design, "s_words", vector_of(design->module, scalar, lanes), words * stream_lanes(given) / lanes);
 	design_prefetch(design, narrow);
 	keep_passing(design, narrow);

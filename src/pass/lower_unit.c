@@ -5,8 +5,8 @@
 
 #define AHEAD 32              /* words of the FIFOs inside: one LUT a bit */
 #define SUMS_KEPT 512         /* words of sums: so deep is a block RAM */
+#define OTHERS_LEAST 2        /* adapters beside the slices': of scales and of small operands */
 #define AHEAD_WIDE 16         /* of those of groups: half a LUT a bit */
-#define CHAIN 6               /* processes of slices that hand groups on to each other */
 
 struct process unit_process(const struct unit *unit, const char *name)
 {
@@ -58,6 +58,20 @@ int unit_processes(const struct unit *unit)
 	return unit->slices / unit->products;
 }
 
+/* Each chain has its own where tokens of many tiles are counted and nearly every adapter is a slice's: a pair of slices takes an f32 for each of its tokens, eight in all, and would take their wires from the die on which scales are multiplied. */
+int unit_scalers(const struct unit *unit)
+{
+	const struct platform *platform = unit->design->context->platform;
+	bool apart = unit_counts_tiles(unit->design->source->region[0]) && platform->dies > 1 && unit->slices + OTHERS_LEAST >= platform->ports;
+	return apart ? (unit_processes(unit) + UNIT_CHAIN - 1) / UNIT_CHAIN : 1;
+}
+
+struct scaled unit_scaled(const struct unit *unit, int scaler)
+{
+	int processes = unit_processes(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
+	return unit_scalers(unit) > 1 ? (struct scaled){first, end < processes ? end : processes} : (struct scaled){0, processes};
+}
+
 int64_t phase_lanes(const struct phase *phase)
 {
 	return stream_lanes(phase->op->result[0]->type);
@@ -78,8 +92,8 @@ struct value *unit_channel(struct process *p, struct value **known, struct value
 }
 
 struct feed {
-	int chains;
-	struct value **chain, *scale;     /* channels of the process */
+	int chains, scalers;
+	struct value **chain, **scale;    /* channels of the process */
 	struct value **group, **group_scale;      /* [phases] */
 };
 
@@ -97,8 +111,8 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 		process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
 	struct value *scale = make_take(p, NULL, unit_channel(p, &feed->group_scale[number], phase->op->operand[1], "s"));
-	if (!phase->kept)
-		make_push(p, NULL, scale, feed->scale);
+	for (int i = 0; !phase->kept && i < feed->scalers; i++)
+		make_push(p, NULL, scale, feed->scale[i]);
 	struct value *group = make_take(p, NULL, unit_channel(p, &feed->group[number], phase->op->operand[0], "x"));
 	for (int i = 0; !phase->kept && i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
@@ -108,21 +122,24 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 static void feed_chains(const struct unit *unit, int chains, struct value *const *chain)
 {
 	struct process p = unit_process(unit, "feed");
-	struct feed feed = {.chains = chains, .scale = process_argument(&p, unit->scales, "scale"), .chain = ARENA_ARRAY(p.module->arena, struct value *, chains + 1)};
+	struct feed feed = {.chains = chains, .scalers = unit_scalers(unit), .chain = ARENA_ARRAY(p.module->arena, struct value *, chains + 1)};
+	feed.scale = ARENA_ARRAY(p.module->arena, struct value *, feed.scalers);
+	for (int i = 0; i < feed.scalers; i++)
+		feed.scale[i] = process_argument(&p, unit->scales[i], i ? text_format(p.module->arena, "scale%d", i) : "scale");
 	feed.group = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; i < chains; i++)
-		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * CHAIN * unit->products));
+		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * UNIT_CHAIN * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
 	process_finish(&p);
 }
 
-/* Processes 0, CHAIN, 2 CHAIN … of slices are fed; the others get what the one before them hands on. */
+/* Processes 0, UNIT_CHAIN, 2 UNIT_CHAIN … of slices are fed; the others get what the one before them hands on. */
 static void add_feed(const struct unit *unit)
 {
 	struct value **chain = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_processes(unit)), *pairs;
 	int chains = 0;
-	for (int i = 0; i < unit_processes(unit); i += CHAIN)
+	for (int i = 0; i < unit_processes(unit); i += UNIT_CHAIN)
 		chain[chains++] = unit->input[i];
 	if (unit->common == 1) {
 		feed_chains(unit, chains, chain);
@@ -135,6 +152,7 @@ static void add_feed(const struct unit *unit)
 
 struct scales {
 	struct value *words, **out, **kept, *in;
+	int slices;               /* processes of them */
 };
 
 /* An f16 or f32 for each slice of a process. */
@@ -162,7 +180,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	}
 	if (!unit->streams)
 		unit_ahead(unit, p, phase, counter, scales->in, scales->kept, NULL);
-	for (int i = 0; i < unit_processes(unit); i++) {
+	for (int i = 0; i < scales->slices; i++) {
 		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part), *wide = make_op(p, OP_EXTF, real, 1, &lanes);
 		for (int q = 0; q < unit->abreast; q++)
 			product[q] = make_op(p, OP_MULF, real, 2, (struct value *[2]){own[q], wide});
@@ -171,14 +189,15 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	process_close(p, loops);
 }
 
-static void add_scale(const struct unit *unit, struct value *words)
+static void add_scaler(const struct unit *unit, struct value *words, int number)
 {
 	struct process p = unit_process(unit, "scale");
-	struct scales scales = {.words = process_argument(&p, words, "w"), .out = ARENA_ARRAY(p.module->arena, struct value *, unit_processes(unit))};
-	for (int i = 0; i < unit_processes(unit); i++)
-		scales.out[i] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
+	struct scaled of = unit_scaled(unit, number);
+	struct scales scales = {.words = process_argument(&p, words, "w"), .slices = of.end - of.first, .out = ARENA_ARRAY(p.module->arena, struct value *, of.end - of.first)};
+	for (int i = of.first; i < of.end; i++)
+		scales.out[i - of.first] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
-	scales.in = process_argument(&p, unit->scales, "s");
+	scales.in = process_argument(&p, unit->scales[number], "s");
 	unit_each_joined(unit, &p, scale_phase, &scales);
 	process_finish(&p);
 }
@@ -229,14 +248,17 @@ void lower_unit(struct design *design, const struct block *body)
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
-	unit.scales = unit_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
+	unit.scales = ARENA_ARRAY(module->arena, struct value *, unit_scalers(&unit));
+	for (int i = 0; i < unit_scalers(&unit); i++)
+		unit.scales[i] = unit_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
 	unit.weights = load_weights(&unit);
-	struct value *scales = load_scales(&unit);
+	struct value **scales = load_scales(&unit);
 	bundle_ports(design, others);
 	add_feed(&unit);
-	add_scale(&unit, scales);
+	for (int i = 0; i < unit_scalers(&unit); i++)
+		add_scaler(&unit, scales[i], i);
 	for (int i = 0; i < unit_processes(&unit); i++)
-		lower_slice(&unit, i, (i + 1) % CHAIN && i + 1 < unit_processes(&unit) ? unit.input[i + 1] : NULL);
+		lower_slice(&unit, i, (i + 1) % UNIT_CHAIN && i + 1 < unit_processes(&unit) ? unit.input[i + 1] : NULL);
 	lower_collect(&unit);
 }

@@ -74,6 +74,7 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 struct words {
 	int ports;                /* side by side, whose words come in step */
 	struct value **port, **out;
+	int parts;                /* of a port's words, a FIFO each */
 	int first;                /* phase whose words begin at `base`; each layer's are `pitch` behind those of the one before */
 	int64_t base, pitch;
 };
@@ -86,6 +87,21 @@ static int64_t words_between(const struct unit *unit, int first, int end)
 	return words;
 }
 
+static const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
+{
+	return lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar;
+}
+
+/* What the processes that a scaler serves take of a word of scales. */
+static struct value *part_of(const struct unit *unit, struct process *p, struct value *word, struct scaled of)
+{
+	struct value **piece = ARENA_ARRAY(p->module->arena, struct value *, of.end - of.first);
+	const struct type *scalar = word->type->element;
+	for (int i = of.first; i < of.end; i++)
+		piece[i - of.first] = make_op(p, OP_SPLIT_LANES, vector_of(p->module, scalar, unit->products), 2, (struct value *[2]){word, make_index(p, i)});
+	return make_op(p, OP_JOIN_LANES, vector_of(p->module, scalar, (of.end - of.first) * unit->products), of.end - of.first, piece);
+}
+
 /* Words of phases that follow each other in memory. */
 static void add_words(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
@@ -94,8 +110,11 @@ static void add_words(const struct unit *unit, struct process *p, int first, int
 	const int64_t step[2] = {1, w->pitch};
 	process_pipeline(p, 1);
 	struct value *address = make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->first, first));
-	for (int i = 0; i < w->ports; i++)
-		make_push(p, NULL, make_load(p, w->port[i], address), w->out[i]);
+	for (int i = 0; i < w->ports; i++) {
+		struct value *word = make_load(p, w->port[i], address);
+		for (int k = 0; k < w->parts; k++)
+			make_push(p, NULL, w->parts > 1 ? part_of(unit, p, word, unit_scaled(unit, k)) : word, w->out[i * w->parts + k]);
+	}
 	process_close(p, 1);
 }
 
@@ -146,25 +165,38 @@ struct loader {
 	const struct type *word;
 	int number, ports;
 	segment_of *segment;
+	int parts;                /* of a word: where it has several, a FIFO for each process that hands scales out */
 };
 
+static struct value *ahead_fifo(const struct unit *unit, const char *name, const struct type *word)
+{
+	struct design *design = unit->design;
+	bool uram = platform_total(design->context->platform).uram > 0;
+	struct value *fifo = unit_fifo(unit, name, word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
+	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+	design_prefetch(design, fifo);
+	return fifo;
+}
+
+/* fifo: [ports * parts]. */
 static void load_in_order(const struct unit *unit, const struct loader *loader, struct value **fifo)
 {
 	struct design *design = unit->design;
 	struct arena *arena = design->module->arena;
-	bool uram = platform_total(design->context->platform).uram > 0;
+	int outs = loader->ports * loader->parts;
 	const char **name = ARENA_ARRAY(arena, const char *, loader->ports);
-	for (int i = 0; i < loader->ports; i++) {
-		name[i] = loader->number < 0 ? loader->name : text_format(arena, "%s%d", loader->name, loader->number + i);
-		fifo[i] = unit_fifo(unit, name[i], loader->word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
-		attr_set(design->module, fifo[i]->def, "stream.ahead", attr_unit(design->module));
-		design_prefetch(design, fifo[i]);
+	for (int i = 0; i < outs; i++) {
+		int port = i / loader->parts;
+		struct scaled of = unit_scaled(unit, i % loader->parts);
+		name[port] = loader->number < 0 ? loader->name : text_format(arena, "%s%d", loader->name, loader->number + port);
+		fifo[i] = ahead_fifo(unit, name[port], loader->parts > 1 ? vector_of(design->module, loader->word->element, (of.end - of.first) * unit->products) : loader->word);
 	}
 	struct process p = unit_process(unit, text_format(arena, "load_%s", name[0]));
-	struct words words = {.ports = loader->ports, .port = ARENA_ARRAY(arena, struct value *, loader->ports), .out = ARENA_ARRAY(arena, struct value *, loader->ports)};
-	for (int i = 0; i < loader->ports; i++) {
-		words.port[i] = process_argument(&p, design_port(design, name[i], loader->word, name[i], false), loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
-		words.out[i] = process_argument(&p, fifo[i], loader->ports > 1 ? text_format(arena, "y%d", i) : "y");
+	struct words words = {.ports = loader->ports, .parts = loader->parts, .port = ARENA_ARRAY(arena, struct value *, loader->ports), .out = ARENA_ARRAY(arena, struct value *, outs)};
+	for (int i = 0; i < outs; i++) {
+		if (i % loader->parts == 0)
+			words.port[i / loader->parts] = process_argument(&p, design_port(design, name[i / loader->parts], loader->word, name[i / loader->parts], false), loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
+		words.out[i] = process_argument(&p, fifo[i], outs > 1 ? text_format(arena, "y%d", i) : "y");
 	}
 	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
 		end = unit_loop_end(unit, first);
@@ -184,17 +216,16 @@ struct value **load_weights(const struct unit *unit)
 	int together = unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
 	for (int s = 0; s < unit->slices; s += together) {
 		int ports = unit->slices - s < together ? unit->slices - s : together;
-		load_in_order(unit, &(struct loader){"unit", word, s, ports, weight_segment}, &fifo[s]);
+		load_in_order(unit, &(struct loader){"unit", word, s, ports, weight_segment, 1}, &fifo[s]);
 	}
 	return fifo;
 }
 
-struct value *load_scales(const struct unit *unit)
+struct value **load_scales(const struct unit *unit)
 {
 	struct module *module = unit->design->module;
-	const int64_t lanes = SCALE_LANES;
-	const struct loader loader = {"unit_scales", type_shaped(module, TYPE_VECTOR, 1, &lanes, type_float(module, 16)), -1, 1, scale_segment};
-	struct value *scales;
-	load_in_order(unit, &loader, &scales);
+	const struct loader loader = {"unit_scales", vector_of(module, type_float(module, 16), SCALE_LANES), -1, 1, scale_segment, unit_scalers(unit)};
+	struct value **scales = ARENA_ARRAY(module->arena, struct value *, loader.parts);
+	load_in_order(unit, &loader, scales);
 	return scales;
 }

@@ -14,7 +14,7 @@ const char *const contractions_name[CONTRACTIONS] = {"shared", "spatial"};
 
 #define HOME_TENTHS 8         /* of the memory die's DSPs that slices may take */
 #define SLICE_LUT 7700        /* of a slice and its loader, where it takes one token */
-#define SLICES_LUT 35         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
+#define SLICES_LUT 37         /* hundredths of the LUTs that slices and their loaders may take: of one more token abreast, what stands around them would be too slow for it */
 #define SLICES_DSP 56         /* of the DSPs the same */
 #define FEW_ABREAST 2         /* tokens a cycle where a launch has few, as a batch: more would take slices, and with them the ports that bring its weights */
 #define BLOCK_ONCE 1024       /* rows of a slice that may be one block, */

@@ -1,5 +1,5 @@
-/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, words are as wide
- * as the widest that a reader wants: memory ports side by side bring them; and twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, or of tiles that are counted, words are as wide
+ * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
 #include "pass/repeat_kernels.h"
 #include "pass/streams.h"
@@ -66,20 +66,28 @@ static int64_t wide_bits(const struct streams *s, const struct type *wanted)
 	return bits;
 }
 
+/* Do two halves of its heads come one after the other (lower_loads.c)?  Else all ports of a state of counted tiles would hold up the same slices. */
+static bool has_halves(const struct type *natural)
+{
+	const struct itensor *order = natural->itensor;
+	return order->dims > 1 && order->trip[0] % 2 == 0 && !(order->run_time && order->run_time[0]);
+}
+
 /* Readers that disagree read all of it. */
-static void mark_block(struct streams *s, const struct block *block, bool wide)
+static void mark_block(struct streams *s, const struct block *block, bool wide, bool counted)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_block(s, op->region[0], wide);
+			mark_block(s, op->region[0], wide, counted);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
 			struct flow *flow = flow_of(op->operand[j]);
 			if (flow->kind != FLOW_MEMORY || !flow->ordered)
 				continue;
 			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type);
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS), wanted, &number), bits = wide_bits(s, wanted);
+			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide && (!counted || has_halves(natural)) ? wide_bits(s, wanted) : 0;
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
-			flow->bits = wide && bits > flow->bits ? bits : flow->bits;
+			flow->bits = bits > flow->bits ? bits : flow->bits;
 		}
 	}
 }
@@ -165,8 +173,8 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 void mark_state_parts(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
-	bool wide = unit_takes_few(block);
-	mark_block(s, block, wide);
+	bool counted = unit_counts_tiles(block), wide = unit_takes_few(block) || counted;
+	mark_block(s, block, wide, counted);
 	if (wide && !unit_has_tokens(block))
 		spread_over_adapters(s, old);
 }

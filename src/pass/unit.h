@@ -46,7 +46,7 @@ struct unit {
 	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
-	struct value *scales;     /* FIFO from the feed to where scales are handed out */
+	struct value **scales;    /* [unit_scalers] FIFOs from the feed to where scales are handed out */
 };
 
 /* Calls `add` for every phase, or every tile of it, in the order of work: inside the loop over the layers where it has one, and those over tiles. */
@@ -64,6 +64,14 @@ void unit_find_series(struct unit *unit);
 void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
 int unit_processes(const struct unit *unit);              /* of slices */
+#define UNIT_CHAIN 6          /* processes of slices that hand groups on to each other */
+/* Processes that hand scales out: one, or one for each chain of slices. */
+int unit_scalers(const struct unit *unit);
+struct scaled {               /* processes of slices that one of them serves */
+	int first, end;
+};
+
+struct scaled unit_scaled(const struct unit *unit, int scaler);
 struct value *unit_fifo(const struct unit *unit, const char *name, const struct type *word, int64_t depth);
 /* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL until it is asked for. */
 struct value *unit_channel(struct process *p, struct value **known, struct value *stream, const char *name);
@@ -85,9 +93,9 @@ struct value *unit_group_place(const struct unit *unit, struct process *p, const
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; of one token for the rows that there are. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo);
-/* FIFOs of what memory brings: [slices] the words of weights; those of scales. */
+/* FIFOs of what memory brings: [slices] the words of weights; those of scales, one part of a word after another. */
 struct value **load_weights(const struct unit *unit);
-struct value *load_scales(const struct unit *unit);
+struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */
 /* Where tokens share multipliers in pairs: what stands between the feed and its chains of slices. */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
