@@ -6,12 +6,13 @@
 #include <math.h>
 
 #define FEWER 6               /* at most one slice in so many is given up for the clock */
+#define LESS_NARROW 40        /* or so many, which costs less time */
 #define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 
-enum { LESS_MOST = 16 };
+enum { LESS_MOST = 20 };
 
 void build_choose(struct build *b, const struct choices *wanted, const struct less *less)
 {
@@ -35,7 +36,7 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, struct less *list)
 {
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
-	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
+	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .counted = true}, {.slices = fewer, .narrow = NARROW_COUNTED, .counted = true}, {.slices = less, .narrow = NARROW_COUNTED, .counted = true},
 				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .counted = true}, {.slices = less, .narrow = NARROWEST_COUNTED, .counted = true}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {

@@ -48,6 +48,7 @@ struct token_process {
 	VEC(struct token_step) steps;     /* outer loops written out */
 	VEC(size_t) layer;        /* steps done when a layer but the last is over */
 	int rolled;               /* loops over layers */
+	bool goes_on;             /* passes words when they are over */
 	bool around;              /* of which a trip ends one layer and begins the next: a trip less than there are layers */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
@@ -106,6 +107,7 @@ struct token_flow {           /* of a channel */
 struct token_result {
 	bool ended, over_budget;
 	int64_t cycles, work;     /* work: stretches and points looked at */
+	int64_t layers;           /* the cycle in which the last rolled layer is over; 0: there is none of which some are left out */
 	int64_t *end;             /* [processes] */
 	struct token_flow *flow;  /* [channels] */
 };

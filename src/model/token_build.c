@@ -151,6 +151,8 @@ static bool add_step(struct builder *b, struct token_step step)
 		count_words(b, step.access);
 	for (int i = 0; step.pipe && i < step.pipe->accesses; i++)
 		count_words(b, &step.pipe->access[i]);
+	bool inside = (b->loops && b->loop[0].skipped) || (step.pipe && step.pipe->layer);
+	b->process->goes_on |= b->process->rolled && !inside && (step.access || step.pipe);
 	VEC_PUSH(b->arena, &b->process->steps, step);
 	return b->process->steps.count < STEPS_MOST;
 }
