@@ -27,11 +27,13 @@ struct build {
 #define NARROW 30             /* hundredths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
 #define NEAR 1.01             /* ratings that differ by no more are alike */
 
+/* The slices whose kernels are made narrower: any; those of one token; those that take a few counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens. */
+enum beside { BESIDE_ANY, BESIDE_ALONE, BESIDE_FEW, BESIDE_TILES };
+
 struct less {                 /* a way to take less than a crowded design */
 	int ports, slices;        /* 0: as wanted */
 	int narrow;               /* hundredths of LUTs for kernels; 0: as wanted */
-	bool counted;             /* beside slices that take a few counted tokens, whose kernels want more DSPs to a LUT */
-	bool tiles;               /* beside slices that take tiles of many counted tokens */
+	enum beside beside;       /* what it is for */
 	bool slow;
 	bool done;                /* built, and crowded */
 	double rating;

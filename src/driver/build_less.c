@@ -6,13 +6,14 @@
 #include <math.h>
 
 #define FEWER 6               /* at most one slice in so many is given up for the clock */
+#define LESS_NARROW 40        /* NARROW beside slices of one token, or so many, which costs less time */
 #define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
 #define NARROW_TILES 23       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 
-enum { LESS_MOST = 16 };
+enum { LESS_MOST = 20 };
 
 void build_choose(struct build *b, const struct choices *wanted, const struct less *less)
 {
@@ -24,7 +25,7 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 	if (less->slices)
 		choices->value[CHOICE_SLICES] = less->slices;
 	if (less->narrow) {
-		double dsp = less->counted ? COUNTED_DSP * less->narrow : less->narrow;
+		double dsp = less->beside == BESIDE_FEW ? COUNTED_DSP * less->narrow : less->narrow;
 		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 100;
 		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 100);
 	}
@@ -32,15 +33,21 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 }
 
+static enum beside beside_of(const struct build *b)
+{
+	const struct block *body = module_main(b->tensor)->region[0];
+	return build_counts_tokens(b) ? BESIDE_FEW : unit_counts_tiles(body) ? BESIDE_TILES : unit_has_tokens(body) ? BESIDE_ANY : BESIDE_ALONE;
+}
+
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
-static int list_less(const struct session *session, const struct choices *wanted, int slices, bool counted, bool tiles, struct less *list)
+static int list_less(const struct session *session, const struct choices *wanted, int slices, enum beside beside, struct less *list)
 {
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
-	const struct less ways[] = {{.narrow = NARROW}, {.ports = 4}, {.ports = 2}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
-				    {.narrow = NARROW_COUNTED, .counted = true}, {.slices = fewer, .narrow = NARROW_COUNTED, .counted = true}, {.slices = less, .narrow = NARROW_COUNTED, .counted = true},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .counted = true}, {.slices = less, .narrow = NARROWEST_COUNTED, .counted = true}, {.narrow = NARROW_TILES, .tiles = true}, {.slices = less, .tiles = true}};
+	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
+				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
-		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = (counted || !ways[i].counted) && (tiles || !ways[i].tiles);
+		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (own && ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
@@ -164,8 +171,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	struct session *session = b->session;
 	struct less list[LESS_MOST], crowded = {0};
 	bool counted = build_counts_tokens(b);
-	bool tiles = unit_counts_tiles(module_main(b->tensor)->region[0]);
-	int count = list_less(session, wanted, build_slices(&b->cost), counted, tiles, list);
+	int count = list_less(session, wanted, build_slices(&b->cost), beside_of(b), list);
 	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
 	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
 		ahead_compare(b);

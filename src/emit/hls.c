@@ -196,16 +196,18 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 	const struct type *type = op->result[0]->type;
 	const char *name = hls_spelling(e, op->result[0])->text, *storage = attr_text_or(op, "stream.storage", NULL);
 	const char *form = op->code == OP_FIFO ? "\thls::stream<%s, %lld> %s(\"%s\");\n" : "\thls::stream_of_blocks<%s, %lld> %s ST_NAMED(\"%s\");\n";
-	text_add(out, form, hls_type(e, type->element), (long long)type->depth, name, name);
-	if (op->code == OP_FIFO && storage)
-		text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n", name, storage);
+	for (const char *own = name; own; own = own == name ? hls_channel_half(e, type, name) : NULL) {
+		text_add(out, form, hls_channel_type(e, type), (long long)type->depth, own, own);
+		if (op->code == OP_FIFO && storage)
+			text_add(out, "#pragma HLS bind_storage variable=%s type=fifo impl=%s\n", own, storage);
+	}
 }
 
 static void write_call(struct emitter *e, const struct op *op, struct text *out)
 {
 	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, "callee", "")));
 	for (int i = 0; i < op->operands; i++)
-		text_add(out, ", %s", hls_spelling(e, op->operand[i])->text);
+		text_add(out, ", %s", hls_channel_names(e, op->operand[i]->type, hls_spelling(e, op->operand[i])->text));
 	text_add(out, ");\n");
 }
 

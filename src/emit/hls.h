@@ -4,6 +4,8 @@
 #include "emit/emit.h"
 #include "ir/nest.h"
 
+#define FIFO_BITS 4096        /* widest word of a FIFO */
+
 /* How a value is written where it is used; value->data while its function is emitted. */
 struct spelling {
 	const char *text;         /* scalar: an expression; word: an lvalue, or the value of every lane; array, channel, port: its name */
@@ -102,6 +104,13 @@ void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(
 /* Launches of several tokens; hls_feedback.c.  pointer: the names of the kernel's ports. */
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out);
 void hls_feedback_call(const struct op *main, const char *name, const char *const *pointer, struct text *out);
+
+/* Words and FIFOs; hls_words.c. */
+const char *hls_read(struct emitter *e, const struct op *take);                        /* the word that comes next, as an expression */
+void hls_write(struct emitter *e, const struct op *push, const char *when);            /* when: "", or the condition in front of it */
+const char *hls_channel_type(struct emitter *e, const struct type *channel);           /* of what a FIFO of it holds */
+const char *hls_channel_half(struct emitter *e, const struct type *channel, const char *name);     /* the second FIFO's name; NULL: there is none */
+const char *hls_channel_names(struct emitter *e, const struct type *channel, const char *name);    /* as arguments of a call */
 
 /* Lane loops: consecutive operations on whole words share one unrolled loop over the lanes. */
 bool lanes_take(struct emitter *e, struct op *op);     /* op goes into the open lane loop; false: it is no operation of that kind */

@@ -87,7 +87,7 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		const char *name = hls_spelling(e, value)->text;
 		bool channel = !value->def;
 		text_add(&head, "%s%s", i ? ", " : "", channel ? hls_parameter(e, value->index, name) : array_parameter(e, value->type, name));
-		text_add(&path->arguments, "%s%s", i ? ", " : "", name);
+		text_add(&path->arguments, "%s%s", i ? ", " : "", hls_channel_names(e, value->type, name));
 	}
 	for (size_t i = 0; i < path->varied.list.count; i++) {
 		const char *name = names_add(&e->names, "", text_format(e->arena, "n%zu", i));

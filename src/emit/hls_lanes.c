@@ -256,7 +256,7 @@ bool lanes_push(struct emitter *e, const struct op *push, const char *when)
 	for (size_t i = 0; i < count; i++)
 		VEC_PUSH(e->arena, &e->group, only[i]);
 	lanes_close(e);
-	hls_line(e, "%s.write(%s);", hls_spelling(e, push->operand[2])->text, hls_spelling(e, push->operand[1])->text);
+	hls_write(e, push, "");
 	e->indent--;
 	hls_line(e, "}");
 	return true;

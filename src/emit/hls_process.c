@@ -147,14 +147,14 @@ static void emit_take(struct emitter *e, struct op *op)
 	const char *name = names_add(&e->names, "", text_format(e->arena, "%s_word", !strncmp(fifo, "s_", 2) ? fifo + 2 : fifo));
 	bind_name(e, op->result[0], name);
 	if (!used && when)
-		hls_line(e, "%s%s.read();", when, fifo);
+		hls_line(e, "%s%s;", when, hls_read(e, op));
 	else if (always)
-		hls_line(e, "const %s %s = %s.read();", type, name, fifo);
+		hls_line(e, "const %s %s = %s;", type, name, hls_read(e, op));
 	if (!used || always)
 		return;
 	text_add(&e->registers, "\t%s %s(0);\n", type, name);
 	if (when)
-		hls_line(e, "%s%s = %s.read();", when, name, fifo);
+		hls_line(e, "%s%s = %s;", when, name, hls_read(e, op));
 }
 
 const char *hls_word(struct emitter *e, const struct value *value)
@@ -167,7 +167,7 @@ static void emit_push(struct emitter *e, struct op *op)
 {
 	const char *when = condition(e, op->operand[0]);
 	if (when)
-		hls_line(e, "%s%s.write(%s);", when, hls_spelling(e, op->operand[2])->text, hls_word(e, op->operand[1]));
+		hls_write(e, op, when);
 }
 
 static bool conditional_push(struct emitter *e, struct op *op)
@@ -512,8 +512,9 @@ const char *hls_parameter(struct emitter *e, int argument, const char *name)
 {
 	const struct value *value = e->call->operand[argument];
 	const struct type *type = value->type;
+	const char *word = hls_channel_type(e, type), *high = hls_channel_half(e, type, name);
 	if (type->kind == TYPE_FIFO)
-		return text_format(e->arena, "hls::stream<%s> &%s", hls_type(e, type->element), name);
+		return text_format(e->arena, high ? "hls::stream<%s> &%s, hls::stream<%s> &%s" : "hls::stream<%s> &%s", word, name, word, high);
 	if (type->kind == TYPE_BLOCKS)
 		return text_format(e->arena, "hls::stream_of_blocks<%s> &%s", hls_type(e, type->element), name);
 	bool write = emit_port(e->main, value->index).write;

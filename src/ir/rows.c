@@ -57,6 +57,15 @@ int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
 	return -1;
 }
 
+bool counts_rows(const struct op *main)
+{
+	const struct attr *inputs = attr_get(main, "stream.inputs");
+	for (int i = 0; inputs && i < inputs->count; i++)
+		if (*attr_item_text(inputs->items[i].value, "rows"))
+			return true;
+	return false;
+}
+
 bool rows_counted_by(const struct op *main, const char *symbol)
 {
 	const struct attr *inputs = attr_get(main, "stream.inputs");

@@ -20,6 +20,7 @@ struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64
 /* The dim of the tensor that is its rows, `pitch` elements apart; -1: none is. */
 int rows_axis(const struct type *tensor, int64_t pitch, int64_t most);
 /* Does the input with this name say how many rows a launch is about?  Such a launch is about one at least.  main: of stream level, or below. */
+bool counts_rows(const struct op *main);      /* by some input */
 bool rows_counted_by(const struct op *main, const char *symbol);
 /* stream.dims of a tensor whose dim `axis` is rows of the launch. */
 const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol);

@@ -450,6 +450,8 @@ static struct token_result collect(struct run *run)
 		result.end[i] = run->process[i].time;
 		result.ended &= run->process[i].ended;
 		result.cycles = result.end[i] > result.cycles ? result.end[i] : result.cycles;
+		if (!network->counts && !network->around && network->processes.data[i]->rolled && !network->processes.data[i]->goes_on)
+			result.layers = result.end[i] > result.layers ? result.end[i] : result.layers;
 	}
 	for (size_t i = 0; i < network->channels.count; i++) {
 		struct channel_state *channel = &run->channel[i];
@@ -483,7 +485,7 @@ struct prediction {
 	const struct module *module;
 	struct token_detail detail;
 	const struct token_network *network;
-	int64_t cycles;
+	int64_t cycles, layers;
 };
 
 /* Cycles as built. */
@@ -497,6 +499,7 @@ static void predict(void *data, struct arena *scratch)
 	options.depth = depth;
 	struct token_result result = token_run(scratch, p->network, &options);
 	p->cycles = result.ended ? result.cycles : 0;
+	p->layers = result.layers;
 }
 
 static void build_and_predict(void *data, struct arena *scratch)
@@ -510,11 +513,12 @@ static void build_and_predict(void *data, struct arena *scratch)
 const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES, .layers = TOKEN_LAYERS},
                           token_detail_rated = {.stretches = TOKEN_STRETCHES / 4, .layers = TOKEN_LAYERS - 1};
 
-/* The layers that are left out take as long as the one before the last of those that are walked. */
+/* The layers that are left out take as long as the one before the last of those that are walked.  What comes behind them may wait for memory so long that a launch of few layers takes no longer, however
+ * slow they are: then it is by so much that they end later. */
 int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)
 {
 	struct arena *arena = arena_within(module->arena);
-	struct prediction all = {.network = token_network_new(arena, platform, module, detail)}, fewer = {platform, module, detail, NULL, 0};
+	struct prediction all = {.network = token_network_new(arena, platform, module, detail)}, fewer = {platform, module, detail, NULL, 0, 0};
 	int64_t skipped = all.network ? all.network->skipped : 0;
 	fewer.detail.layers--;
 	if (skipped)
@@ -522,7 +526,8 @@ int64_t token_cycles_at(const struct platform *platform, const struct module *mo
 	else if (all.network)
 		predict(&all, arena);
 	arena_free(arena);
-	return all.cycles && (!skipped || fewer.cycles) ? all.cycles + skipped * (all.cycles - fewer.cycles) : 0;
+	int64_t one = all.cycles - fewer.cycles, behind = all.layers - fewer.layers;
+	return all.cycles && (!skipped || fewer.cycles) ? all.cycles + skipped * (one > behind ? one : behind) : 0;
 }
 
 int64_t token_cycles(const struct platform *platform, const struct module *module)

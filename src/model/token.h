@@ -48,6 +48,7 @@ struct token_process {
 	VEC(struct token_step) steps;     /* outer loops written out */
 	VEC(size_t) layer;        /* steps done when a layer but the last is over */
 	int rolled;               /* loops over layers */
+	bool goes_on;             /* passes words when they are over */
 	bool around;              /* of which a trip ends one layer and begins the next: a trip less than there are layers */
 	int ports;                /* arguments */
 	bool feeds;               /* writes a channel */
@@ -65,6 +66,7 @@ struct token_network {
 	VEC(struct token_channel) channels;       /* in the order of main */
 	int64_t layers, skipped;  /* where rolled layers are left out: how many are walked, how many are not */
 	bool alike;               /* all layers but the first and the last do the same */
+	bool counts;              /* its tokens are counted at run time: by the pace of its layers worse designs were chosen */
 	bool around;              /* a process begins a layer before it ends the one before */
 	bool freezes;             /* a pipeline holds words that only later iterations push on */
 };
@@ -106,6 +108,7 @@ struct token_flow {           /* of a channel */
 struct token_result {
 	bool ended, over_budget;
 	int64_t cycles, work;     /* work: stretches and points looked at */
+	int64_t layers;           /* the cycle in which the last rolled layer is over; 0: there is none of which some are left out */
 	int64_t *end;             /* [processes] */
 	struct token_flow *flow;  /* [channels] */
 };

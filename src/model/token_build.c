@@ -1,4 +1,5 @@
 /* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
+#include "ir/rows.h"
 #include "model/bundle.h"
 #include "model/token.h"
 
@@ -151,6 +152,8 @@ static bool add_step(struct builder *b, struct token_step step)
 		count_words(b, step.access);
 	for (int i = 0; step.pipe && i < step.pipe->accesses; i++)
 		count_words(b, &step.pipe->access[i]);
+	bool inside = (b->loops && b->loop[0].skipped) || (step.pipe && step.pipe->layer);
+	b->process->goes_on |= b->process->rolled && !inside && (step.access || step.pipe);
 	VEC_PUSH(b->arena, &b->process->steps, step);
 	return b->process->steps.count < STEPS_MOST;
 }
@@ -453,6 +456,7 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
 	const struct op *function = module_main(module);
 	b.network->alike = true;
+	b.network->counts = counts_rows(function);
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			add_channel(&b, op);

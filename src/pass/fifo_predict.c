@@ -29,7 +29,7 @@ static void make(void *data, struct arena *scratch)
 	struct fifo_prediction *p = data;
 	struct token_result result = token_run(scratch, p->tokens, &p->options);
 	p->ended = result.ended;
-	p->cycles = result.cycles;
+	p->cycles = result.cycles + (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
 	p->work = result.work;
 	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
 	for (int i = 0; i < p->network->count; i++)

@@ -11,7 +11,7 @@ struct fifo_prediction {
 	const struct token_network *tokens;
 	struct token_options options;
 	bool ended;
-	int64_t cycles, work;
+	int64_t cycles, work;     /* of all layers, about, where some are left out: else what is behind them could hide that they are slow */
 	int64_t *most, *end;      /* [channels], [processes] */
 };
 

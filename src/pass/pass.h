@@ -65,6 +65,7 @@ int slices_within(const struct pass_context *context, struct module *module, int
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
+bool unit_is_alone(const struct op *op);      /* is the kernel beside a unit of one token?  Words may be of WORD_BITS then, else of half of that */
 /* Do small operands and results go in words as wide as a port?  They ride on an adapter of a unit that decodes then, so that it has more slices; where they are little beside its weights. */
 bool words_ride(const struct op *main);
 /* Do small operands alone?  So they do where many tokens are counted at run time as well, which leaves a slice more for one token alone. */

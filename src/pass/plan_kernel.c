@@ -115,10 +115,24 @@ static int64_t dropping_lanes(const struct planner *p, int loop)
 	return lanes;
 }
 
+/* Blocks of a run-time extent, of which one follows the other: their words come as wide as what is read of a state is. */
+static bool walks_blocks(const struct kernel *kernel)
+{
+	bool found = false;
+	for (int l = 0; l < kernel->loops; l++)
+		found = found || (kernel->loop[l].run_time && !kernel->loop[l].reduction);
+	return found;
+}
+
+static bool is_one_word(const struct planner *p, const struct loop *l)
+{
+	return p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) && !(unit_is_alone(p->op) && walks_blocks(p->kernel));
+}
+
 static int64_t lanes_of(const struct planner *p, int loop, bool *padded)
 {
 	const struct loop *l = &p->kernel->loop[loop];
-	int64_t most = p->most_lanes >= TREE_FROM && l->reduction && l->extent <= TREE_WHOLE && l->extent == power_of_two_in(l->extent, TREE_WHOLE) ? l->extent : p->most_lanes;
+	int64_t most = is_one_word(p, l) ? l->extent : p->most_lanes;
 	if (type_bits(p->kernel->type) > 32)
 		most = most > WORD_LANES / 2 ? WORD_LANES / 2 : most;
 	int64_t lanes = power_of_two_in(l->extent, most);

@@ -4,6 +4,7 @@
  * after the other, that one gives rows: terms that are added at once.  So a kernel that has the same loops as the maker of its operand, and lanes for its rows, takes its words
  * just as they come. */
 #include "pass/kernel_edit.h"
+#include "pass/pass.h"
 #include "pass/schedule.h"
 
 
@@ -71,7 +72,7 @@ static struct plan plan_rows(struct module *module, const struct op *op, int64_t
 	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t most = most_lanes < WORD_BITS / widest_bits(op) ? most_lanes : WORD_BITS / widest_bits(op);
+	int64_t words = (unit_is_alone(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op), most = most_lanes < words ? most_lanes : words;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
 	if (rows && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))

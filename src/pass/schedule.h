@@ -4,7 +4,7 @@
 #include "ir/kernel.h"
 #include "model/platform.h"
 
-#define WORD_BITS 4096        /* widest word of a stream */
+#define WORD_BITS 8192        /* widest word of a stream; one that is wider than half of it takes two FIFOs (emit/hls_words.c) */
 
 struct plan_part {
 	int source;               /* loop of the unscheduled kernel */

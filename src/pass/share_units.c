@@ -160,6 +160,14 @@ bool unit_has_tiles(const struct block *block)
 	return unit_tokens(block, NULL) > UNIT_FEW;
 }
 
+bool unit_is_alone(const struct op *op)
+{
+	const struct block *block = op->parent;
+	while (block && block->parent && block->parent->code == OP_FOR)
+		block = block->parent->parent;
+	return block && has_contraction(block) && !unit_has_tokens(block);
+}
+
 bool unit_takes_few(const struct block *block)
 {
 	return has_contraction(block) && !unit_has_tiles(block);

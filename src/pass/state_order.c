@@ -58,10 +58,10 @@ const struct type *state_order(struct streams *s, const struct flow *flow, const
 }
 
 /* Of the word that a reader wants, as far as ports side by side bring it. */
-static int64_t wide_bits(const struct streams *s, const struct type *wanted)
+static int64_t wide_bits(const struct streams *s, const struct type *wanted, int64_t widest)
 {
 	int64_t bits = PORT_BITS, wish = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS);
-	while (2 * bits <= wish && 2 * bits <= most && 2 * bits <= WORD_BITS)
+	while (2 * bits <= wish && 2 * bits <= most && 2 * bits <= widest)
 		bits *= 2;
 	return bits;
 }
@@ -74,18 +74,18 @@ static bool has_halves(const struct type *natural)
 }
 
 /* Readers that disagree read all of it. */
-static void mark_block(struct streams *s, const struct block *block, bool wide, bool counted)
+static void mark_block(struct streams *s, const struct block *block, bool wide, bool counted, int64_t widest)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_block(s, op->region[0], wide, counted);
+			mark_block(s, op->region[0], wide, counted, widest);
 		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
 			struct flow *flow = flow_of(op->operand[j]);
 			if (flow->kind != FLOW_MEMORY || !flow->ordered)
 				continue;
 			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type);
 			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide && (!counted || has_halves(natural)) ? wide_bits(s, wanted) : 0;
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide && (!counted || has_halves(natural)) ? wide_bits(s, wanted, widest) : 0;
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
 			flow->bits = bits > flow->bits ? bits : flow->bits;
 		}
@@ -174,7 +174,7 @@ void mark_state_parts(struct streams *s, const struct op *old)
 {
 	const struct block *block = old->region[0];
 	bool counted = unit_counts_tiles(block), wide = unit_takes_few(block) || counted;
-	mark_block(s, block, wide, counted);
+	mark_block(s, block, wide, counted, unit_has_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
 	if (wide && !unit_has_tokens(block))
 		spread_over_adapters(s, old);
 }

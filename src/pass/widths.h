@@ -151,6 +151,8 @@ struct width_space {
 	int extents;              /* that differ: 1, or all */
 	enum width_extent extent[WIDTH_PRICED];
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
+	bool alone;               /* beside a unit of one token: attention may take words of WORD_BITS, else kernels need the room that they would take */
+	bool generous;            /* operators are worth a part of the best time so far, not of that of the widths given, which may be many times slower */
 	bool deepens;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool few_rows;            /* of those the unit takes all together, group by group */

@@ -3,7 +3,7 @@
 #include "pass/kernel_edit.h"
 #include "pass/widths.h"
 
-#define UNIT_SHARE 66         /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: a die may be three quarters full */
+#define UNIT_SHARE 79         /* hundredths of the DSPs that a unit's slices and the kernels beside it may have: what crowds a die is tried with less (build_less.c) */
 #define UNIT_LUT_SHARE 64     /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (unit_order.c): the unit waits for it */

@@ -291,12 +291,13 @@ static double memory_cycles(struct maker *m, const enum reach *reach, const stru
 
 /* --- options */
 
-static bool words_fit(const struct op *op, const struct plan *plan)
+static bool words_fit(const struct width_space *space, const struct op *op, const struct plan *plan)
 {
+	int64_t most = space->alone ? WORD_BITS : WORD_BITS / 2;
 	bool fit = true;
 	for (int j = 0; j < op->operands; j++)
-		fit = fit && lanes_of(op->kernel, plan, j) * type_bits(type_scalar(op->operand[j]->type)) <= WORD_BITS;
-	return fit && plan->lanes * type_bits(op->kernel->type) <= WORD_BITS * (plan->rows > 1 ? 8 : 1);
+		fit = fit && lanes_of(op->kernel, plan, j) * type_bits(type_scalar(op->operand[j]->type)) <= most;
+	return fit && plan->lanes * type_bits(op->kernel->type) <= most * (plan->rows > 1 ? 8 : 1);
 }
 
 /* What brings its words and takes them away: a FIFO of 16 or 32 has a LUT a bit, and often there is another behind a process that changes the width. */
@@ -317,18 +318,38 @@ static bool fits_die(const struct platform *platform, const struct width_option 
 	return false;
 }
 
-/* Cycles between iterations: the search for orders (choose_orders.c) may put the parallel loop that stands around the reductions inside them, so that sums are formed in turns.
- * Of many tokens that order would hold a tile of numbers, so it is not counted on. */
+/* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */
+static bool turns_inside(struct maker *m, const struct plan *plan, struct plan *turned)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	int first = 0, loops = plan_loops(plan);
+	while (first < loops && !reduces(kernel, plan, first))
+		first++;
+	int around = first - 1;
+	while (around >= 0 && plan->part[around].trip == 1)
+		around--;
+	if (around < 0 || first == loops || kernel->ordered || kernel->loop[plan->part[around].source].run_time)
+		return false;
+	*turned = *plan;
+	turned->part = arena_copy(m->space->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	for (int i = around; i + 1 < loops; i++)
+		turned->part[i] = plan->part[i + 1];
+	turned->part[loops - 1] = plan->part[around];
+	return true;
+}
+
+/* Cycles between iterations.  Of many tokens an order in turns would hold a tile of numbers, so it is not counted on. */
 static int64_t interval_of(struct maker *m, const struct plan *plan)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
 	if (!kernel_has_reduction(kernel))
 		return 1;
-	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel), interval = plan_interval(kernel, plan, latency), first = 0;
-	while (first < plan_loops(plan) && !reduces(kernel, plan, first))
-		first++;
-	bool turns = !m->space->stages && interval > 1 && first && first < plan_loops(plan) && plan_is_tree(kernel, plan) && !kernel->ordered && !kernel->loop[plan->part[first - 1].source].run_time;
-	int64_t inside = turns ? plan->part[first - 1].trip : 1, best = (latency + inside - 1) / inside;
+	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel), interval = plan_interval(kernel, plan, latency);
+	struct plan turned;
+	bool counted = plan_is_tree(kernel, plan) || m->space->alone;        /* beside no unit a kernel of few points is not turned */
+	if (m->space->stages || interval == 1 || !counted || !turns_inside(m, plan, &turned))
+		return interval;
+	int best = plan_interval(kernel, &turned, latency);
 	return best < interval ? best : interval;
 }
 
@@ -407,7 +428,7 @@ static void add_options(struct maker *m)
 	int64_t lanes = 0, rows = 0;
 	for (int64_t most = 1; most <= m->most_lanes; most *= 2) {
 		struct plan plan = plan_kernel(m->streams->module, op, reach, only_stored(op), most);
-		if ((plan.lanes == lanes && plan.rows == rows) || (m->options.count && !words_fit(op, &plan)))
+		if ((plan.lanes == lanes && plan.rows == rows) || (m->options.count && !words_fit(m->space, op, &plan)))
 			continue;
 		lanes = plan.lanes;
 		rows = plan.rows;

@@ -458,6 +458,15 @@ static void search_starts(struct search *s, const int *share, int64_t points, do
 	}
 }
 
+/* The widths given may be many times slower than the best so far, and what operators are worth is a part of the time. */
+static void refer_to_best(struct search *s)
+{
+	s->reference = widths_cost(s->space, s->choice).cycles;
+	s->reference = s->reference > 0 ? s->reference : 1;
+	memset(s->priced, 0, sizeof *s->priced * PRICED);
+	s->now = price(s, s->choice, INFINITY);
+}
+
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
@@ -475,6 +484,8 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 		search_starts(&s, space->few_rows && space->stages ? staged_share : start_share, points, &best, choice);
 	copy(&s, s.choice, choice);
 	s.now = best;
+	if (space->generous)
+		refer_to_best(&s);
 	quicken(&s);
 	while (space->stages && s.points > 0 && make_room(&s, saved))
 		;

@@ -15,6 +15,7 @@ struct stages {
 	const struct width_space *space;
 	int count, *of;           /* [kernels] */
 	double *pace;             /* [count] cycles that a kernel of the stage may take in a layer */
+	bool ring;                /* a layer begins in the stage in which the one before ends */
 	int64_t share;            /* of the board's operators that one kernel may take at a pace, one part in so many */
 	int *tried;
 };
@@ -33,18 +34,19 @@ static void find_stages(struct stages *s)
 {
 	int *begun = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
 	s->count = 1;
-	for (int k = 0; k < s->space->kernels; k++) {
-		const struct width_kernel *kernel = &s->space->kernel[k];
-		int source = -1, made = phase_read(kernel);
-		for (int j = 0; j < kernel->operands; j++)
-			source = kernel->source[j] > source ? kernel->source[j] : source;
-		s->of[k] = source >= 0 && source < k ? s->of[source] : 0;
-		if (made < 0)
-			continue;
-		if (!begun[made])
-			begun[made] = s->count++;
-		s->of[k] = begun[made];
-	}
+	for (int round = 0; round < (s->ring ? 2 : 1); round++)
+		for (int k = 0; k < s->space->kernels; k++) {
+			const struct width_kernel *kernel = &s->space->kernel[k];
+			int source = -1, made = phase_read(kernel);
+			for (int j = 0; j < kernel->operands; j++)
+				source = kernel->source[j] > source ? kernel->source[j] : source;
+			s->of[k] = source >= 0 && (source < k || round) ? s->of[source] : 0;
+			if (made < 0)
+				continue;
+			if (!begun[made])
+				begun[made] = s->count++;
+			s->of[k] = begun[made];
+		}
 }
 
 static double price(struct stages *s, int64_t *points, double reference)
@@ -106,28 +108,53 @@ int64_t widths_stages(const struct width_space *space, int64_t points, double pa
 	return points;
 }
 
-/* The kernels of a stage at a pace: all of them, or only those that are slower. */
-static void set_pace(const struct stages *s, int stage, double pace, bool slower_only, int *choice)
+/* Which kernels of a stage take another pace: all, those that are slower, or those whose work does not grow with a run-time extent.  Attention is too dear to be as quick as what stands in front of it. */
+enum quickened { QUICKEN_ALL, QUICKEN_SLOWER, QUICKEN_STEADY, QUICKEN_WAYS };
+
+static bool is_steady(const struct width_option *option)
+{
+	return option->cycles[0] == option->cycles[WIDTH_PRICED - 1];
+}
+
+static bool is_quickened(const struct stages *s, int k, int stage, enum quickened way, double pace, const int *choice)
+{
+	const struct width_option *now = &s->space->kernel[k].option[choice[k]];
+	return s->of[k] == stage && (way != QUICKEN_SLOWER || now->cycles[0] > pace) && (way != QUICKEN_STEADY || is_steady(now));
+}
+
+static void set_pace(const struct stages *s, int stage, double pace, enum quickened way, int *choice)
 {
 	for (int k = 0; k < s->space->kernels; k++)
-		if (s->of[k] == stage && !(slower_only && s->space->kernel[k].option[choice[k]].cycles[0] <= pace))
+		if (is_quickened(s, k, stage, way, pace, choice))
 			choice[k] = widths_of_pace(s->space, k, 0, pace, 1);
 	widths_follow(s->space, choice);
 }
 
+/* Of the slowest kernel that may take another. */
+static double pace_of(const struct stages *s, int stage, enum quickened way, const int *choice)
+{
+	double pace = 1;
+	for (int k = 0; k < s->space->kernels; k++)
+		if (is_quickened(s, k, stage, way == QUICKEN_SLOWER ? QUICKEN_ALL : way, 0, choice) && s->space->kernel[k].option[choice[k]].cycles[0] > pace)
+			pace = s->space->kernel[k].option[choice[k]].cycles[0];
+	return pace;
+}
+
 int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now)
 {
-	struct stages s = {.space = space};
+	struct stages s = {.space = space, .ring = space->alone};
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	find_stages(&s);
+	int ways = space->alone ? QUICKEN_WAYS : QUICKEN_STEADY;
 	for (int stage = 0; stage < s.count; stage++) {
-		double pace = 1;
-		for (int k = 0; k < space->kernels; k++)
-			pace = s.of[k] == stage && space->kernel[k].option[choice[k]].cycles[0] > pace ? space->kernel[k].option[choice[k]].cycles[0] : pace;
-		for (int step = 0; step < 2 * STEPS && points > 0; step++) {
+		double pace[QUICKEN_WAYS];
+		for (int way = 0; way < QUICKEN_WAYS; way++)
+			pace[way] = pace_of(&s, stage, (enum quickened)way, choice);
+		for (int step = 0; step < ways * STEPS && points > 0; step++) {
+			int way = step % ways;
 			memcpy(s.tried, choice, sizeof *choice * (size_t)space->kernels);
-			set_pace(&s, stage, pace * STEP_SLOWEST / (double)(1 << step / 2), step % 2, s.tried);
+			set_pace(&s, stage, pace[way] * STEP_SLOWEST / (double)(1 << step / ways), (enum quickened)way, s.tried);
 			struct width_cost cost = widths_cost_again(space, s.tried);
 			double found = widths_objective(space, &cost, reference);
 			points--;

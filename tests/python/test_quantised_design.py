@@ -266,7 +266,7 @@ def test_a_largest_score_takes_a_word_every_cycle(core_built, tmp_path):
     """A comparison takes two cycles: in two parts, put together while the next head's come, although the number of keys is known at run time."""
     case = small_case(tmp_path / "model", "gpt2", 640, n_positions=640, n_head=4)
     (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
-    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--to", "stream", "-o", tmp_path / "stream.mlir")
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--dsp", "3000", "--to", "stream", "-o", tmp_path / "stream.mlir")
     assert done.returncode == 0, done.stderr
     kernels = [line for line in (tmp_path / "stream.mlir").read_text().splitlines() if '"stream.kernel"' in line and 'combine = "arith.maximumf"' in line]
     assert kernels and all("run_time" in line and "interval = 1 " in line and "partial = 2 " in line for line in kernels)
@@ -429,14 +429,17 @@ def check_parts(design, parts, ports):
 ])
 def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
-    if parts:
-        compiler = compiler_with(tmp_path / "stc", f"--state-parts {parts} --softmax running")
+    if parts or family == "wide":
+        compiler = compiler_with(tmp_path / "stc", f"--state-parts {parts} --softmax running" if parts else "--fix k24_sums:lanes=128,rows=8")
         monkeypatch.setattr("streamtensor.core.find", lambda file: compiler)
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
+    monkeypatch.undo()
     if parts:
-        monkeypatch.undo()
         check_parts(tmp_path / "design", parts, 4 if family == "gpt2" else 0)  # kernels take what two bring: then each adapter has one
         assert ("_running_part0(" in next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()) == (context > 128)  # several blocks of keys
+    if family == "wide":  # eight rows of 128 bytes are a word, which goes through two FIFOs side by side
+        text = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
+        assert re.search(r"(\w+)_word = joined_i8x1024\(\1\.read\(\), \1_high\.read\(\)\)", text) and not re.search(r"hls::stream<i8x1024\b", text)
     if family == "gpt2":  # queries, keys and values of half of the heads, then of the others; a head of each part in turn
         rows = re.search(r'h\.0\.attn\.c_attn\.weight", part = "q".*? trips = array<i64: ([^>]*)>', (tmp_path / "design" / "design.mlir").read_text())
         assert rows[1].endswith(" 2, 3, 2, 32, 128")
