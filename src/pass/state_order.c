@@ -1,6 +1,7 @@
 /* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, or of tiles that are counted, words are as wide
  * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
+#include "ir/lookback.h"
 #include "pass/repeat_kernels.h"
 #include "pass/streams.h"
 
@@ -129,19 +130,49 @@ static int64_t weights_bits(const struct block *block, bool layer)
 	return bits;
 }
 
-static int64_t states_bits(const struct wide_states *wide, size_t count)
+/* The part of a state that layers read, where some look back only so many rows: the mean of all. */
+static double part_read(const struct streams *s, const struct flow *flow)
 {
-	int64_t bits = 0;
+	const struct itensor *order = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS)->itensor;
+	struct lookback lookback;
+	for (int i = 0; order->run_time && i < order->dims; i++) {
+		double rows = 0;
+		if (!order->run_time[i] || !lookback_find(s->module, order->run_time[i]->symbol, &lookback))
+			continue;
+		for (int layer = 0; layer < lookback.layers; layer++)
+			rows += (double)lookback_value(&lookback, layer, lookback.most);
+		return rows / ((double)lookback.layers * (double)lookback.most);
+	}
+	return 1;
+}
+
+static int64_t states_bits(const struct streams *s, const struct wide_states *wide, size_t count)
+{
+	double bits = 0;
 	for (size_t i = 0; i < count; i++)
-		bits += type_elements(wide->flows.data[i]->tensor) * type_bits(type_scalar(wide->flows.data[i]->tensor));
-	return bits;
+		bits += part_read(s, wide->flows.data[i]) * (double)(type_elements(wide->flows.data[i]->tensor) * type_bits(type_scalar(wide->flows.data[i]->tensor)));
+	return (int64_t)bits;
 }
 
 /* Where one channel can bring the first half of them, keys, but not all, these travel word by word (ride_with_narrow in bundle_ports.c). */
 static bool keys_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), keys = states_bits(wide, wide->flows.count / 2);
-	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(wide, wide->flows.count));
+	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), keys = states_bits(s, wide, wide->flows.count / 2);
+	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+}
+
+/* Where it can bring all of them, few ports ask for as many words as its channel brings. */
+static bool all_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+{
+	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES);
+	return wide->flows.count && words_ride(old) && channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+}
+
+static void narrow_all(struct wide_states *wide)
+{
+	for (size_t i = 0; i < wide->flows.count; i++)
+		while (wide->flows.data[i]->bits > KEY_BITS)
+			wide->flows.data[i]->bits /= 2;
 }
 
 /* Keys need few ports then, and values have half of the adapters. */
@@ -163,7 +194,9 @@ static void spread_over_adapters(struct streams *s, const struct op *old)
 	struct wide_states wide = {0};
 	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
 	find_wide(s, old->region[0], &wide);
-	if (keys_ride(s, old, &wide))
+	if (all_ride(s, old, &wide))
+		narrow_all(&wide);
+	else if (keys_ride(s, old, &wide))
 		spread_behind_keys(&wide, ports, most);
 	else if (2 * wide.ports <= ports && 2 * wide.bits <= most)
 		for (size_t i = 0; i < wide.flows.count; i++)

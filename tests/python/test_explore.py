@@ -196,7 +196,7 @@ def test_a_crowded_die_costs_what_is_least(tmp_path):
         stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--platform", board, "--clock", 250, "-o", tmp_path / "design")
         asked[lut] = report(tmp_path / "design")
     assert [found[lut]["clock_mhz"] for lut in (49, 40)] == [300, 285]
-    assert found[49]["latency_ms"] < found[40]["latency_ms"]
+    assert found[49]["latency_ms"] < 1.01 * found[40]["latency_ms"]  # what costs less than a hundredth is taken at once
     assert [asked[lut]["clock_mhz"] for lut in (49, 40)] == [250, 250]
     for die in found[49]["dies"] + asked[49]["dies"]:
         assert die["lut"] <= 0.49 * die["available"]["lut"]
