@@ -406,7 +406,8 @@ def _explore(options, progress: Progress) -> int:
     if options.trials < 1 or count < 1:
         raise Error("--trials and --workers count from 1")
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
-    wishes += [word for name, values in (("--target-ms", [options.target_ms] * bool(options.target_ms)), ("--fix", options.fix)) for value in values for word in (name, value)]
+    wishes += ["--target-ms", options.target_ms] if options.target_ms else []
+    wishes += [word for fix in options.fix for word in ("--fix", fix)]
     task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
     space = explore.choices(task.platform)
     workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)  # first: without them nothing is left in the folder

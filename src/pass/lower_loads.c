@@ -43,7 +43,7 @@ static struct image state_image(struct design *design, const struct op *load)
 	return image;
 }
 
-static const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
+const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
 {
 	return lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
 }
@@ -126,11 +126,11 @@ static int loops_again(const struct image *image)
 	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
 }
 
-/* One part of the image; returns the loops that are open behind it. */
-static int load_part(struct process *p, const struct loader *loader, struct value *const *memory, const struct image *image, int turn, struct value **counter, struct value **out)
+/* One part of the image, within loops of which `again` are open; returns those that it opens. */
+static int load_part(struct process *p, const struct loader *loader, struct value *const *memory, const struct image *image, int again, int turn, struct value **counter, struct value **out)
 {
 	const struct sequence *order = &image->order;
-	int again = loader->parts > 1 ? loops_again(image) : 0, opened = process_nest_to(p, order->dims - again, order->trip + again, order->run_time ? order->run_time + again : NULL, 1, counter + again);
+	int opened = process_nest_to(p, order->dims - again, order->trip + again, order->run_time ? order->run_time + again : NULL, 1, counter + again);
 	struct value *word = read_word(p, loader, memory, image_address(p, image, counter, loader->source, 1, loader->state ? image->order.offset / image->order.lanes : 0));
 	for (int i = 0; i < loader->loads; i++) {
 		struct value *mine = turn < 0 ? NULL : make_equal(p, counter[turn], i);
@@ -158,7 +158,7 @@ static void add_loader(struct design *design, const struct loader *loader)
 		counter[0] = process_loop_to(&p, image.order.trip[0], image.order.run_time[0]);
 	for (int i = 0; i < loader->parts; i++) {
 		process_close(&p, opened);
-		opened = load_part(&p, loader, memory + i * loader->ports, &image, turn, counter, out);
+		opened = load_part(&p, loader, memory + i * loader->ports, &image, again, turn, counter, out);
 	}
 	opened += again;
 	if (behind) {                         /* there may be no last read */

@@ -87,11 +87,6 @@ static int64_t words_between(const struct unit *unit, int first, int end)
 	return words;
 }
 
-static const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes)
-{
-	return lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar;
-}
-
 /* What the processes that a scaler serves take of a word of scales. */
 static struct value *part_of(const struct unit *unit, struct process *p, struct value *word, struct scaled of)
 {

@@ -41,4 +41,5 @@ struct shared_port {
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared);
 void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream);   /* stream: the type of the wider side */
 
+const struct type *vector_of(struct module *module, const struct type *scalar, int64_t lanes);         /* of one lane: the scalar */
 #endif

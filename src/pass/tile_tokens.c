@@ -42,9 +42,7 @@ static int64_t pitch_of(const struct tiler *t, int64_t stride)
 static int counted_loop(const struct tiler *t, const struct op *op, int operand, int64_t pitch)
 {
 	for (int l = 0; l < op->kernel->loops; l++) {
-		const struct run_time_trip *trip = op->kernel->loop[l].run_time;
-		bool tiles = trip && text_same(trip->symbol, t->there.tiles->symbol) && trip->tile == t->there.tile && !trip->plus && !trip->rest;
-		if (tiles && access_of(op, operand)->stride[l] == pitch * t->there.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
+		if (run_time_same(op->kernel->loop[l].run_time, t->there.tiles) && access_of(op, operand)->stride[l] == pitch * t->there.tile && !kernel_is_guarded(op, l) && op->kernel->result.stride[l])
 			return l;
 	}
 	return -1;

@@ -38,8 +38,7 @@ static bool walks_tiles(int64_t tiles, int64_t turns)
 /* May a loop be one of these?  Where tiles are counted they are the outermost, so that there are as many as of tokens. */
 static bool may_walk(const struct search *s, int loop, const struct run_time_trip *run_time)
 {
-	bool tiles = run_time && s->there && text_same(run_time->symbol, s->there->symbol) && run_time->tile == s->there->tile && !run_time->plus && !run_time->rest;
-	return s->there ? !loop && tiles : !run_time;
+	return s->there ? !loop && run_time_same(run_time, s->there) : !run_time;
 }
 
 /* The first so many parts of the result need no more than as many of the operand. */
@@ -393,40 +392,33 @@ int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool a
 struct each {
 	unit_add *add;
 	void *context;
+	bool joined;              /* phases that are joined are one, of the blocks of all */
 };
-
-/* Phases that are joined are one, of the blocks of all. */
-static void add_joined(const struct unit *unit, struct process *p, int first, int end, void *context)
-{
-	const struct each *each = context;
-	for (int i = first; i < end; i++) {
-		struct phase all = unit->phases.data[i];
-		while (i + 1 < end && unit->phases.data[i + 1].joined)
-			all.blocks += unit->phases.data[++i].blocks;
-		each->add(unit, p, &all, each->context);
-	}
-}
 
 static void add_each(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
 	const struct each *each = context;
-	for (int i = first; i < end; i++)
-		each->add(unit, p, &unit->phases.data[i], each->context);
+	for (int i = first; i < end; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		struct phase all = *phase;
+		while (each->joined && i + 1 < end && unit->phases.data[i + 1].joined)
+			all.blocks += unit->phases.data[++i].blocks;
+		each->add(unit, p, each->joined ? &all : phase, each->context);
+	}
 }
 
-static void walk_all(const struct unit *unit, struct process *p, unit_group *group, unit_add *add, void *context)
+static void walk_all(const struct unit *unit, struct process *p, struct each each)
 {
-	struct each each = {add, context};
 	for (int first = 0; first < (int)unit->phases.count; )
-		first = unit_walk_loop(unit, p, first, false, group, &each);
+		first = unit_walk_loop(unit, p, first, false, add_each, &each);
 }
 
 void unit_each(const struct unit *unit, struct process *p, unit_add *add, void *context)
 {
-	walk_all(unit, p, add_each, add, context);
+	walk_all(unit, p, (struct each){add, context, false});
 }
 
 void unit_each_joined(const struct unit *unit, struct process *p, unit_add *add, void *context)
 {
-	walk_all(unit, p, add_joined, add, context);
+	walk_all(unit, p, (struct each){add, context, true});
 }

@@ -3,6 +3,7 @@
  *     beside DIR [INPUT=INTEGER …]          what integers the host gives are; 0 where nothing is said
  * Weights have random digits, their scales, and those of keys and values, are between 2^-11 and 2^-6. */
 #include "base/data.h"
+#include "base/json.h"
 #include "emitted.h"
 #include "frontend/import.h"
 #include "ir/verify.h"
@@ -73,12 +74,13 @@ static bool evaluate(struct launch *l)
 /* The design's own text, and a function that calls it with an array of its pointers, and with 1 for how many tokens it decodes and how many of these are given. */
 static void *load(struct launch *l, const char *folder, const char *work)
 {
-	const char *top = attr_text_or(module_main(l->own.module), "sym_name", "");
 	struct text source = text_new(l->own.arena), names = text_new(l->own.arena);
 	size_t size;
 	const char *reason, *manifest = file_read(l->own.arena, text_format(l->own.arena, "%s/manifest.json", folder), &size, &reason);
-	const char *begin = manifest ? strstr(manifest, "\"top\"") : NULL;
-	top = begin && (begin = strchr(begin + 5, '"')) ? text_copy(l->own.arena, begin + 1, strcspn(begin + 1, "\"")) : top;
+	const struct json *json = manifest ? json_parse(l->own.arena, manifest, size, &(size_t){0}) : NULL;
+	if (!json_text(json, "top"))
+		return NULL;
+	const char *top = json_text(json, "top");
 	text_add(&names, "%s/hls/%s.cpp", folder, top);
 	text_add(&source, "#include \"%s\"\n#include <cstddef>\n#include <utility>\n", names.data);
 	text_add(&source, "struct argument {\n\tvoid *port;\n\ttemplate<typename T> operator T *() const { return static_cast<T *>(port); }\n\toperator int() const { return 1; }\n};\n");
