@@ -7,7 +7,7 @@
 #define EXTENT_MOST (INT64_C(1) << 40)
 
 static const char *const payload[] = {
-	"name", "loops", "reduction", "run_time", "access", "result", "guards", "gathers", "later", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
+	"name", "loops", "reduction", "run_time", "access", "result", "guards", "there", "gathers", "later", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
 };
 
 static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
@@ -119,6 +119,27 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 		if (row[1] < 0 || row[1] >= kernel->loops)
 			return refuse(reader, "guards", wanted);
 		add_guard(reader, &kernel->operand[row[0]], (struct guard_range){.loop = (int)row[1], .low = row[2], .high = row[3]});
+	}
+	return true;
+}
+
+/* Rows {operand, weights, step, most, symbol}. */
+static bool read_there(struct reader *reader, const struct op *op, struct kernel *kernel)
+{
+	static const char wanted[] = "rows {operand = OPERAND, weights = array<i64: …> of all loops, step = ROWS, most = ROWS, symbol = \"INPUT\"}";
+	const struct attr *rows = attr_get(op, "there");
+	if (rows && rows->kind != ATTR_ARRAY)
+		return refuse(reader, "there", wanted);
+	for (int i = 0; rows && i < rows->count; i++) {
+		const struct attr *row = rows->items[i].value, *symbol = attr_item(row, "symbol"), *weights = attr_item(row, "weights");
+		int64_t operand = attr_item_integer(row, "operand", -1), step = attr_item_integer(row, "step", 0), most = attr_item_integer(row, "most", 0);
+		if (operand < 0 || operand >= op->operands || step < 1 || most < 1 || most > EXTENT_MOST || !symbol || symbol->kind != ATTR_STRING || !weights || weights->kind != ATTR_INTEGERS ||
+		    weights->count != kernel->loops)
+			return refuse(reader, "there", wanted);
+		struct turns_there *there = ARENA_NEW(reader->arena, struct turns_there);
+		*there = (struct turns_there){.step = step, .symbol = symbol->text, .rows = rows_of_launch(reader->arena, symbol->text, most)};
+		there->weight = arena_copy(reader->arena, weights->integers, sizeof *weights->integers * (size_t)kernel->loops);
+		kernel->operand[operand].there = there;
 	}
 	return true;
 }
@@ -350,7 +371,7 @@ bool read_kernel(struct reader *reader, struct op *op)
 	struct kernel *kernel = op->kernel = ARENA_NEW(reader->arena, struct kernel);
 	kernel->name = name->text;
 	kernel->type = type_scalar(op->result[0]->type);
-	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_gathers(reader, op, kernel) && read_later(reader, op, kernel) &&
+	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_there(reader, op, kernel) && read_gathers(reader, op, kernel) && read_later(reader, op, kernel) &&
 	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, "update", &kernel->update) &&
 	            (!attr_get(op, "post") || read_body(reader, op, "post", &kernel->post));
 	for (size_t i = 0; i < sizeof payload / sizeof *payload; i++)

@@ -15,7 +15,7 @@
  * the end the same tree over them is the accumulator. */
 #ifndef STC_KERNEL_H
 #define STC_KERNEL_H
-#include "ir/ir.h"
+#include "ir/rows.h"
 
 struct loop {
 	int64_t extent;
@@ -28,11 +28,19 @@ struct guard_range {
 	int64_t low, high;        /* active where low <= counter < high */
 };
 
+struct turns_there {          /* of the loops that walk an operand's rows, neighbours each of which goes on where the one inside it ends */
+	int64_t *weight;          /* [loops] in the number of a turn, Σ weight * counter; 0: of another loop */
+	int64_t step;             /* rows of a turn; it is there if its first row is */
+	const char *symbol;       /* the input that says how many rows there are */
+	struct launch_rows rows;  /* by that */
+};
+
 struct access {               /* how an operand, or the result, is addressed */
 	int64_t offset;
 	int64_t *stride;          /* [loops]; 0: not used.  Guarded accesses: the address is only formed inside the guard */
 	int guards;
 	struct guard_range *guard;
+	const struct turns_there *there;  /* stream level: NULL, or the turns in which the operand has come; in others it is 0, and no word comes */
 	int index_operand;        /* -1, or the operand whose value selects a row (a gather) */
 	int64_t index_stride;     /* elements between rows */
 	int64_t index_limit;      /* rows; the index is clamped to 0 … limit - 1 */

@@ -64,6 +64,21 @@ static const struct attr *guards(struct module *module, const struct kernel *ker
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
 }
 
+/* NULL if all that operands have comes. */
+static const struct attr *turns_there(struct module *module, const struct kernel *kernel, int operands)
+{
+	VEC(const struct attr *) list = {0};
+	for (int i = 0; i < operands; i++) {
+		const struct turns_there *there = kernel->operand[i].there;
+		if (!there)
+			continue;
+		struct named items[] = {{"operand", attr_integer(module, i)}, {"weights", attr_integers(module, kernel->loops, there->weight)}, {"step", attr_integer(module, there->step)},
+					{"most", attr_integer(module, there->rows.most)}, {"symbol", attr_string(module, there->symbol)}};
+		VEC_PUSH(module->arena, &list, attr_dictionary(module, 5, items));
+	}
+	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
+}
+
 static const struct attr *gathers(struct module *module, const struct kernel *kernel, int operands)
 {
 	VEC(const struct attr *) list = {0};
@@ -143,6 +158,7 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, "access", accesses(module, kernel, op->operands));
 	add(&list, "result", access_map(module, kernel, &kernel->result));
 	add(&list, "guards", guards(module, kernel, op->operands));
+	add(&list, "there", turns_there(module, kernel, op->operands));
 	add(&list, "gathers", gathers(module, kernel, op->operands));
 	add(&list, "later", later(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))

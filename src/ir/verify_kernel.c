@@ -143,6 +143,24 @@ static bool check_guards(struct verifier *verifier, const struct op *op, const s
 	return true;
 }
 
+/* Neighbouring loops, the innermost of weight 1, and as many turns as they have. */
+static bool check_there(struct verifier *verifier, const struct op *op, const struct access *access, const char *who)
+{
+	const struct kernel *kernel = op->kernel;
+	const struct turns_there *there = access->there;
+	int64_t turns = 1;
+	bool good = !there || kernel->scheduled, ended = false;
+	for (int l = kernel->loops - 1; there && l >= 0; l--) {
+		ended = ended || (turns > 1 && !there->weight[l] && kernel->loop[l].extent > 1);
+		good = good && (!there->weight[l] || (!ended && there->weight[l] == turns && turns <= INT64_MAX / kernel->loop[l].extent));
+		turns *= good && there->weight[l] ? kernel->loop[l].extent : 1;
+	}
+	good = good && (!there || (turns <= there->rows.most && turns * there->step == there->rows.most && verify_symbol(verifier, there->symbol)));
+	if (!good)
+		verify_fail(verifier, op, "%s comes in some turns that are not those of neighbouring loops, not counted by an input of one integer, or without a schedule", who);
+	return good;
+}
+
 static bool check_gather(struct verifier *verifier, const struct op *op, int operand)
 {
 	const struct access *access = &op->kernel->operand[operand];
@@ -166,7 +184,7 @@ static void check_accesses(struct verifier *verifier, const struct op *op)
 		char who[32];
 		const struct access *access = &kernel->operand[i];
 		snprintf(who, sizeof who, "operand %d", i);
-		if (check_guards(verifier, op, access, who) && check_gather(verifier, op, i))
+		if (check_guards(verifier, op, access, who) && check_there(verifier, op, access, who) && check_gather(verifier, op, i))
 			check_addresses(verifier, op, access, op->operand[i]->type, who);
 	}
 	if (kernel->result.guards || kernel->result.index_operand != -1)

@@ -182,7 +182,7 @@ static void check_fill(struct verifier *verifier, const struct op *op)
 	const struct type *from = operand_type(op, 0), *to = op->result[0]->type;
 	const char *rows = attr_text_or(op, "rows", NULL);
 	if (from->kind == TYPE_ITENSOR && to->kind == TYPE_ITENSOR) {
-		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || !from->itensor->run_time == !to->itensor->run_time)
+		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || (!from->itensor->run_time && !to->itensor->run_time))
 			wrong_types(verifier, op, "a stream of the rows that are there and one of all");
 		return;
 	}

@@ -249,21 +249,25 @@ bool emit_kernel(struct streams *s, const struct op *old)
 	struct module *module = s->module;
 	const struct kernel *kernel = old->kernel;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands + 1);
+	const struct turns_there **there = ARENA_ARRAY(module->arena, const struct turns_there *, old->operands + 1);
 	s->tiles = kernel->tiled ? kernel->loop[0].extent : 0;
 	for (int j = 0; j < old->operands; j++) {
-		const struct type *type = plan_port_type(module, kernel, plan, j, old->operand[j]->type);
+		there[j] = plan_turns_there(module->arena, old, plan, j);
+		const struct type *type = plan_port_type(module, kernel, plan, j, old->operand[j]->type, there[j]);
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
 		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
-		operand[j] = want_stream(s, flow_of(old->operand[j]), type, ports);
+		operand[j] = there[j] ? want_filled(s, old->operand[j]->def, there[j], type) : want_stream(s, flow_of(old->operand[j]), type, ports);
 		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, "wish"))
 			attr_set(module, operand[j]->def, "later", attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
 	}
-	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type);
+	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type, NULL);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
 	s->tiles = 0;
 	struct op *op = op_new(module, OP_KERNEL, old->location, old->operands, operand, 1, &result);
 	op->kernel = plan_apply(module, s->context->platform, kernel, old->operands, plan);
+	for (int j = 0; j < old->operands; j++)
+		op->kernel->operand[j].there = there[j];
 	append_maker(s, old, op);
 	return true;
 }
@@ -299,7 +303,7 @@ bool emit_gather(struct streams *s, const struct op *old)
 	for (int l = 0; l < kernel->loops; l++)
 		plan.part[l] = (struct plan_part){.source = l, .trip = kernel->loop[l].extent, .step = 1};
 	const struct flow *rows = flow_of(old->operand[0]);
-	struct value *operand[2] = {table->argument[0], want_stream(s, rows, plan_port_type(module, kernel, &plan, 0, rows->tensor), 0)};
+	struct value *operand[2] = {table->argument[0], want_stream(s, rows, plan_port_type(module, kernel, &plan, 0, rows->tensor, NULL), 0)};
 	struct op *op = op_new(module, OP_GATHER, old->location, 2, operand, 1, &type);
 	int64_t length = 1;
 	for (int l = 0; l < kernel->loops; l++)

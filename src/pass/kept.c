@@ -39,7 +39,10 @@ bool kernel_strides(const struct kernel *kernel, const struct access *access, co
 			rest = side->trip[at - 1];
 			step = side->step[at - 1];
 		}
-		bool run_time = kernel->loop[loop].run_time || side->run_time[at];
+		for (; rest < trip && at > 0 && side->step[at - 1] == step * rest; at--)
+			rest *= side->trip[at - 1];
+		bool come = access->there && access->there->weight[loop];
+		bool run_time = kernel->loop[loop].run_time || (side->run_time[at] && !come);
 		if (rest % trip || (run_time && step))
 			return false;
 		stride[loop] = step / side->lanes;

@@ -41,12 +41,26 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 	return all;
 }
 
-/* When operand j's next word is due: docs/ir.md, stream level. */
-static struct value *due(struct lowering *l, int j)
+/* Inside all guards, in turns in which the operand has come; NULL: always. */
+static struct value *has_come(struct lowering *l, const struct access *access)
+{
+	struct process *p = &l->p;
+	const struct turns_there *there = access->there;
+	struct value *inside = inside_guards(l, access);
+	if (!there)
+		return inside;
+	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
+	for (int i = 0; i < l->nest; i++)
+		first[i] = there->weight[i] * there->step;
+	return make_and(p, inside, make_below(p, make_address(p, l->nest, l->counter, first, 0), process_rows(p, &there->rows)));
+}
+
+/* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all, or NULL. */
+static struct value *due(struct lowering *l, int j, struct value *come)
 {
 	const struct access *access = &l->kernel->operand[j];
 	bool post = kernel_is_post_operand(l->kernel, j);
-	struct value *when = inside_guards(l, access);
+	struct value *when = come;
 	int used = -1;
 	for (int i = 0; i < l->nest; i++) {
 		const struct guard_range *range = access_guard(access, i);
@@ -67,12 +81,12 @@ static struct value *due(struct lowering *l, int j)
 	return when;
 }
 
-static struct value *next_word(struct lowering *l, int j)
+static struct value *next_word(struct lowering *l, int j, struct value *come)
 {
 	if (l->kept.convert && l->kept.operand == j)
-		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, inside_guards(l, &l->kernel->operand[j]));
+		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, come);
 	struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
-	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j)), fifo);
+	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j, come)), fifo);
 }
 
 void take_operands(struct lowering *l, enum taken taken)
@@ -80,8 +94,8 @@ void take_operands(struct lowering *l, enum taken taken)
 	for (int j = 0; j < l->op->operands; j++) {
 		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
 			continue;
-		struct value *word = next_word(l, j), *active = inside_guards(l, &l->kernel->operand[j]);
-		l->operand[j] = active ? make_select(&l->p, active, word, make_number(&l->p, 0, word->type)) : word;
+		struct value *come = has_come(l, &l->kernel->operand[j]), *word = next_word(l, j, come);
+		l->operand[j] = come ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type)) : word;
 	}
 }
 

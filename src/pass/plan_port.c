@@ -31,11 +31,11 @@ static const struct run_time_trip *run_time_from(struct arena *arena, const stru
 	return part;
 }
 
-static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand)
+static struct port port_of(struct arena *arena, const struct kernel *kernel, const struct plan *plan, int operand, const struct turns_there *there)
 {
 	struct port port = {.access = operand < 0 ? &kernel->result : &kernel->operand[operand], .lane_source = -1, .lanes = 1, .row_source = -1, .rows = 1};
 	bool parallel_only = operand < 0 ? !kernel->scan : kernel_is_post_operand(kernel, operand);
-	port.dim = ARENA_ARRAY(arena, struct port_dim, plan->parts + 1);
+	port.dim = ARENA_ARRAY(arena, struct port_dim, 2 * plan->parts + 1);
 	port.offset = port.access->offset;
 	int used = 0;
 	const struct plan_part *row = NULL;
@@ -60,7 +60,12 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 			}
 		port.offset += low * stride;
 		const struct run_time_trip *run_time = run_time_from(arena, &kernel->loop[part->source], low, trip);
-		port.dim[port.dims++] = (struct port_dim){trip, part->step, part->source, run_time};
+		int64_t weight = there ? there->weight[i] : 0;
+		const struct run_time_trip *count[2];
+		for (int c = 0; weight == 1 && c < plan_counts(arena, there, count); c++)         /* all loops of the rows as those of tiles, and of turns in a tile */
+			port.dim[port.dims++] = (struct port_dim){count[c]->most, part->step * count[c]->tile / there->step, part->source, count[c]};
+		if (!weight)
+			port.dim[port.dims++] = (struct port_dim){trip, part->step, part->source, run_time};
 		if (stride && trip > 1)
 			used = port.dims;
 	}
@@ -150,10 +155,10 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, st
 	return loose || stays_inside(tensor, port, rows, *lane_dim);
 }
 
-const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor)
+const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor, const struct turns_there *there)
 {
 	struct arena *arena = module->arena;
-	struct port port = port_of(arena, kernel, plan, operand);
+	struct port port = port_of(arena, kernel, plan, operand, there);
 	int results = tensor->rank, lane_dim = 0, row_dim = -1;
 	int64_t *rows = affine_rows(arena, port.dims, results ? results : 1);
 	struct port_dim *dim = arena_copy(arena, port.dim, sizeof *dim * (size_t)(port.dims + 1));
@@ -189,7 +194,7 @@ const struct type *plan_port_type(struct module *module, const struct kernel *ke
 bool plan_fits(struct module *module, const struct op *op, const struct plan *plan)
 {
 	for (int j = 0; j < op->operands; j++)
-		if (!plan_port_type(module, op->kernel, plan, j, op->operand[j]->type))
+		if (!plan_port_type(module, op->kernel, plan, j, op->operand[j]->type, NULL))
 			return false;
-	return plan_port_type(module, op->kernel, plan, -1, op->result[0]->type);
+	return plan_port_type(module, op->kernel, plan, -1, op->result[0]->type, NULL);
 }

@@ -46,6 +46,13 @@ void process_finish(struct process *p)
 	op_append(p->design->block, call);
 }
 
+struct value *process_rows(struct process *p, const struct launch_rows *rows)
+{
+	struct value *count[2] = {rows->tiles ? process_count(p, rows->tiles, 1) : make_index(p, rows->most / rows->tile), rows->each ? process_count(p, rows->each, 1) : make_index(p, rows->tile)};
+	const int64_t step[2] = {rows->tile, 1};
+	return make_address(p, 2, count, step, -rows->tile);
+}
+
 struct value *process_loop(struct process *p, int64_t trips)
 {
 	return process_loop_to(p, trips, NULL);

@@ -62,6 +62,7 @@ void process_mark(struct process *process, const char *attribute);              
 int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
 int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */
 struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
+struct value *process_rows(struct process *process, const struct launch_rows *rows);       /* that come in this launch, with those of its last tile that no one asked for; none: a number below 1 */
 /* Where a counter stands that jumps over rows that are left out; else the counter. */
 struct value *process_point(struct process *process, const struct run_time_trip *trip, int64_t times, struct value *counter);
 void process_pipeline(struct process *process, int interval);                     /* the innermost open loop is pipelined */

@@ -65,8 +65,13 @@ static bool is_single(const struct keys *keys)
 	return keys->fresh == 1;
 }
 
-/* Rows of the state; in front of them, what stands in the place of those of this launch. */
-void rows_past(const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to)
+int64_t keys_fresh_blocks(const struct keys *keys)
+{
+	return keys->fresh % keys->block ? 0 : keys->fresh / keys->block;
+}
+
+/* Rows of the state; in front of them, what stands in the place of those of this launch, unless they are whole blocks. */
+void rows_past(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to)
 {
 	const struct access *past = &p->op->kernel->operand[p->past];
 	int64_t inner = scales ? 1 : cache->inner, above = cache->inner * a->keys.past;
@@ -82,6 +87,9 @@ void rows_past(const struct attention *a, const struct cache *cache, const struc
 		to->stride[i] = stride * parts->part[i].step;
 	}
 	to->offset = (a->keys.lead - a->keys.fresh) * inner;
+	for (int i = 0; i < parts->count && keys_fresh_blocks(&a->keys); i++)
+		if (parts->part[i].source == p->key && parts->part[i].step == a->keys.block)
+			access_add_guard(q->module, to, (struct guard_range){i, keys_fresh_blocks(&a->keys), a->keys.blocks});
 }
 
 /* A guard of the product's, part by part; of the keys' blocks it takes some whole, or it lies inside the first. */
@@ -135,7 +143,7 @@ static int choose_row(struct module *module, struct body *body, const struct typ
 
 void rows_walk(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct kernel *kernel, int past)
 {
-	rows_past(a, cache, p, parts, scales, &kernel->operand[past]);
+	rows_past(q, a, cache, p, parts, scales, &kernel->operand[past]);
 	rows_fresh(q, a, cache, p, parts, scales, &kernel->operand[past + 1], a->keys.fresh);
 }
 

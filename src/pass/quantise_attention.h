@@ -48,7 +48,7 @@ bool keys_serve_rows(const struct keys *keys);
 int64_t keys_abreast(const struct keys *keys);
 
 /* How the parts walk the rows of the state, or their scales; those of this launch, which of the keys are the first `count`; both, as operands past and past + 1. */
-void rows_past(const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to);
+void rows_past(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to);
 void rows_fresh(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to, int64_t count);
 void rows_walk(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct kernel *kernel, int past);
 /* Nodes: the number of the key at hand; whether its row is one of this launch, which operand `fresh` has then; the scale of the row that `choice` says. */

@@ -297,11 +297,12 @@ static const struct attr *blocked_dims(struct quantiser *q, const struct keys *k
 	struct module *module = q->module;
 	const struct run_time_trip *trip = keys_trip(q, keys);
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
-	struct named items[6] = {{"first", attr_integer(module, keys->lead - keys->fresh)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks)}};
+	int64_t own = keys_fresh_blocks(keys), rows = own * keys->block;
+	struct named items[6] = {{"first", attr_integer(module, keys->lead - keys->fresh + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
 	int count = 3;
 	if (trip) {
 		items[count++] = (struct named){"symbol", attr_string(module, trip->symbol)};
-		items[count++] = (struct named){"plus", attr_integer(module, trip->plus)};
+		items[count++] = (struct named){"plus", attr_integer(module, trip->plus - rows)};
 	}
 	if (keys->shared)
 		items[count++] = (struct named){"word", attr_integer(module, 1)};

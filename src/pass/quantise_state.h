@@ -55,6 +55,8 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard);
 bool keys_follow(struct quantiser *q, struct attention *a);
 /* Lets the kernels between walk blocks of keys; what lies beyond the last key is minus infinity in scores, 0 in exponentials. */
 void keys_block(struct quantiser *q, const struct attention *a);
+/* Blocks that rows of this launch fill, in front of those of the past; 0: a block has some of both. */
+int64_t keys_fresh_blocks(const struct keys *keys);
 /* How often the loop over blocks runs; NULL: always as often. */
 const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *keys);
 /* What walks a value whose keys, `stride` apart, now fill whole blocks: what lies outside the keys moves apart. */

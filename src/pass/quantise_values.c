@@ -168,7 +168,7 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 	parts_lie_as(q, &as, &parts, op);
 	struct parts probabilities = probability_parts(q, a, c);
 	parts_lie_over(q, &probabilities, &parts, access[0].stride);
-	rows_past(a, &a->v, &a->values, &parts, false, &access[1]);
+	rows_past(q, a, &a->v, &a->values, &parts, false, &access[1]);
 	if (rows == 2)
 		rows_fresh(q, a, &a->v, &a->values, &parts, false, &access[2], fresh);
 	for (int j = 0; j <= rows; j++)

@@ -48,7 +48,14 @@ int64_t power_of_two_in(int64_t extent, int64_t most);    /* the largest that di
 /* A scheduled copy of the kernel's payload. */
 struct kernel *plan_apply(struct module *module, const struct platform *platform, const struct kernel *kernel, int operands, const struct plan *plan);
 /* The type of operand j's port (operand -1: the result) of a tensor of type `tensor`; kernel: unscheduled; scalar: element type. */
-const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor);
+/* there: of plan_turns_there, or NULL. */
+const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor, const struct turns_there *there);
+/* Turns in which an operand of a kernel of tensor level, filled up with rows of zeros, has any that came, by the parts of the plan; NULL: all of it has to come. */
+const struct turns_there *plan_turns_there(struct arena *arena, const struct op *op, const struct plan *plan, int operand);
+/* The loops that these turns are, of tiles and of turns in each; returns how many. */
+int plan_counts(struct arena *arena, const struct turns_there *there, const struct run_time_trip **count);
+/* The tensor's natural order in words as `some` has, filled up along `axis` in those turns alone. */
+const struct type *plan_filled_type(struct module *module, const struct type *some, const struct type *tensor, int axis, const struct turns_there *there);
 /* The data dim of the tensor along which a loop of that stride and extent runs, or -1 if it does not stay inside one; coefficient: its step there. */
 int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient);
 /* Has every port a type under this plan? */

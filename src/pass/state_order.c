@@ -84,7 +84,7 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 			struct flow *flow = flow_of(op->operand[j]);
 			if (flow->kind != FLOW_MEMORY || !flow->ordered)
 				continue;
-			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type);
+			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type, NULL);
 			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
 			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide && (!counted || has_halves(natural)) ? wide_bits(s, wanted, widest) : 0;
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;

@@ -95,7 +95,7 @@ bool kernel_port_types(struct module *module, const struct op *op, const struct 
 		plan.part[l] = (struct plan_part){l, kernel->loop[l].extent, 1};
 	for (int j = 0; j <= op->operands; j++) {
 		const struct value *value = j < op->operands ? op->operand[j] : op->result[0];
-		type[j] = plan_port_type(module, kernel, &plan, j < op->operands ? j : -1, stream_tensor(value));
+		type[j] = plan_port_type(module, kernel, &plan, j < op->operands ? j : -1, stream_tensor(value), NULL);
 		if (!type[j])
 			return false;
 	}

@@ -89,8 +89,16 @@ static bool run_part(struct evaluation *e, const struct op *op, const struct nes
 	nest.extent = arena_copy(e->arena, whole->extent, sizeof *whole->extent * (size_t)whole->loops);
 	nest.extent[loop] = (whole->extent[loop] - first + step - 1) / step;
 	nest.operand = arena_copy(e->arena, whole->operand, sizeof *whole->operand * (size_t)whole->operands);
-	for (int i = 0; i < nest.operands; i++)
-		nest.operand[i].access = every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
+	for (int i = 0; i < nest.operands; i++) {
+		struct port *port = &nest.operand[i];
+		port->access = every(e->arena, &whole->operand[i].access, whole->loops, loop, first, step);
+		if (!port->turn)
+			continue;
+		int64_t *turn = arena_copy(e->arena, port->turn, sizeof *turn * (size_t)whole->loops);
+		port->come -= first * turn[loop];
+		turn[loop] *= step;
+		port->turn = turn;
+	}
 	nest.result = &sums;
 	return nest_run(e->module, e->arena, op, &nest);
 }

@@ -250,9 +250,10 @@ static bool eval_store(struct evaluation *e, struct op *op)
 
 /* How a kernel walks the words of one port: one place per loop down to the innermost that it uses, its guard's part of it; the lane loop aside.
  * Strides and offset become those of the sequence.  Returns its elements. */
-static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct access *access, bool parallel_only)
+static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, struct port *port, bool parallel_only)
 {
-	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0;
+	struct access *access = &port->access;
+	int64_t *stride = ARENA_ARRAY(e->arena, int64_t, kernel->loops + 1), elements = 1, offset = 0, turns = 1;
 	bool used = false;
 	for (int l = kernel->loops - 1; l >= 0; l--) {
 		int64_t low = 0, high = kernel->loop[l].extent, now = eval_trips(e, high, kernel->loop[l].run_time);
@@ -274,13 +275,31 @@ static int64_t walk_port(struct evaluation *e, const struct kernel *kernel, stru
 		used = used || (access->stride[l] && high - low > 1);
 		if (!used || high - low <= 1 || (parallel_only && kernel->loop[l].reduction))
 			continue;
+		if (port->turn && port->turn[l]) {
+			stride[l] = elements * port->turn[l];
+			turns = port->come;
+			continue;
+		}
+		elements *= turns;
+		turns = 1;
 		stride[l] = elements;
 		offset -= low * elements;
 		elements *= now < low ? 0 : now < high ? now - low : high - low;
 	}
 	access->stride = stride;
 	access->offset = offset;
-	return elements;
+	return elements * turns;
+}
+
+static void set_turns(struct evaluation *e, struct port *port)
+{
+	const struct turns_there *there = port->access.there;
+	if (!there)
+		return;
+	port->turn = there->weight;
+	const struct launch_rows *rows = &there->rows;
+	int64_t tiles = eval_trips(e, rows->most / rows->tile, rows->tiles), come = (tiles - 1) * rows->tile + eval_trips(e, rows->tile, rows->each);
+	port->come = tiles ? (come + there->step - 1) / there->step : 0;
 }
 
 static bool right_count(struct evaluation *e, const struct op *op, const char *what, int number, const struct words *words, int64_t elements, int64_t lanes)
@@ -309,7 +328,8 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 			return diag_error(e->module->diag, op->location, "kernel %s gathers; at stream level only stream.gather does", kernel->name);
 		int64_t lanes = port_lanes(kernel, &port->access);
 		port->data = words->data;
-		port->elements = walk_port(e, kernel, &port->access, kernel_is_post_operand(kernel, i));
+		set_turns(e, port);
+		port->elements = walk_port(e, kernel, port, kernel_is_post_operand(kernel, i));
 		if (!right_count(e, op, "operand", i, words, port->elements, lanes))
 			return false;
 	}
@@ -317,7 +337,7 @@ static bool eval_stream_kernel(struct evaluation *e, struct op *op)
 	struct port *port = &nest.result[0];
 	int64_t lanes = port_lanes(kernel, &port->access);
 	port->data = out->data;
-	port->elements = walk_port(e, kernel, &port->access, !kernel->scan);
+	port->elements = walk_port(e, kernel, port, !kernel->scan);
 	op->result[0]->data = out;
 	return right_count(e, op, "result", 0, out, port->elements, lanes) && eval_kernel_run(e, op, &nest);
 }

@@ -428,8 +428,8 @@ static void test_buffers(void **state)
 			for (size_t r = 0; value->writer >= 0 && r < value->reader.count; r++) {
 				const struct orders_kernel *writer = &f->graph.kernel[value->writer], *reader = &f->graph.kernel[value->reader.data[r].kernel];
 				const struct orders_option *from = &writer->option[below(f, writer->options)], *to = &reader->option[below(f, reader->options)];
-				const struct type *left = plan_port_type(f->module, writer->op->kernel, &from->plan, -1, f->value[v]->type);
-				const struct type *right = plan_port_type(f->module, reader->op->kernel, &to->plan, value->reader.data[r].operand, f->value[v]->type);
+				const struct type *left = plan_port_type(f->module, writer->op->kernel, &from->plan, -1, f->value[v]->type, NULL);
+				const struct type *right = plan_port_type(f->module, reader->op->kernel, &to->plan, value->reader.data[r].operand, f->value[v]->type, NULL);
 				int64_t bytes = orders_bytes(value, from->result, to->operand[value->reader.data[r].operand]);
 				if (left->itensor->map.results != right->itensor->map.results || left->element != right->element)
 					continue;
@@ -451,14 +451,14 @@ static struct value *scheduled(struct fixture *f, const int *choice, int v, stru
 	struct module *m = f->module;
 	struct block *block = block_new(m, op_new(m, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
 	const struct plan *plan = &writer->option[choice[value->writer]].plan;
-	const struct type *type = plan_port_type(m, writer->op->kernel, plan, -1, f->value[v]->type);
+	const struct type *type = plan_port_type(m, writer->op->kernel, plan, -1, f->value[v]->type, NULL);
 	struct op *op = op_new(m, OP_KERNEL, NOWHERE, 0, NULL, 1, &type);
 	op->kernel = plan_apply(m, f->platform, writer->op->kernel, writer->operands, plan);
 	set_stream_tensor(m, op, f->value[v]->type);
 	op_append(block, op);
 	for (size_t r = 0; r < value->reader.count; r++) {
 		const struct orders_kernel *reader = &f->graph.kernel[value->reader.data[r].kernel];
-		const struct type *wanted = plan_port_type(m, reader->op->kernel, &reader->option[choice[value->reader.data[r].kernel]].plan, value->reader.data[r].operand, f->value[v]->type);
+		const struct type *wanted = plan_port_type(m, reader->op->kernel, &reader->option[choice[value->reader.data[r].kernel]].plan, value->reader.data[r].operand, f->value[v]->type, NULL);
 		struct op *one = op_new(m, OP_CONVERT, NOWHERE, 1, op->result, 1, &wanted);
 		set_stream_tensor(m, one, f->value[v]->type);
 		op_append(block, one);

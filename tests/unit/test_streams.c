@@ -319,7 +319,7 @@ static int check_ports(struct fixture *f, struct op *op, const struct plan *plan
 	for (int j = -1; j < op->operands; j++) {
 		const struct access *access = j < 0 ? &op->kernel->result : &op->kernel->operand[j];
 		const struct type *tensor = j < 0 ? op->result[0]->type : op->operand[j]->type;
-		const struct type *type = plan_port_type(f->module, op->kernel, plan, j, tensor);
+		const struct type *type = plan_port_type(f->module, op->kernel, plan, j, tensor, NULL);
 		assert_non_null(type);
 		if (access->index_operand >= 0)
 			continue;
