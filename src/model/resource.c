@@ -1,6 +1,7 @@
 /* Operators: a pipelined loop of interval II needs ⌈operations / II⌉ instances of each kind; loops do not share them. */
 #include "ir/narrow.h"
 #include "ir/nest.h"
+#include "model/index_range.h"
 #include "model/bundle.h"
 #include "model/dot_cost.h"
 #include "model/resource.h"
@@ -45,7 +46,7 @@ static struct resources structure_cost(const struct op *op)
 	if (op->code == OP_TAKE)
 		return (struct resources){.ff = type_bits(op->result[0]->type), .lut = 4};
 	if (op->code == OP_APPLY)
-		return (struct resources){.lut = INDEX_TERM_LUT * op->operands};
+		return (struct resources){.lut = INDEX_TERM_LUT * op->operands * index_bits(op->result[0]) / INDEX_BITS};
 	if (op->code == OP_FOR)
 		return nest_is_branch(op) ? (struct resources){.lut = BRANCH_LUT, .ff = BRANCH_LUT} : (struct resources){.lut = LOOP_LUT, .ff = LOOP_LUT};
 	bool chooses = op->code == OP_LANE || op->code == OP_SET_LANE || op->code == OP_SPLIT_LANES;
@@ -87,6 +88,23 @@ static bool by_power_of_two(const struct op *op)
 	return number && number->kind == ATTR_INTEGER && number->integer > 0 && !(number->integer & (number->integer - 1));
 }
 
+static int widest_index(const struct op *op)
+{
+	int bits = 0;
+	for (int i = 0; i < op->operands; i++) {
+		int own = op->operand[i]->type->kind == TYPE_INDEX ? index_bits(op->operand[i]) : 0;
+		bits = own > bits ? own : bits;
+	}
+	return bits ? bits : INDEX_BITS;
+}
+
+static struct operator_cost with_bits(struct operator_cost cost, int bits)
+{
+	cost.lut = (cost.lut * bits + INDEX_BITS - 1) / INDEX_BITS;
+	cost.ff = (cost.ff * bits + INDEX_BITS - 1) / INDEX_BITS;
+	return cost;
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
@@ -113,7 +131,9 @@ static void count_op(struct counting *c, const struct op *op)
 	int64_t all = *operations_of(c, code, scalar, narrow) += lanes;
 	int64_t more = shared(all, c->interval) - shared(all - lanes, c->interval);
 	if (scalar->kind == TYPE_INDEX && (code == OP_MULI || by_power_of_two(op)))        /* addresses: a shift, a mask or a few adders */
-		unit = (struct operator_cost){.lut = 2 * INDEX_TERM_LUT};
+		unit = (struct operator_cost){.lut = by_power_of_two(op) && !index_is_below_zero(op->operand[0]) ? 0 : 2 * INDEX_TERM_LUT};
+	if (scalar->kind == TYPE_INDEX)
+		unit = with_bits(unit, widest_index(op));
 	c->sum = resources_add(c->sum, times(unit, more));
 }
 
