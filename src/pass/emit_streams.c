@@ -257,7 +257,7 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		INVARIANT(module->guard, type, "kernel %s: operand %d has no stream type", kernel->name, j);
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
 		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
-		operand[j] = there[j] ? want_filled(s, old->operand[j]->def, there[j], type) : want_stream(s, flow_of(old->operand[j]), type, ports);
+		operand[j] = there[j] ? want_filled(s, old->operand[j]->def, there[j], kernel->operand[j].later, type) : want_stream(s, flow_of(old->operand[j]), type, ports);
 		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, "wish"))
 			attr_set(module, operand[j]->def, "later", attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
 	}

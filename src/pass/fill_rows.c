@@ -21,19 +21,42 @@ struct value *emit_rows(struct streams *s, struct value *rows, const struct type
 	return op->result[0];
 }
 
+/* Tile by tile: its first counted loop outermost. */
+static const struct type *tiles_first(struct module *module, const struct type *stream)
+{
+	const struct itensor *order = stream->itensor;
+	struct arena *arena = module->arena;
+	int dims = order->dims, first = 0, width = order->map.dims + 1;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *step = ARENA_ARRAY(arena, int64_t, dims + 1), *rows = affine_rows(arena, dims, order->map.results);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	while (!order->run_time[first])
+		first++;
+	for (int i = 0; i < dims; i++) {
+		int from = !i ? first : i <= first ? i - 1 : i;
+		trip[i] = order->trip[from];
+		step[i] = order->step[from];
+		run_time[i] = order->run_time[from];
+		for (int d = 0; d < order->map.results; d++)
+			rows[d * width + i] = affine_at(order->map, d, from);
+	}
+	return type_canonical(module, stream->element, dims, trip, run_time, step, order->map.results, rows);
+}
+
 /* The rows that come. */
-static struct value *rows_that_come(struct streams *s, const struct op *fill)
+static struct value *rows_that_come(struct streams *s, const struct op *fill, bool later)
 {
 	const struct flow *flow = flow_of(fill->operand[0]);
 	const struct attr *dims = rows_dims(s->module, flow->tensor, (int)attr_integer_or(fill, "axis", 0), attr_text_or(fill, "rows", ""));
-	return want_stream(s, flow, natural_order_to(s->module, flow->tensor, dims, PORT_BITS), 0);
+	const struct type *order = natural_order_to(s->module, flow->tensor, dims, PORT_BITS);
+	return want_stream(s, flow, later ? tiles_first(s->module, order) : order, 0);
 }
 
-struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, const struct type *type)
+struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, bool later, const struct type *type)
 {
 	struct flow filled = {.kind = FLOW_STREAM, .tensor = fill->result[0]->type};
-	struct value *some = rows_that_come(s, fill);
-	filled.stream = emit_rows(s, some, filled.tensor, plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, "axis", 0), there));
+	struct value *some = rows_that_come(s, fill, later);
+	const struct type *order = plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, "axis", 0), there);
+	filled.stream = emit_rows(s, some, filled.tensor, later ? tiles_first(s->module, order) : order);
 	return want_stream(s, &filled, type, 0);
 }
 
@@ -54,7 +77,7 @@ bool emit_fill(struct streams *s, const struct op *old)
 {
 	if (!all_are_read(s, old, old->parent))   /* its readers have their own */
 		return true;
-	struct value *some = rows_that_come(s, old);
+	struct value *some = rows_that_come(s, old, false);
 	const struct type *type = all_there(s->module, some->type);
 	append_maker(s, old, op_new(s->module, OP_FILL, old->location, 1, &some, 1, &type));
 	return true;

@@ -54,10 +54,17 @@ static int64_t guarded_trip(const struct access *access, const struct kernel *ke
 	return guard ? guard->high - guard->low : kernel->loop[loop].extent;
 }
 
+/* Rows that are filled up are their maker's. */
+static const struct op *maker_of(const struct op *op, int operand)
+{
+	const struct op *maker = op->operand[operand]->def;
+	return maker && maker->code == OP_FILL ? maker->operand[0]->def : maker;
+}
+
 /* Is the operand one that a tiled kernel makes, of which every tile takes all? */
 static bool is_kept(const struct hider *h, const struct op *op, int operand)
 {
-	const struct op *maker = op->operand[operand]->def;
+	const struct op *maker = maker_of(op, operand);
 	int64_t tiles = h->tokens / h->tile;
 	return maker && maker->parent == op->parent && maker->code == OP_KERNEL && maker->kernel->tiled && maker->kernel->loop[0].extent == tiles && op->kernel->loop[0].extent == tiles &&
 	       !op->kernel->operand[operand].stride[0] && maker->kernel->result.stride[0] > 0 && maker->kernel->result.stride[0] % h->tile == 0;
@@ -68,7 +75,7 @@ static bool key_of_kept(const struct hider *h, const struct op *op, int operand,
 {
 	const struct kernel *kernel = op->kernel;
 	const struct access *access = &kernel->operand[operand];
-	int64_t each = op->operand[operand]->def->kernel->result.stride[0] / h->tile, all = each * h->tokens;
+	int64_t each = maker_of(op, operand)->kernel->result.stride[0] / h->tile, all = each * h->tokens;
 	*key = (struct key){.factor = ARENA_ARRAY(h->arena, int64_t, kernel->loops + 1), .first = access->offset % all / each, .known = true};
 	for (int l = 0; l < kernel->loops; l++) {
 		int64_t stride = access->stride[l];
@@ -254,7 +261,7 @@ static void note_kept(struct hider *h, struct op *op)
 	for (int j = 0; j < op->operands; j++)
 		if (!op->operand[j]->data && is_kept(h, op, j)) {
 			VEC_PUSH(h->module->arena, &h->access, &op->kernel->operand[j]);
-			VEC_PUSH(h->module->arena, &h->pitch, op->operand[j]->def->kernel->result.stride[0]);
+			VEC_PUSH(h->module->arena, &h->pitch, maker_of(op, j)->kernel->result.stride[0]);
 		}
 }
 
@@ -297,9 +304,9 @@ static bool find_tokens(struct hider *h, const struct block *block)
 {
 	struct contract contract;
 	for (const struct op *op = block->first; op; op = op->next)
-		if (op->code == OP_CONTRACT && contract_of(op, &contract) && contract.tokens > 1 && !contract.rows) {
+		if (op->code == OP_CONTRACT && contract_of(op, &contract) && contract.tokens > 1) {
 			h->tokens = contract.tokens;
-			h->tile = rows_tile(contract.tokens, false);
+			h->tile = rows_tile(contract.tokens, contract.rows);
 			return true;
 		}
 	return false;

@@ -1,9 +1,10 @@
 #include "pass/later.h"
 #include "pass/sequence.h"
 
-static void add_loop(struct box_side *side, int64_t trip, int64_t step)
+static void add_loop(struct box_side *side, int64_t trip, int64_t step, const struct run_time_trip *run_time)
 {
 	side->trip[side->loops] = trip;
+	side->run_time[side->loops] = run_time;
 	side->step[side->loops++] = step;
 }
 
@@ -24,9 +25,9 @@ static void fill_of_tile(struct arena *arena, struct later *l)
 {
 	const struct box_side *from = &l->box.fill;
 	l->fill = empty_side(arena, from);
-	add_loop(&l->fill, 1, l->pitch);
+	add_loop(&l->fill, 1, l->pitch, NULL);
 	for (int i = 0; i < from->loops; i++)
-		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i]);
+		add_loop(&l->fill, from->trip[i] / (i ? 1 : l->tiles), from->step[i], i ? from->run_time[i] : NULL);
 }
 
 /* The words of a turn, by loops of which one walks tiles alone. */
@@ -40,7 +41,7 @@ static const char *drain_of_turn(struct arena *arena, struct later *l)
 	for (int i = 0; i < from.loops; i++) {
 		int64_t trip = from.trip[i] / (i ? 1 : l->tiles), step = from.step[i], inside, parts;
 		if (step % (pitch * l->tiles) == 0 || step * trip <= pitch) {
-			add_loop(to, trip, step);
+			add_loop(to, trip, step, i ? from.run_time[i] : NULL);
 			reach += step < pitch ? step * (trip - 1) : 0;
 			continue;
 		}
@@ -48,15 +49,17 @@ static const char *drain_of_turn(struct arena *arena, struct later *l)
 		parts = trip / inside < l->tiles ? trip / inside : l->tiles;
 		if (l->part >= 0 || pitch % step || trip % (inside * parts) || (trip / inside > l->tiles && (trip / inside) % l->tiles))
 			return "its reader does not walk tiles by a loop";
-		add_loop(to, trip / inside / parts, pitch * l->tiles);
+		if (from.run_time[i] && (trip != parts || step != pitch))
+			return "its reader walks tiles by a loop of others, known at run time";
+		add_loop(to, trip / inside / parts, pitch * l->tiles, NULL);
 		l->part = to->loops;
-		add_loop(to, parts, pitch);
-		add_loop(to, inside, step);
+		add_loop(to, parts, pitch, from.run_time[i]);
+		add_loop(to, inside, step, NULL);
 		reach += step * (inside - 1);
 	}
 	if (l->part < 0) {
 		l->part = to->loops;
-		add_loop(to, 1, pitch);
+		add_loop(to, 1, pitch, NULL);
 	}
 	l->first = from.first / pitch % l->tiles;
 	for (int64_t lane = 0; lane < from.lanes; lane++)
@@ -74,12 +77,11 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 	l.why = l.box.why;
 	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
 		l.why = "its writer's and its reader's outermost loops are not those over tiles";
-	for (int i = 0; !l.why && i < fill->loops; i++)
-		l.why = fill->run_time[i] ? "loops known at run time" : NULL;
-	for (int i = 0; !l.why && i < drain->loops; i++)
-		l.why = drain->run_time[i] ? "loops known at run time" : NULL;
+	if (!l.why && (!run_time_same(fill->run_time[0], drain->run_time[0]) || (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))
+		l.why = "its writer and its reader do not walk as many tiles";
 	if (l.why)
 		return l;
+	l.there = fill->run_time[0];
 	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
 	fill_of_tile(arena, &l);
 	l.why = drain_of_turn(arena, &l);

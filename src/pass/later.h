@@ -8,6 +8,7 @@ struct later {
 	const char *why;          /* NULL, or why the types do not allow it */
 	struct box box;
 	int64_t tiles, pitch;     /* elements of the box between tiles */
+	const struct run_time_trip *there;        /* of the tiles; NULL: all are */
 	struct box_side fill, drain;      /* of one tile, which the first loop, of one trip, stands for; of one turn */
 	int part;                 /* the loop of `drain` that walks tiles … */
 	int64_t first;            /* … from this one on */

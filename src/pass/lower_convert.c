@@ -50,7 +50,7 @@ static bool lower_later(struct design *design, const struct op *op)
 	struct value **counter = ARENA_ARRAY(module->arena, struct value *, later.fill.loops + later.drain.loops);
 	const int64_t one = 1;
 	process_layers(&p);
-	struct value *turn = process_loop(&p, later.tiles);
+	struct value *turn = process_loop_to(&p, later.tiles, later.there);
 	int opened = side_loops(&p, &fill, counter);
 	counter[0] = turn;
 	side_write(&p, &fill, array, counter, make_take(&p, NULL, in));

@@ -72,7 +72,7 @@ bool emit_contract(struct streams *s, const struct op *old);
 struct value *emit_rows(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type);       /* the same words, but for rows that are not there in either type */
 const struct type *all_there(struct module *module, const struct type *stream);
 bool emit_fill(struct streams *s, const struct op *old);
-struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, const struct type *type);   /* rows filled up in those turns alone */
+struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, bool later, const struct type *type);   /* rows filled up in those turns alone; later: tile by tile */
 struct order order_of_contract(const struct streams *streams, const struct op *op);       /* in which its sums come */
 struct order order_of_groups(const struct streams *streams, const struct op *op, int operand);    /* in which it takes groups, or their scales */
 bool emit_gather(struct streams *streams, const struct op *old);

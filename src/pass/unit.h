@@ -27,6 +27,7 @@ struct phase {
 	bool kept;                /* of several tokens: it takes no groups, since slices have those of the phase before it still */
 	bool joined;              /* and is worked on in the same loops, since its blocks have as many rows: between two loops a pipeline drains */
 	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
+	bool turned;              /* tiles of all phases of its layer take turns, behind attention that waits for no later tile */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
 	int64_t behind;           /* of a group's first phase then: tiles behind the first group */

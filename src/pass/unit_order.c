@@ -86,6 +86,13 @@ static bool chunk_keeps(const struct search *s, const struct op *op)
 	return walks_tiles(s->tiles, turns);
 }
 
+/* Rows are filled up in each tile. */
+static bool fill_keeps(const struct search *s, const struct value *result)
+{
+	const struct itensor *order = result->type->itensor;
+	return s->there && order->dims && order->run_time && may_walk(s, 0, order->run_time[0]);
+}
+
 /* All tiles come in every tile's turn, but those that are hidden from it need not be there (later.h). */
 static bool comes_in_turns(const struct value *value)
 {
@@ -97,7 +104,7 @@ static bool comes_in_turns(const struct value *value)
 
 static bool takes_turned(struct search *s, const struct value *value)
 {
-	bool turned = s->around && comes_in_turns(value);
+	bool turned = (s->around || s->there) && comes_in_turns(value);
 	s->turned |= turned;
 	return turned;
 }
@@ -107,8 +114,9 @@ static bool op_keeps(struct search *s, const struct value *result, int operand)
 	const struct op *op = result->def;
 	switch (op->code) {
 	case OP_KERNEL: return kernel_keeps(s, op->kernel, operand) || takes_turned(s, op->operand[operand]);
-	case OP_CONVERT: case OP_BUFFER: return box_keeps(s, op, result) || (s->around && attr_get(op, "later"));
+	case OP_CONVERT: case OP_BUFFER: return box_keeps(s, op, result) || ((s->around || s->there) && attr_get(op, "later"));
 	case OP_CHUNK: return chunk_keeps(s, op);
+	case OP_FILL: return fill_keeps(s, result);
 	case OP_CAST: case OP_REASSOCIATE: case OP_FORK: return true;
 	default: return false;
 	}
@@ -200,10 +208,31 @@ static bool goes_around(const struct unit *unit, int first, int end)
 	return phase[first].layers > 1 && !phase[first].contract.rows && end > group_end(unit, first) && behind < search.tiles;
 }
 
+/* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these. */
+static void join_queries(struct unit *unit, int first)
+{
+	struct phase *phase = unit->phases.data;
+	struct search search = {.unit = unit, .first = first, .end = first, .tiles = phase[first].tiles, .there = phase[first].there.tiles};
+	int end = unit_loop_end(unit, first), apart = first;
+	while (apart < end && !phase[apart].contract.apart)
+		apart++;
+	if (apart == end || apart == first)
+		return;
+	phase[apart].contract.apart = false;
+	bool all = group_end(unit, first) > apart;
+	for (search.end = group_end(unit, first); all && search.end < end; search.end = group_end(unit, search.end))
+		all = takes_turns(&phase[search.end], search.tiles) && group_comes_in_tiles(&search, search.end);
+	phase[apart].contract.apart = !all;
+	for (int i = first; all && i < end; i++)
+		phase[i].turned = true;
+}
+
 void unit_find_series(struct unit *unit)
 {
 	int first = 0;
 	bool around = false;
+	for (int i = 0; i < (int)unit->phases.count; i = unit_loop_end(unit, i))
+		join_queries(unit, i);
 	for (int i = 0; i < (int)unit->phases.count; i = group_end(unit, i)) {
 		bool begins = !i || !in_loop_of(unit, i, first);
 		around = begins ? goes_around(unit, i, unit_loop_end(unit, i)) : around;
@@ -259,7 +288,7 @@ static struct slots slots_of(const struct unit *unit, int first, int end, unit_g
 {
 	const struct phase *phase = unit->phases.data;
 	struct arena *arena = unit->design->module->arena;
-	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart, .add = add, .context = context};
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart || phase[first].turned, .add = add, .context = context};
 	for (int i = first; i < end; i = group_end(unit, i)) {
 		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups + (s.groups && s.ahead);
 		s.begin[s.groups++] = i;

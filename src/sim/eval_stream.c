@@ -162,7 +162,9 @@ static bool send_turns(struct evaluation *e, struct op *op, const struct tensor 
 {
 	int64_t tiles = later->integers[0], pitch = later->integers[1], bytes = scalar_storage_bytes(type_scalar(from->type)), elements = type_elements(from->type);
 	struct words *words = eval_words(e, op->result[0]->type);
-	for (int64_t t = 0; t < tiles; t++) {
+	const struct itensor *order = op->result[0]->type->itensor;
+	int64_t turns = eval_trips(e, tiles, order->run_time ? order->run_time[0] : NULL);
+	for (int64_t t = 0; t < turns; t++) {
 		struct tensor *there = eval_new(e, from->type);
 		for (int64_t n = 0; n < elements; n++) {
 			int64_t beyond = n / pitch % tiles - t;
@@ -171,7 +173,7 @@ static bool send_turns(struct evaluation *e, struct op *op, const struct tensor 
 		if (!send(e, op, there))
 			return false;
 		const struct words *all = op->result[0]->data;
-		int64_t turn = all->elements / tiles * bytes;
+		int64_t turn = all->elements / turns * bytes;
 		memcpy((char *)words->data + t * turn, (char *)all->data + t * turn, (size_t)turn);
 	}
 	op->result[0]->data = words;
