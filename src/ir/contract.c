@@ -60,6 +60,7 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->lanes = contract_lanes(op);
 	contract->same = attr_get(op, "same") != NULL;
 	contract->apart = attr_get(op, "apart") != NULL;
+	contract->once = attr_get(op, "once") != NULL;
 	contract->rows = attr_text_or(op, "rows", NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;

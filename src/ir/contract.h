@@ -8,6 +8,7 @@
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
  * With the unit attribute `same` x and s are those of the contraction before it in the block: of both a tile is done before the next one.
  * With `apart` as well it takes them again, when that contraction is done with all tiles: what waits for all of its results waits for one tile of these.
+ * With `once` every group is worked on for all rows when it comes, as what comes out of attention, head by head, is wanted: it leaves the least to do behind the last one.
  * At stream level x and s come a tile after the other as well, in each group after group, each of all tokens. */
 #ifndef STC_CONTRACT_H
 #define STC_CONTRACT_H
@@ -22,6 +23,7 @@ struct contract {
 	int abreast;              /* tokens that the unit takes a cycle */
 	int64_t lanes;            /* most results in a word */
 	bool same, apart;         /* x and s are those of the contraction before it; of one that is done with all tiles */
+	bool once;                /* a slice's rows are one block */
 	const char *rows;         /* NULL: all tokens are there */
 	struct value *layer;      /* NULL where layers is 0 */
 	struct value *const *weight, *const *scale;        /* [layers or 1] tensors */

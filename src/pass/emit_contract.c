@@ -154,6 +154,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		attr_set(module, op, "same", attr_unit(module));
 	if (contract.apart)
 		attr_set(module, op, "apart", attr_unit(module));
+	if (contract.once)
+		attr_set(module, op, "once", attr_unit(module));
 	append_maker(s, old, op);
 	return true;
 }

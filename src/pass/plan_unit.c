@@ -4,20 +4,7 @@
 #define BLOCK_MOST 64
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
-#define SLOW_DEPTH 12         /* operations between attention and a phase that takes what it gives */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
-
-/* Do the phase's numbers come out of attention, head by head, which often takes longer than the unit?  Then what is left to do behind the last ones is what counts. */
-static bool comes_slowly(const struct design *design, const struct value *value, int depth)
-{
-	const struct op *op = value->def;
-	if (!op || op->code == OP_CONTRACT || depth == SLOW_DEPTH)
-		return false;
-	for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
-		if (op->kernel->loop[l].run_time && !rows_counted_by(design->source, op->kernel->loop[l].run_time->symbol))
-			return true;
-	return op->operands && comes_slowly(design, op->operand[0], depth + 1);
-}
 
 /* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.  It has a row for every cycle that an
  * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
@@ -43,8 +30,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->blocks = blocks;
 	}
 	phase->rows = unit->streams || phase->there.tiles ? rows - (phase->blocks - 1) * phase->block : phase->block;
-	bool once = unit_block_once((double)rows, contract->groups, (double)phase->words) || (phase->there.tiles && comes_slowly(unit->design, phase->op->operand[0], 0));
-	if (phase->tile > 1 && phase->blocks > 1 && once) {
+	if (phase->tile > 1 && phase->blocks > 1 && (contract->once || unit_block_once((double)rows, contract->groups, (double)phase->words))) {
 		phase->block = rows > least ? rows : least;
 		phase->rows = phase->block;
 		phase->blocks = 1;

@@ -151,7 +151,7 @@ static void part_sources(const struct tiler *t)
 }
 
 /* Between a phase and those that it takes from. */
-static void tile_before(struct module *module, const struct op *op)
+static void tile_before(struct module *module, struct op *op)
 {
 	struct contract contract;
 	struct tiler t = {.module = module, .block = op->parent};
@@ -169,6 +169,8 @@ static void tile_before(struct module *module, const struct op *op)
 	walk_beside(&t);
 	tile(&t);
 	part_sources(&t);
+	if (t.there.tiles)
+		attr_set(module, op, "once", attr_unit(module));
 }
 
 static void visit(struct op *op, void *module)

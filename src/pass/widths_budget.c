@@ -7,7 +7,7 @@
 #define UNIT_LUT_SHARE 64     /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (unit_order.c): the unit waits for it */
-#define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
+#define TOKENS_LUT_SHARE 55   /* of the LUTs then, since words are put in other orders on the way; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
 #define BESIDE_UNIT 3         /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */

@@ -65,7 +65,7 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 {
 	double words = words_of(contract, tokens, abreast), sums = rows * (double)contract->groups * words, collected = (double)tokens * (double)contract->outputs / (double)contract->lanes;
 	phase->last = block * words;
-	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
+	if (!contract->once && !unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
 	phase->last = words;
 	phase->first = sums - rows * words;
@@ -76,7 +76,7 @@ static void few_through_unit(const struct contract *contract, double rows, doubl
 static void tiles_through_unit(const struct contract *contract, double rows, int64_t tokens, int abreast, struct width_phase *phase)
 {
 	double words = words_of(contract, tokens, abreast), collected = phase->tile * (double)tokens * (double)contract->outputs / (double)contract->lanes;
-	if (!unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
+	if (!contract->once && !unit_block_once(rows, contract->groups, words_of(contract, contract->tokens, abreast)))
 		return;
 	phase->first = rows * (double)(contract->groups - 1) * words;
 	phase->together = phase->tile;
