@@ -7,7 +7,8 @@
 #define UNIT_LUT_SHARE 64     /* of the LUTs the same */
 #define TOKENS_SHARE 76       /* with several tokens a cycle, where all that stands beside the slices is busy as long as they are */
 #define TILES_SHARE 79        /* where these are two to four tiles, whose layers follow each other with a break (unit_order.c): the unit waits for it */
-#define TOKENS_LUT_SHARE 55   /* of the LUTs then, since words are put in other orders on the way; */
+#define TOKENS_LUT_SHARE 52   /* of the LUTs then, since words are put in other orders on the way; */
+#define COUNTED_LUT_SHARE 55  /* and where many tokens are counted, in tiles: most of what puts them in order counts too, in a few bits; */
 #define FEW_SHARE 72          /* of the DSPs where several tokens come one by one, and one alone waits for what stands between two phases of the unit; */
 #define FEW_LUT_SHARE 52      /* of the LUTs then */
 #define BESIDE_UNIT 3         /* memory ports that are neither slices' nor ride on theirs (bundle_ports.c), about; */
@@ -44,6 +45,7 @@ void widths_leave_to_unit(struct widths *w, const struct block *block)
 	int64_t left = platform_total(context->platform).dsp * dsp_share(block, w->abreast, rows != NULL) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	left = platform_total(context->platform).lut * (w->abreast > 1 ? TOKENS_LUT_SHARE : unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
+	int64_t lut_share = w->abreast == 1 ? unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE : unit_counts_tiles(block) ? COUNTED_LUT_SHARE : TOKENS_LUT_SHARE;
+	left = platform_total(context->platform).lut * lut_share / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
 	w->lut = w->lut < left ? w->lut : left;
 }
