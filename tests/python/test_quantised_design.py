@@ -467,14 +467,14 @@ def unit_order(design):
     return "".join("abcdefghij"[list(dict.fromkeys(taken)).index(name)] for name in taken)
 
 
-CHUNKS = {24: (24, 7, 1, 24, 9, 24, 24, 8, 1, 11), 8: (8, 7, 1, 8, 2, 1, 1, 3, 1), 48: (48, 7, 33, 48), 80: (7, 73, 66), 120: (38, 120)}  # behind 39 rows a number of token 86 is 19.5 but for the last bit: the order of a sum decides it
+CHUNKS = {24: (24, 7, 1, 24, 9, 24, 24, 8, 1, 11), 8: (8, 7, 1, 8, 2, 1, 1, 3, 1), 32: (32, 7, 1, 32, 19, 1, 32, 11), 48: (48, 7, 33, 48), 80: (7, 73, 66), 120: (38, 120)}  # behind 39 rows a number of token 86 is 19.5 but for the last bit: the order of a sum decides it
 # Launches in which a number lies between two integers and the design's sum takes the other one. Of qwen2 it is one number, an input of the first two products of layer 0's feed-forward half:
 # 40.5 to the last bit in PyTorch at position 27. With 41 PyTorch's logits and rows are the design's, bit for bit. The launch behind it reads that row.
 TIES = {"qwen2": 2}
-PROMPTS = {"gemma3": 2000, "gpt2": 3000}   # seeds: of prompts without such numbers
+PROMPTS = {"gemma3": 2000, "gpt2": 3000, ("gpt2", 32): 2000}   # seeds: of prompts without such numbers
 
 
-@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120), ("gemma3", False, 120)] + LONG * [("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
+@pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("gpt2", True, 32), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120), ("gemma3", False, 120)] + LONG * [("gemma3", True, 32), ("llama", True, 32), ("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
 def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
     case = model_of(tmp_path / "model", family, 160, tokens)
@@ -487,17 +487,19 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
         assert words and set(words) == {"32"}  # numbers of a head: what is taken before all is given is taken in words as wide as may be
     if tokens == 80:
         assert unit_order(tmp_path / "design") == "abc" + "abcd" + "abcde" + "abcdef" + 4 * "abcdef" + "def" + "ef" + "f" + "g"  # the first layer begins, a layer ends while the next one begins, the last one ends
+    if counted and tokens == 32 and family == "gpt2":
+        assert unit_order(tmp_path / "design") == "abc" + "abc" + "abcd" + "abced" + "fed" + "fed" + "fe" + "f" + "g"  # a tile's attention waits for no later one's keys
     if counted and tokens == 24:
         design = (tmp_path / "design" / "design.mlir").read_text()
         assert unit_order(tmp_path / "design") == "ab" + "c" + "c" + "cd" + "ed" + "fed" + "fe" + "f" + "g"  # queries of other tiles while attention works on one, and what is furthest behind it first
         kept = re.findall(r'name = "s_rows_\d+", stream.kept.* -> !stream.fifo<(.*), (\d+)>', design)
         assert len(kept) == 4 and {depth for _, depth in kept} == {str(24 * 4)} and {word for word, _ in kept} == {"f16", "vector<32xi8>"}  # all rows of a launch wait until its tiles have read the cache
     assert ("_picked" in (tmp_path / "design" / "design.mlir").read_text()) == (family == "gemma3" and tokens == 120)  # two masks of 131 KB: each layer makes its own
-    assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted)  # of 120 tokens a word of keys is of several tiles
+    assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted or tokens == 32 and family != "llama")  # of 120 tokens a word of keys is of several tiles
     quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
         for count in CHUNKS[tokens]:
-            ids = torch.randint(97, (1, tokens), generator=torch.Generator().manual_seed(PROMPTS.get(family, 0) + position))
+            ids = torch.randint(97, (1, tokens), generator=torch.Generator().manual_seed(PROMPTS.get((family, tokens), PROMPTS.get(family, 0)) + position))
             for side, logits in ((design, found), (quantised, expected)):
                 for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("tokens", torch.tensor([[count]]))):
                     side.write(name, value)
