@@ -3,6 +3,7 @@
  * only requests to a shared memory channel have an order of their own, see flow_memory.c. */
 #ifndef STC_FLOW_NETWORK_H
 #define STC_FLOW_NETWORK_H
+#include "model/condition.h"
 #include "model/feedback.h"
 #include "model/timing.h"
 #include "sim/flow.h"
@@ -79,8 +80,8 @@ struct flow_port {            /* of one process */
 
 struct flow_node {            /* an operation on counters */
 	const struct op *op;
-	int64_t (*function)(int64_t a, int64_t b); /* NULL: a choice or an affine map */
-	const struct affine_map *map;     /* NULL: none */
+	column_function *function;         /* NULL: an affine map */
+	const struct affine_map *map;
 	int64_t *out;
 	const int64_t *in[3];
 	int parts;                /* of an affine map */
