@@ -10,6 +10,7 @@
 #define RESOURCES 5
 #define PASSES_MOST 40
 #define SAME 1e-9             /* overflows that differ by no more are alike */
+#define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
 #define THROWS 32             /* further starts, where nothing fits */
 #define THROWN 8              /* items of each */
 
@@ -209,14 +210,26 @@ static void move(struct search *s, int place, int to)
 	s->die[item] = to;
 }
 
+/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what they do. */
+static void find_least(const struct search *s, double least[PLATFORM_DIES])
+{
+	for (int die = 0; die < s->problem->dies; die++) {
+		least[die] = -ROUNDED;
+		for (int d = 0; d < s->problem->dies; d++)
+			least[die] = d == die ? least[die] : as_before(&s->filling[d], least[die]);
+	}
+}
+
 /* Makes the best move of an item that has not moved in this pass; false: all have. */
 static bool move_one(struct search *s, struct place_cost *cost)
 {
 	int place = -1, to = 0;
+	double least[PLATFORM_DIES];
+	find_least(s, least);
 	for (int p = 0; p < s->opened; p++)
 		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
-			struct place_cost now = {.crossing = s->crossing + s->crossed[i][d]};
-			if (d == s->die[i] || (place >= 0 && !place_better(now, *cost)))       /* even if it fitted */
+			struct place_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
+			if (d == s->die[i] || (place >= 0 && !place_better(now, *cost)))
 				continue;
 			now.overflow = overflow_after(s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
 			if (place >= 0 && !place_better(now, *cost))
