@@ -32,20 +32,22 @@ static const struct order *order_of_row(const struct orders_value *value, int ro
 	return row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written];
 }
 
-static struct order_buffer buffer_between(const struct orders_value *value, int from, int to)
+static const struct orders_buffer *buffer_between(const struct orders_value *value, int from, int to)
 {
-	struct order_buffer **row = &value->buffer[from];
+	struct orders_buffer **row = &value->buffer[from];
 	if (!*row)
-		*row = ARENA_ARRAY(value->arena, struct order_buffer, value->wanted.order.count);
-	struct order_buffer *known = &(*row)[to];
-	if (!known->blocks)
-		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
-	return *known;
+		*row = ARENA_ARRAY(value->arena, struct orders_buffer, value->wanted.order.count);
+	struct orders_buffer *known = &(*row)[to];
+	if (known->needed.blocks)
+		return known;
+	known->needed = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
+	known->held_back = known->needed.elements ? ORDERS_WHOLE / known->needed.blocks : 0;
+	return known;
 }
 
 int64_t orders_bytes(const struct orders_value *value, int written, int wanted)
 {
-	return buffer_between(value, written, wanted).elements * value->bytes;
+	return buffer_between(value, written, wanted)->needed.elements * value->bytes;
 }
 
 /* Of the converter that reader i of a value needs, of what is written in this order; 0 where an earlier reader asks for the same order. */
@@ -151,8 +153,7 @@ int64_t orders_converters(const struct orders_graph *graph, const int *choice, c
 static int64_t held_back(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int kernel, int operand)
 {
 	int from = graph->written[value - graph->value], to = chosen(graph, choice, kernel)->operand[operand];
-	struct order_buffer buffer = buffer_between(value, from, to);
-	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
+	return buffer_between(value, from, to)->held_back;
 }
 
 /* What comes from the fork through kernel k; adds what its operands hold meanwhile.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
@@ -205,7 +206,7 @@ static void make_buffers(struct orders_graph *graph, const struct plan *first)
 			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
 		}
 		value->arena = graph->arena;
-		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer *, value->written.order.count + value->wanted.order.count + 1);
+		value->buffer = ARENA_ARRAY(graph->arena, struct orders_buffer *, value->written.order.count + value->wanted.order.count + 1);
 	}
 }
 
@@ -374,7 +375,7 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_
 /* Only what holds the whole tensor can go through memory (fuse_streams.c). */
 static bool can_be_cut(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
 {
-	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i])).blocks == 1;
+	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i]))->needed.blocks == 1;
 }
 
 /* The largest converters that can be cut. */
