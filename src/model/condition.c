@@ -1,8 +1,6 @@
 #include "model/condition.h"
 #include <limits.h>
 
-#define OPERANDS 3
-
 #define OPERATION(name, expression) \
 	static void name(int64_t *restrict out, const int64_t *a, const int64_t *b, const int64_t *c, int count) \
 	{ \
@@ -41,7 +39,7 @@ static column_function *const comparisons[] = {equal, unequal, less, at_most, gr
 
 column_function *column_function_of(const struct op *op)
 {
-	bool whole = op->results == 1 && op->operands <= OPERANDS && type_is_whole(op->result[0]->type);
+	bool whole = op->results == 1 && op->operands <= COLUMN_OPERANDS && type_is_whole(op->result[0]->type);
 	for (int i = 0; whole && i < op->operands; i++)
 		whole = type_is_whole(op->operand[i]->type);
 	if (!whole || op->code != OP_CMPI)
@@ -54,6 +52,21 @@ const struct affine_map *column_map_of(const struct op *op)
 {
 	const struct attr *attr = op->code == OP_APPLY ? attr_get(op, "map") : NULL;
 	return attr && attr->kind == ATTR_MAP && attr->map.dims == op->operands && attr->map.results == 1 ? &attr->map : NULL;
+}
+
+void column_compute(column_function *function, const struct affine_map *map, int64_t *out, const int64_t *const *operand, int count)
+{
+	if (function) {
+		function(out, operand[0], operand[1], operand[2], count);
+		return;
+	}
+	for (int i = 0; i < count; i++)
+		out[i] = affine_constant(*map, 0);
+	for (int o = 0; o < map->dims; o++) {
+		int64_t factor = affine_at(*map, 0, o);
+		for (int i = 0; i < count; i++)
+			out[i] += factor * operand[o][i];
+	}
 }
 
 /* --- one iteration */
@@ -89,7 +102,7 @@ static bool map_number(const struct op *op, const struct affine_map *map, const 
 bool condition_number(const struct value *value, const struct token_loop *loop, int64_t *number)
 {
 	const struct op *op = value->def;
-	int64_t in[OPERANDS] = {0};
+	int64_t in[COLUMN_OPERANDS] = {0};
 	if (condition_constant(value, loop, INT_MAX, number))
 		return true;
 	if (!op)

@@ -13,6 +13,8 @@ typedef void column_function(int64_t *restrict out, const int64_t *a, const int6
 /* What an operation on whole numbers computes; NULL: it is none, or OP_APPLY. */
 column_function *column_function_of(const struct op *op);
 const struct affine_map *column_map_of(const struct op *op);      /* of OP_APPLY with one result; NULL: it is none */
+#define COLUMN_OPERANDS 3     /* pointers, at least, where operands are: a function looks at none beyond its own */
+void column_compute(column_function *function, const struct affine_map *map, int64_t *out, const int64_t *const *operand, int count);      /* function: NULL: the map */
 
 #define COLUMN 256            /* iterations */
 

@@ -1,14 +1,11 @@
 /* What a condition asks is worked out operation by operation, each for a whole column; what does not change is worked out once. */
 #include "model/condition.h"
 
-#define OPERANDS 3
-
 struct column {
 	const struct value *value;
 	bool fixed;               /* the same in every iteration */
 	const struct affine_map *map;
 	column_function *function;        /* neither: a counter, or a constant */
-	int operands;
 	const int64_t **operand;
 	int64_t *at;
 };
@@ -60,23 +57,10 @@ static void make_counter(const struct columns *columns, int number, int64_t *at)
 	}
 }
 
-static void make_map(const struct column *column, int64_t *at, int count)
+static void make(const struct columns *columns, const struct column *column, int count)
 {
-	for (int i = 0; i < count; i++)
-		at[i] = affine_constant(*column->map, 0);
-	for (int o = 0; o < column->operands; o++) {
-		int64_t factor = affine_at(*column->map, 0, o);
-		for (int i = 0; i < count; i++)
-			at[i] += factor * column->operand[o][i];
-	}
-}
-
-static void make(const struct columns *columns, struct column *column, int count)
-{
-	if (column->map)
-		make_map(column, column->at, count);
-	else if (column->function)
-		column->function(column->at, column->operand[0], column->operand[1], column->operand[2], count);
+	if (column->map || column->function)
+		column_compute(column->function, column->map, column->at, column->operand, count);
 	else if (!column->fixed)
 		make_counter(columns, column->value->id, column->at);
 }
@@ -95,8 +79,7 @@ static const struct column *add(struct columns *columns, const struct value *val
 
 static bool add_operands(struct columns *columns, const struct op *op, struct column *column)
 {
-	column->operands = op->operands;
-	column->operand = ARENA_ARRAY(columns->arena, const int64_t *, op->operands + OPERANDS);
+	column->operand = ARENA_ARRAY(columns->arena, const int64_t *, op->operands + COLUMN_OPERANDS);
 	for (int i = 0; i < op->operands; i++) {
 		const struct column *operand = add(columns, op->operand[i]);
 		if (!operand)

@@ -4,18 +4,6 @@
 
 #define BITS 64
 
-static void evaluate(const struct flow_node *node)
-{
-	if (node->function) {
-		node->function(node->out, node->in[0], node->in[1], node->in[2], 1);
-		return;
-	}
-	int64_t sum = affine_constant(*node->map, 0);
-	for (int i = 0; i < node->parts; i++)
-		sum += affine_at(*node->map, 0, i) * *node->part[i];
-	*node->out = sum;
-}
-
 static bool holds(const struct flow_condition *condition, const struct op *op)
 {
 	for (size_t i = 0; i < condition->outer.count; i++)
@@ -53,13 +41,11 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 static bool add_operands(struct arena *arena, struct flow_condition *condition, const struct op *op, struct flow_node *node)
 {
 	node->parts = op->operands;
-	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + 1);
+	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + COLUMN_OPERANDS);
 	for (int i = 0; i < op->operands; i++) {
 		if (!add_node(arena, condition, op->operand[i]))
 			return false;
 		node->part[i] = op->operand[i]->data;
-		if (i < 3)
-			node->in[i] = op->operand[i]->data;
 	}
 	return true;
 }
@@ -127,6 +113,44 @@ static void add_key(struct arena *arena, struct flow_condition *condition, const
 	VEC_PUSH(arena, &condition->key, value);
 }
 
+static const int64_t *column_of(const struct flow_condition *condition, const int64_t *value)
+{
+	if (value == condition->innermost)
+		return condition->counted;
+	for (size_t i = 0; i < condition->inner.count; i++)
+		if (condition->inner.data[i].out == value)
+			return condition->inner.data[i].at;
+	for (size_t i = 0; i < condition->key.count; i++)
+		if (condition->key.data[i] == value)
+			return condition->same[i];
+	return NULL;
+}
+
+static int64_t *add_column(const struct flow_condition *condition)
+{
+	return ARENA_ARRAY(condition->arena, int64_t, condition->width + 1);
+}
+
+static void make_columns(struct flow_condition *condition)
+{
+	struct arena *arena = condition->arena;
+	condition->width = condition->trips < COLUMN ? (int)condition->trips : COLUMN;
+	condition->counted = add_column(condition);
+	condition->same = ARENA_ARRAY(arena, int64_t *, condition->key.count + 1);
+	condition->when_at = ARENA_ARRAY(arena, const int64_t *, condition->when.count + 1);
+	for (size_t i = 0; i < condition->key.count; i++)
+		condition->same[i] = add_column(condition);
+	for (size_t i = 0; i < condition->inner.count; i++) {
+		struct flow_node *node = &condition->inner.data[i];
+		node->at = add_column(condition);
+		node->from = ARENA_ARRAY(arena, const int64_t *, node->parts + COLUMN_OPERANDS);
+		for (int j = 0; j < node->parts; j++)
+			node->from[j] = column_of(condition, node->part[j]);
+	}
+	for (size_t i = 0; i < condition->when.count; i++)
+		condition->when_at[i] = column_of(condition, condition->when.data[i]);
+}
+
 void flow_condition_finish(struct arena *arena, struct flow_condition *condition)
 {
 	for (size_t i = 0; i < condition->inner.count; i++)
@@ -138,6 +162,7 @@ void flow_condition_finish(struct arena *arena, struct flow_condition *condition
 		condition->trips = 1;
 	condition->arena = arena;
 	condition->row_key = ARENA_ARRAY(arena, int64_t, condition->key.count + 1);
+	make_columns(condition);
 }
 
 static bool same_key(struct flow_condition *condition)
@@ -150,27 +175,41 @@ static bool same_key(struct flow_condition *condition)
 	return same;
 }
 
+/* Of `count` iterations from `begin` on. */
+static void make_part(struct flow_condition *condition, int64_t begin, int count)
+{
+	uint64_t *row = condition->row + begin;
+	for (int i = 0; i < count; i++) {
+		condition->counted[i] = begin + i;
+		row[i] = 0;
+	}
+	for (size_t j = 0; j < condition->inner.count; j++) {
+		const struct flow_node *node = &condition->inner.data[j];
+		column_compute(node->function, node->map, node->at, node->from, count);
+	}
+	for (size_t j = 0; j < condition->when.count; j++)
+		for (int i = 0; i < count; i++)
+			row[i] |= (uint64_t)(condition->when_at[j][i] != 0) << j;
+}
+
 static void make_row(struct flow_condition *condition)
 {
 	if (!condition->row)
 		condition->row = ARENA_ARRAY(condition->arena, uint64_t, condition->trips);
-	for (int64_t i = 0; i < condition->trips; i++) {
-		if (condition->innermost)
-			*condition->innermost = i;
-		for (size_t j = 0; j < condition->inner.count; j++)
-			evaluate(&condition->inner.data[j]);
-		uint64_t bits = 0;
-		for (size_t j = 0; j < condition->when.count; j++)
-			bits |= (uint64_t)(*condition->when.data[j] != 0) << j;
-		condition->row[i] = bits;
-	}
+	for (size_t k = 0; k < condition->key.count; k++)
+		for (int i = 0; i < condition->width; i++)
+			condition->same[k][i] = condition->row_key[k];
+	for (int64_t begin = 0; begin < condition->trips; begin += condition->width)
+		make_part(condition, begin, condition->trips - begin < condition->width ? (int)(condition->trips - begin) : condition->width);
 	condition->made = true;
 }
 
 void flow_condition_row(struct flow_condition *condition)
 {
-	for (size_t i = 0; i < condition->outer.count; i++)
-		evaluate(&condition->outer.data[i]);
+	for (size_t i = 0; i < condition->outer.count; i++) {
+		const struct flow_node *node = &condition->outer.data[i];
+		column_compute(node->function, node->map, node->out, node->part, 1);
+	}
 	if (!same_key(condition))
 		make_row(condition);
 }

@@ -83,9 +83,10 @@ struct flow_node {            /* an operation on counters */
 	column_function *function;         /* NULL: an affine map */
 	const struct affine_map *map;
 	int64_t *out;
-	const int64_t *in[3];
-	int parts;                /* of an affine map */
+	int parts;
 	const int64_t **part;
+	int64_t *at;              /* inner: [width] its column, and those of its parts */
+	const int64_t **from;
 };
 
 struct flow_condition {       /* one bit per conditional access of a loop or of an operation */
@@ -95,6 +96,9 @@ struct flow_condition {       /* one bit per conditional access of a loop or of 
 	int64_t *innermost;       /* counter; NULL: of no loop */
 	int64_t trips;            /* of the innermost loop */
 	struct arena *arena;
+	int width;                /* of columns: iterations that are worked out at once */
+	int64_t *counted, **same;          /* columns of the innermost counter, and of keys */
+	const int64_t **when_at;  /* and of the bits */
 	uint64_t *row;            /* [trips] bits for each value of the innermost counter; NULL: not made yet */
 	int64_t *row_key;         /* [key.count] for which `row` was made */
 	bool made;
