@@ -38,12 +38,22 @@ struct block *module_body(const struct module *module)
 	return module->op->region[0];
 }
 
+static bool is_called(const struct op *op, const char *symbol)
+{
+	return op->code == OP_FUNC && text_same(attr_text_or(op, "sym_name", NULL), symbol);
+}
+
 struct op *module_find(const struct module *module, const char *symbol)
 {
 	for (struct op *op = module_body(module)->first; op; op = op->next)
-		if (op->code == OP_FUNC && text_same(attr_text_or(op, "sym_name", NULL), symbol))
+		if (is_called(op, symbol))
 			return op;
 	return NULL;
+}
+
+struct op *module_find_behind(const struct module *module, const struct op *near, const char *symbol)
+{
+	return near->next && is_called(near->next, symbol) ? near->next : module_find(module, symbol);
 }
 
 struct op *module_main(const struct module *module)

@@ -257,7 +257,8 @@ static struct resources shared_units(const struct platform *platform, const stru
 
 static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
 {
-	struct op *function = module_find(module, attr_text_or(call, "callee", ""));
+	const struct op *before = design->processes ? design->process[design->processes - 1].function : module_main(module);
+	struct op *function = module_find_behind(module, before, attr_text_or(call, "callee", ""));
 	struct counting c = count_process(platform, function);
 	c.sum = resources_less(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);

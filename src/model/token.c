@@ -472,7 +472,7 @@ struct token_result token_run(struct arena *arena, const struct token_network *n
 	start(&run);
 	while (run.queued && !over(&run)) {
 		struct process_state *process = run.queue[run.first];
-		run.first = (run.first + 1) % (int)network->processes.count;
+		run.first = run.first + 1 < (int)network->processes.count ? run.first + 1 : 0;
 		run.queued--;
 		process->queued = false;
 		resume(&run, process);

@@ -23,7 +23,7 @@ struct builder {
 	const struct module *module;
 	struct token_network *network;
 	struct token_process *process;
-	const struct op *call;
+	const struct op *call, *function;  /* function: of the process, or main */
 	bool flushes;
 	struct token_loop loop[LEVELS];
 	int loops;
@@ -428,7 +428,8 @@ static int64_t count_pipes(const struct builder *b, const struct block *block)
 
 static bool build_process(struct builder *b)
 {
-	const struct op *function = module_find(b->module, attr_text_or(b->call, "callee", ""));
+	const struct op *function = module_find_behind(b->module, b->function, attr_text_or(b->call, "callee", ""));
+	b->function = function;
 	b->process = ARENA_NEW(b->arena, struct token_process);
 	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
 	b->pipes.count = b->accesses.count = 0;
@@ -455,6 +456,7 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 {
 	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
 	const struct op *function = module_main(module);
+	b.function = function;
 	b.network->alike = true;
 	b.network->counts = counts_rows(function);
 	for (const struct op *op = function->region[0]->first; op; op = op->next)

@@ -248,7 +248,7 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 		wake_all(c);
 		while (c->queued && done <= budget) {
 			struct counter_process *process = c->queue[c->first];
-			c->first = (c->first + 1) % (int)c->network->processes.count;
+			c->first = c->first + 1 < (int)c->network->processes.count ? c->first + 1 : 0;
 			c->queued--;
 			process->queued = false;
 			resume(c, process, &done);

@@ -1,4 +1,5 @@
-#include "model/token_pattern.h"
+#include "model/condition.h"
+#include <string.h>
 
 #define TESTED_MOST (1 << 18) /* iterations of the loops that one test looks at together */
 #define PARTS 64              /* of a condition */
@@ -32,89 +33,10 @@ int64_t token_at_digits(const struct token_pattern *pattern, int64_t access)
 	return iteration;
 }
 
-/* --- conditions */
-
-static int64_t floor_quotient(int64_t a, int64_t b)
-{
-	return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0;
-}
-
-static int64_t compare(int64_t predicate, int64_t a, int64_t b)
-{
-	const bool holds[] = {a == b, a != b, a < b, a <= b, a > b, a >= b};
-	return predicate >= 0 && predicate < 6 && holds[predicate];
-}
-
-static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result);
-
-static bool evaluate_map(const struct op *op, const struct token_loop *loop, int64_t *result)
-{
-	const struct attr *attr = attr_get(op, "map");
-	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
-		return false;
-	*result = affine_constant(attr->map, 0);
-	for (int i = 0; i < op->operands; i++) {
-		int64_t number;
-		if (!evaluate(op->operand[i], loop, &number))
-			return false;
-		*result += affine_at(attr->map, 0, i) * number;
-	}
-	return true;
-}
-
-static bool evaluate_op(const struct op *op, const struct token_loop *loop, int64_t *result)
-{
-	int64_t in[3] = {0};
-	if (op->results != 1 || op->operands > 3 || !type_is_whole(op->result[0]->type))
-		return false;
-	for (int i = 0; i < op->operands; i++)
-		if (!type_is_whole(op->operand[i]->type) || !evaluate(op->operand[i], loop, &in[i]))
-			return false;
-	bool known = true;
-	switch (op->code) {
-	case OP_ADDI: *result = in[0] + in[1]; break;
-	case OP_SUBI: *result = in[0] - in[1]; break;
-	case OP_MULI: *result = in[0] * in[1]; break;
-	case OP_DIVSI: *result = in[1] ? in[0] / in[1] : 0; break;
-	case OP_REMSI: *result = in[1] ? in[0] % in[1] : 0; break;
-	case OP_FLOORDIVSI: *result = floor_quotient(in[0], in[1]); break;
-	case OP_ANDI: *result = in[0] & in[1]; break;
-	case OP_ORI: *result = in[0] | in[1]; break;
-	case OP_XORI: *result = in[0] ^ in[1]; break;
-	case OP_MAXSI: *result = in[0] > in[1] ? in[0] : in[1]; break;
-	case OP_MINSI: *result = in[0] < in[1] ? in[0] : in[1]; break;
-	case OP_CMPI: *result = compare(attr_integer_or(op, "predicate", -1), in[0], in[1]); break;
-	case OP_SELECT: *result = in[0] ? in[1] : in[2]; break;
-	default: known = false;
-	}
-	return known;
-}
-
-static bool evaluate(const struct value *value, const struct token_loop *loop, int64_t *result)
-{
-	if (!value->def) {
-		*result = value->type->kind == TYPE_INDEX ? token_counter_of(&loop[value->id]) : 0;
-		return value->type->kind == TYPE_INDEX;
-	}
-	if (value->def->code != OP_CMPI && attr_get(value->def, "stream.run_time")) {
-		*result = value->id;
-		return true;
-	}
-	if (value->def->code == OP_APPLY)
-		return evaluate_map(value->def, loop, result);
-	if (value->def->code != OP_CONSTANT)
-		return evaluate_op(value->def, loop, result);
-	const struct attr *attr = attr_get(value->def, "value");
-	if (!attr || (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
-		return false;
-	*result = attr->kind == ATTR_BOOL ? attr->integer != 0 : attr->integer;
-	return true;
-}
-
 bool token_condition(const struct value *when, const struct token_loop *loop, bool *holds)
 {
 	int64_t number;
-	if (!evaluate(when, loop, &number))
+	if (!condition_number(when, loop, &number))
 		return false;
 	*holds = number != 0;
 	return true;
@@ -135,9 +57,9 @@ static bool same_number(const struct value *value, const struct token_loop *loop
 {
 	struct token_loop whole = {.trips = loop->trips + loop->skipped, .counter = 1};
 	int64_t first, number;
-	bool same = evaluate(value, &whole, &first);
+	bool same = condition_number(value, &whole, &first);
 	for (whole.counter = 2; same && whole.counter < whole.trips - 1; whole.counter++)
-		same = evaluate(value, &whole, &number) && number == first;
+		same = condition_number(value, &whole, &number) && number == first;
 	return same;
 }
 
@@ -165,19 +87,17 @@ struct part {                 /* of a conjunction */
 struct conjunction {
 	struct part part[PARTS];
 	int parts, first, last;
-	bool *seen;               /* [loops] a part looks at it */
 };
 
-static void find_loops(const struct value *value, struct part *part, int first, bool *seen)
+static void find_loops(const struct value *value, struct part *part, int first)
 {
 	if (!value->def && value->id >= first) {
-		seen[value->id] = true;
 		part->low = value->id < part->low ? value->id : part->low;
 		part->high = value->id > part->high ? value->id : part->high;
 	}
 	bool counts = value->def && attr_get(value->def, "stream.run_time");
 	for (int i = 0; value->def && !counts && i < value->def->operands; i++)
-		find_loops(value->def->operand[i], part, first, seen);
+		find_loops(value->def->operand[i], part, first);
 }
 
 static bool split(struct conjunction *c, const struct value *value)
@@ -188,64 +108,61 @@ static bool split(struct conjunction *c, const struct value *value)
 	if (c->parts == PARTS)
 		return false;
 	struct part part = {value, c->last + 1, c->first - 1};
-	find_loops(value, &part, c->first, c->seen);
+	find_loops(value, &part, c->first);
 	c->part[c->parts++] = part;
 	return true;
 }
 
-/* Sets the counters of loops low … high to one of their combinations, outermost first. */
-static void set_counters(struct token_loop *loop, int low, int high, int64_t number)
+/* Of the parts that look at no loop. */
+static bool ever_holds(const struct conjunction *c, const struct token_loop *loop, bool *holds)
 {
-	for (int l = high; l >= low; l--) {
-		loop[l].counter = loop[l].trips ? number % loop[l].trips : 0;
-		number = loop[l].trips ? number / loop[l].trips : 0;
-	}
+	*holds = true;
+	for (int i = 0; i < c->parts && *holds; i++)
+		if (c->part[i].low > c->part[i].high && !token_condition(c->part[i].value, loop, holds))
+			return false;
+	return true;
 }
 
-static bool is_active(const struct conjunction *c, const struct token_loop *loop, int low, int high, bool *active)
+static bool looks_at(const struct part *part, int low, int high)
 {
-	bool holds = true;
-	*active = true;
-	for (int i = 0; i < c->parts && *active; i++) {
-		bool looks = low > high ? c->part[i].low > c->part[i].high : c->part[i].low <= high && c->part[i].high >= low;
-		if (looks && !token_condition(c->part[i].value, loop, &holds))
-			return false;
-		*active = holds;
-	}
-	return true;
+	return part->low <= high && part->high >= low;
 }
 
 static bool looked_at(const struct conjunction *c, int low, int high)
 {
 	for (int i = 0; i < c->parts; i++)
-		if (c->part[i].low <= high && c->part[i].high >= low)
+		if (looks_at(&c->part[i], low, high))
 			return true;
 	return false;
 }
 
-/* The first combination that differs from the one at hand in loops alone that nothing looks at. */
-static int64_t first_alike(const struct conjunction *c, const struct token_loop *loop, int low, int high)
+/* Where the parts before one do not hold, nobody asks whether it depends on data. */
+static bool find_active(const struct conjunction *c, struct columns *columns, int low, int high, int count, bool *active)
 {
-	int64_t number = 0;
-	for (int l = low; l <= high; l++)
-		number = number * loop[l].trips + (c->seen[l] ? loop[l].counter : 0);
-	return number;
+	memset(active, true, (size_t)count);
+	for (int i = 0; i < c->parts && memchr(active, true, (size_t)count); i++)
+		if (looks_at(&c->part[i], low, high) && !columns_and(columns, c->part[i].value, active))
+			return false;
+	return true;
 }
 
 /* Lists the values of loops low … high at which the condition holds. */
-static bool list_values(struct arena *arena, const struct conjunction *c, struct token_loop *loop, int low, int high, struct token_digit *digit)
+static bool list_values(struct arena *arena, struct arena *scratch, const struct conjunction *c, const struct token_loop *loop, int low, int high, struct token_digit *digit)
 {
+	struct columns *columns = columns_new(scratch, loop, low, high);
+	bool active[COLUMN];
 	digit->value = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->before = ARENA_ARRAY(arena, int64_t, digit->trips + 1);
 	digit->active = 0;
 	for (int64_t i = 0; i < digit->trips; i++) {
-		set_counters(loop, low, high, i);
-		int64_t alike = first_alike(c, loop, low, high);
-		bool active = alike < i && digit->before[alike + 1] > digit->before[alike];
-		if (alike == i && !is_active(c, loop, low, high, &active))
+		int64_t left = digit->trips - i, place = i % COLUMN;
+		int count = left < COLUMN ? (int)left : COLUMN;
+		if (!place)
+			columns_begin(columns, i, count);
+		if (!place && !find_active(c, columns, low, high, count, active))
 			return false;
 		digit->before[i] = digit->active;
-		if (active)
+		if (active[place])
 			digit->value[digit->active++] = i;
 	}
 	digit->before[digit->trips] = digit->active;
@@ -261,7 +178,7 @@ static const char *key_of(struct arena *arena, const struct conjunction *c, cons
 	bool known = true;
 	token_key_loops(&key, loop, low, high);
 	for (int i = 0; i < c->parts && known; i++)
-		known = c->part[i].low > high || c->part[i].high < low || token_key_add(&key, c->part[i].value, loop, low);
+		known = !looks_at(&c->part[i], low, high) || token_key_add(&key, c->part[i].value, loop, low);
 	return known ? key.data : NULL;
 }
 
@@ -278,7 +195,7 @@ static bool fill_digit(struct map *digits, const struct conjunction *c, struct t
 	struct arena *scratch = arena_within(digits->arena);
 	const char *key = key_of(scratch, c, loop, low, high);
 	struct token_digit *known = key ? map_get(digits, key) : NULL;
-	bool filled = known || list_values(digits->arena, c, loop, low, high, digit);
+	bool filled = known || list_values(digits->arena, scratch, c, loop, low, high, digit);
 	if (known)
 		*digit = *known;
 	else if (filled && key)
@@ -314,10 +231,10 @@ static void add_digit(struct token_pattern *pattern, struct token_digit digit)
 
 bool token_pattern_make(struct arena *arena, struct map *digits, const struct value *when, struct token_loop *loop, int first, int last, struct token_pattern *pattern)
 {
-	struct conjunction c = {.first = first, .last = last, .seen = ARENA_ARRAY(arena, bool, last + 2)};
+	struct conjunction c = {.first = first, .last = last};
 	bool ever = true;
 	*pattern = (struct token_pattern){.digit = ARENA_ARRAY(arena, struct token_digit, last - first + 2)};
-	if (!split(&c, when) || !is_active(&c, loop, 0, -1, &ever))
+	if (!split(&c, when) || !ever_holds(&c, loop, &ever))
 		return false;
 	for (int l = first, high; l <= last; l = high + 1) {
 		struct token_digit digit = {0};

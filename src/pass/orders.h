@@ -27,6 +27,11 @@ struct orders_reader {
 };
 
 /* A tensor that kernels hand on, or that memory holds in an order of its own. */
+struct orders_buffer {        /* of a converter */
+	struct order_buffer needed;
+	int64_t held_back;        /* the part of the value, of ORDERS_WHOLE */
+};
+
 struct orders_value {
 	int64_t elements, bytes;  /* bytes: of one element */
 	int writer;               /* kernel; -1: the order is fixed */
@@ -39,7 +44,7 @@ struct orders_value {
 	VEC(struct orders_reader) reader;
 	struct orders_list written, wanted;
 	struct arena *arena;      /* of the buffers: */
-	struct order_buffer **buffer;     /* [written, then wanted][wanted], rows and they themselves filled when first asked for: NULL or blocks 0 is not yet known */
+	struct orders_buffer **buffer;    /* [written, then wanted][wanted], rows and they themselves filled when first asked for: NULL or blocks 0 is not yet known */
 };
 
 struct orders_kernel {

@@ -32,20 +32,26 @@ static const struct order *order_of_row(const struct orders_value *value, int ro
 	return row < written ? &value->written.order.data[row] : &value->wanted.order.data[row - written];
 }
 
-static struct order_buffer buffer_between(const struct orders_value *value, int from, int to)
+static const struct orders_buffer *find_buffer(const struct orders_value *value, int from, int to)
 {
-	struct order_buffer **row = &value->buffer[from];
+	struct orders_buffer **row = &value->buffer[from];
 	if (!*row)
-		*row = ARENA_ARRAY(value->arena, struct order_buffer, value->wanted.order.count);
-	struct order_buffer *known = &(*row)[to];
-	if (!known->blocks)
-		*known = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
-	return *known;
+		*row = ARENA_ARRAY(value->arena, struct orders_buffer, value->wanted.order.count);
+	struct orders_buffer *found = &(*row)[to];
+	found->needed = value->crossing ? (struct order_buffer){value->elements, 1} : order_buffer(order_of_row(value, from), &value->wanted.order.data[to], value->elements);
+	found->held_back = found->needed.elements ? ORDERS_WHOLE / found->needed.blocks : 0;
+	return found;
+}
+
+static inline const struct orders_buffer *buffer_between(const struct orders_value *value, int from, int to)
+{
+	const struct orders_buffer *row = value->buffer[from];
+	return row && row[to].needed.blocks ? &row[to] : find_buffer(value, from, to);
 }
 
 int64_t orders_bytes(const struct orders_value *value, int written, int wanted)
 {
-	return buffer_between(value, written, wanted).elements * value->bytes;
+	return buffer_between(value, written, wanted)->needed.elements * value->bytes;
 }
 
 /* Of the converter that reader i of a value needs, of what is written in this order; 0 where an earlier reader asks for the same order. */
@@ -147,30 +153,25 @@ int64_t orders_converters(const struct orders_graph *graph, const int *choice, c
 	return converters_from(graph, choice, value, orders_written(graph, choice, value));
 }
 
-/* The part of a value that its converter to this reader holds back. */
-static int64_t held_back(const struct orders_graph *graph, const int *choice, const struct orders_value *value, int kernel, int operand)
+/* How far an operand is behind the fork, when it is behind its converter; -1: it does not come from there.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
+static inline int64_t behind_of(const struct orders_graph *graph, const struct orders_option *option, const struct orders_fork *fork, int source, int j, int row, const int64_t *lag)
 {
-	int from = graph->written[value - graph->value], to = chosen(graph, choice, kernel)->operand[operand];
-	struct order_buffer buffer = buffer_between(value, from, to);
-	return buffer.elements ? ORDERS_WHOLE / buffer.blocks : 0;
+	bool shares = source == fork->value && row >= 0;
+	if (source < 0 || lag[source] < 0 || (shares && option->operand[j] != row))
+		return -1;
+	int64_t back = shares ? 0 : buffer_between(&graph->value[source], graph->written[source], option->operand[j])->held_back;
+	return back > lag[source] ? back : lag[source];
 }
 
-/* What comes from the fork through kernel k; adds what its operands hold meanwhile.  row: only the readers of the fork's value that want this order look at it, behind their converter; -1: all. */
+/* What comes from the fork through kernel k; adds what its operands hold meanwhile. */
 static void meet(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int k, int row, int64_t *lag)
 {
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
 	int64_t start = -1, ready = -1, *behind = lag + graph->values;
 	for (int j = 0; j < kernel->operands; j++) {
-		int source = kernel->source[j];
-		behind[j] = source < 0 ? -1 : lag[source];
-		if (source == fork->value && row >= 0 && option->operand[j] != row)
-			behind[j] = -1;
-		if (behind[j] < 0)
-			continue;
-		int64_t back = source == fork->value && row >= 0 ? 0 : held_back(graph, choice, &graph->value[source], k, j);
-		behind[j] = back > behind[j] ? back : behind[j];
-		if (kernel->late[j])
+		behind[j] = behind_of(graph, option, fork, kernel->source[j], j, row, lag);
+		if (behind[j] < 0 || kernel->late[j])
 			continue;
 		start = behind[j] > start ? behind[j] : start;
 		ready = option->lag[j] > ready ? option->lag[j] : ready;
@@ -205,7 +206,7 @@ static void make_buffers(struct orders_graph *graph, const struct plan *first)
 			find_words(graph->kernel[value->writer].op->kernel, &first[value->writer], value);
 		}
 		value->arena = graph->arena;
-		value->buffer = ARENA_ARRAY(graph->arena, struct order_buffer *, value->written.order.count + value->wanted.order.count + 1);
+		value->buffer = ARENA_ARRAY(graph->arena, struct orders_buffer *, value->written.order.count + value->wanted.order.count + 1);
 	}
 }
 
@@ -374,7 +375,7 @@ int64_t orders_fifos(const struct orders_graph *graph, const int *choice, int64_
 /* Only what holds the whole tensor can go through memory (fuse_streams.c). */
 static bool can_be_cut(const struct orders_graph *graph, const int *choice, const struct orders_value *value, size_t i)
 {
-	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i])).blocks == 1;
+	return buffer_between(value, orders_written(graph, choice, value), wanted_row(graph, choice, value->reader.data[i]))->needed.blocks == 1;
 }
 
 /* The largest converters that can be cut. */

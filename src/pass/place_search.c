@@ -4,22 +4,32 @@
 #include "base/random.h"
 #include "pass/place.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RESOURCES 5
 #define PASSES_MOST 40
 #define SAME 1e-9             /* overflows that differ by no more are alike */
+#define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
 #define THROWS 32             /* further starts, where nothing fits */
 #define THROWN 8              /* items of each */
+
+struct filling {              /* of a die */
+	int64_t used[RESOURCES], room[RESOURCES];
+	int exceeded, resource[RESOURCES];    /* which of them are, in order … */
+	double excess[RESOURCES];             /* … and by how much */
+};
 
 struct search {
 	const struct place_problem *problem;
 	int *die;
-	bool *moved;
+	int *open, opened;                    /* items that may move and have not in this pass, in order */
 	int64_t crossing;
 	int64_t (*change)[PLATFORM_DIES][PLATFORM_DIES];      /* [items][die][boundary] bits over the boundary, where the item moves to the die */
+	int64_t (*crossed)[PLATFORM_DIES];    /* [items][die] the same, over all boundaries */
 	int64_t (*need)[RESOURCES];           /* [items] */
-	int64_t used[PLATFORM_DIES][RESOURCES], capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
+	int64_t capacity[PLATFORM_DIES][RESOURCES], wires[PLATFORM_DIES];
+	struct filling filling[PLATFORM_DIES];
 };
 
 static void as_array(struct resources resources, int64_t out[RESOURCES])
@@ -92,6 +102,20 @@ static void add_change(struct search *s, int item, int other, int64_t bits)
 	for (int d = 0; d < s->problem->dies; d++) {
 		add_wires(s->change[item][d], s->die[item], other, -bits);
 		add_wires(s->change[item][d], d, other, bits);
+		s->crossed[item][d] += bits * (abs(d - other) - abs(s->die[item] - other));
+	}
+}
+
+static void note_excess(struct search *s, int die)
+{
+	struct filling *filling = &s->filling[die];
+	filling->exceeded = 0;
+	for (int r = 0; r < RESOURCES; r++) {
+		filling->room[r] = s->capacity[die][r] - filling->used[r];
+		if (filling->room[r] >= 0)
+			continue;
+		filling->excess[filling->exceeded] = excess(filling->used[r], s->capacity[die][r]);
+		filling->resource[filling->exceeded++] = r;
 	}
 }
 
@@ -99,18 +123,51 @@ static void begin_pass(struct search *s, const int *die)
 {
 	const struct place_problem *problem = s->problem;
 	memcpy(s->die, die, sizeof *die * (size_t)problem->items);
-	memset(s->moved, 0, sizeof *s->moved * (size_t)problem->items);
 	memset(s->change, 0, sizeof *s->change * (size_t)problem->items);
+	memset(s->crossed, 0, sizeof *s->crossed * (size_t)problem->items);
+	s->opened = 0;
+	for (int i = 0; i < problem->items; i++)
+		if (!problem->item[i].home)
+			s->open[s->opened++] = i;
 	struct place_load load = place_load(problem, die);
 	memcpy(s->wires, load.wires, sizeof s->wires);
 	s->crossing = crossings(&load);
-	for (int d = 0; d < problem->dies; d++)
-		as_array(load.used[d], s->used[d]);
+	for (int d = 0; d < problem->dies; d++) {
+		as_array(load.used[d], s->filling[d].used);
+		note_excess(s, d);
+	}
 	for (int e = 0; e < problem->edges; e++) {
 		const struct place_edge *edge = &problem->edge[e];
 		add_change(s, edge->from, die[edge->to], edge->bits);
 		add_change(s, edge->to, die[edge->from], edge->bits);
 	}
+}
+
+/* What the item leaves behind exceeds no more than before. */
+static double left_behind(const struct search *s, int die, const int64_t *need, double sum)
+{
+	const struct filling *filling = &s->filling[die];
+	for (int i = 0; i < filling->exceeded; i++) {
+		int r = filling->resource[i];
+		sum += excess(filling->used[r] - need[r], s->capacity[die][r]);
+	}
+	return sum;
+}
+
+static double taken_in(const struct search *s, int die, const int64_t *need, double sum)
+{
+	const struct filling *filling = &s->filling[die];
+	for (int r = 0; r < RESOURCES; r++)
+		if (need[r] > filling->room[r])
+			sum += excess(filling->used[r] + need[r], s->capacity[die][r]);
+	return sum;
+}
+
+static double as_before(const struct filling *filling, double sum)
+{
+	for (int i = 0; i < filling->exceeded; i++)
+		sum += filling->excess[i];
+	return sum;
 }
 
 /* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the bound, that part. */
@@ -120,67 +177,70 @@ static double overflow_after(const struct search *s, int item, int to, double bo
 	int from = s->die[item], dies = s->problem->dies;
 	double sum = 0;
 	for (int d = 0; d < dies && sum <= bound; d++) {
-		int64_t times = (d == to) - (d == from);
-		for (int r = 0; r < RESOURCES; r++) {
-			int64_t used = s->used[d][r] + times * need[r];
-			if (used > s->capacity[d][r])
-				sum += excess(used, s->capacity[d][r]);
-		}
+		sum = d == to ? taken_in(s, d, need, sum) : d == from ? left_behind(s, d, need, sum) : as_before(&s->filling[d], sum);
 		if (d + 1 < dies)
 			sum += excess(s->wires[d] + change[d], s->problem->wires);
 	}
 	return sum;
 }
 
-static int64_t crossing_after(const struct search *s, int item, int to)
+static void move(struct search *s, int place, int to)
 {
-	int64_t sum = s->crossing;
-	for (int b = 0; b < PLATFORM_DIES; b++)
-		sum += s->change[item][to][b];
-	return sum;
-}
-
-static void move(struct search *s, int item, int to)
-{
+	int item = s->open[place];
 	const struct place_problem *problem = s->problem;
 	const struct place_item *moving = &problem->item[item];
 	int from = s->die[item];
-	s->crossing = crossing_after(s, item, to);
+	s->crossing += s->crossed[item][to];
 	for (int b = 0; b < PLATFORM_DIES; b++)
 		s->wires[b] += s->change[item][to][b];
 	for (int r = 0; r < RESOURCES; r++) {
-		s->used[from][r] -= s->need[item][r];
-		s->used[to][r] += s->need[item][r];
+		s->filling[from].used[r] -= s->need[item][r];
+		s->filling[to].used[r] += s->need[item][r];
 	}
+	note_excess(s, from);
+	note_excess(s, to);
 	for (int t = 0; t < moving->count; t++) {
 		const struct place_edge *edge = &problem->edge[problem->touching[moving->first + t]];
 		int other = edge->from == item ? edge->to : edge->from;
 		add_change(s, other, from, -edge->bits);
 		add_change(s, other, to, edge->bits);
 	}
-	s->moved[item] = true;
+	s->opened--;
+	memmove(&s->open[place], &s->open[place + 1], sizeof *s->open * (size_t)(s->opened - place));
 	s->die[item] = to;
+}
+
+/* [die] Every move of one of its items leaves more overflow: other dies exceed at least what they do. */
+static void find_least(const struct search *s, double least[PLATFORM_DIES])
+{
+	for (int die = 0; die < s->problem->dies; die++) {
+		least[die] = -ROUNDED;
+		for (int d = 0; d < s->problem->dies; d++)
+			least[die] = d == die ? least[die] : as_before(&s->filling[d], least[die]);
+	}
 }
 
 /* Makes the best move of an item that has not moved in this pass; false: all have. */
 static bool move_one(struct search *s, struct place_cost *cost)
 {
-	int item = -1, to = 0;
-	for (int i = 0; i < s->problem->items; i++)
-		for (int d = 0; d < s->problem->dies && !s->moved[i] && !s->problem->item[i].home; d++) {
-			struct place_cost now = {.crossing = crossing_after(s, i, d)};
-			if (d == s->die[i] || (item >= 0 && !place_better(now, *cost)))        /* even if it fitted */
+	int place = -1, to = 0;
+	double least[PLATFORM_DIES];
+	find_least(s, least);
+	for (int p = 0; p < s->opened; p++)
+		for (int i = s->open[p], d = 0; d < s->problem->dies; d++) {
+			struct place_cost now = {least[s->die[i]], s->crossing + s->crossed[i][d]};
+			if (d == s->die[i] || (place >= 0 && !place_better(now, *cost)))
 				continue;
-			now.overflow = overflow_after(s, i, d, item < 0 ? INFINITY : cost->overflow + SAME);
-			if (item >= 0 && !place_better(now, *cost))
+			now.overflow = overflow_after(s, i, d, place < 0 ? INFINITY : cost->overflow + SAME);
+			if (place >= 0 && !place_better(now, *cost))
 				continue;
-			item = i;
+			place = p;
 			to = d;
 			*cost = now;
 		}
-	if (item >= 0)
-		move(s, item, to);
-	return item >= 0;
+	if (place >= 0)
+		move(s, place, to);
+	return place >= 0;
 }
 
 static bool is_enough(const struct place_problem *problem, struct place_cost cost)
@@ -190,7 +250,7 @@ static bool is_enough(const struct place_problem *problem, struct place_cost cos
 
 struct place_cost place_refine(const struct place_problem *problem, int *die)
 {
-	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .moved = ARENA_ARRAY(problem->arena, bool, problem->items + 1)};
+	struct search s = {.problem = problem, .die = ARENA_ARRAY(problem->arena, int, problem->items + 1), .open = ARENA_ARRAY(problem->arena, int, problem->items + 1)};
 	s.need = arena_alloc(problem->arena, sizeof *s.need * (size_t)(problem->items + 1));
 	for (int i = 0; i < problem->items; i++)
 		as_array(problem->item[i].need, s.need[i]);
@@ -199,6 +259,7 @@ struct place_cost place_refine(const struct place_problem *problem, int *die)
 	struct place_cost best = place_cost(problem, die), cost = best;
 	bool gained = true;
 	s.change = arena_alloc(problem->arena, sizeof *s.change * (size_t)(problem->items + 1));
+	s.crossed = arena_alloc(problem->arena, sizeof *s.crossed * (size_t)(problem->items + 1));
 	for (int pass = 0; gained && pass < PASSES_MOST; pass++) {
 		gained = false;
 		begin_pass(&s, die);

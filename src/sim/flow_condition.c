@@ -1,73 +1,8 @@
 /* Conditions of accesses: the part of a process that computes them from loop counters, evaluated a row of the innermost loop at a time.
  * A row is made again only where what it depends on beside the innermost counter has changed. */
 #include "sim/flow_network.h"
-#include <string.h>
 
 #define BITS 64
-
-typedef int64_t number_function(int64_t a, int64_t b);
-
-static int64_t add(int64_t a, int64_t b) { return a + b; }
-static int64_t subtract(int64_t a, int64_t b) { return a - b; }
-static int64_t multiply(int64_t a, int64_t b) { return a * b; }
-static int64_t quotient(int64_t a, int64_t b) { return b ? a / b : 0; }
-static int64_t remainder_of(int64_t a, int64_t b) { return b ? a % b : 0; }
-static int64_t floor_quotient(int64_t a, int64_t b) { return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0; }
-static int64_t both(int64_t a, int64_t b) { return a & b; }
-static int64_t either(int64_t a, int64_t b) { return a | b; }
-static int64_t one_of(int64_t a, int64_t b) { return a ^ b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static number_function *const numbers[OP_COUNT] = {
-	[OP_ADDI] = add, [OP_SUBI] = subtract, [OP_MULI] = multiply, [OP_DIVSI] = quotient, [OP_REMSI] = remainder_of, [OP_FLOORDIVSI] = floor_quotient,
-	[OP_ANDI] = both, [OP_ORI] = either, [OP_XORI] = one_of, [OP_MAXSI] = larger, [OP_MINSI] = smaller,
-};
-
-static int64_t equal(int64_t a, int64_t b) { return a == b; }
-static int64_t unequal(int64_t a, int64_t b) { return a != b; }
-static int64_t less(int64_t a, int64_t b) { return a < b; }
-static int64_t at_most(int64_t a, int64_t b) { return a <= b; }
-static int64_t greater(int64_t a, int64_t b) { return a > b; }
-static int64_t at_least(int64_t a, int64_t b) { return a >= b; }
-
-static number_function *const comparisons[] = {equal, unequal, less, at_most, greater, at_least};
-#define COMPARISONS ((int64_t)(sizeof comparisons / sizeof *comparisons))
-
-static bool computable(const struct op *op)
-{
-	const struct attr *map = attr_get(op, "map");
-	if (op->results != 1 || !type_is_whole(op->result[0]->type))
-		return false;
-	for (int i = 0; i < op->operands; i++)
-		if (!type_is_whole(op->operand[i]->type))
-			return false;
-	int64_t predicate = attr_integer_or(op, "predicate", 0);
-	return numbers[op->code] || op->code == OP_SELECT || (op->code == OP_CMPI && predicate >= 0 && predicate < COMPARISONS) ||
-	       (op->code == OP_APPLY && map && map->kind == ATTR_MAP && map->map.dims == op->operands && map->map.results == 1);
-}
-
-static struct flow_node node_of(const struct op *op)
-{
-	struct flow_node node = {.op = op};
-	if (op->code == OP_APPLY)
-		node.map = &attr_get(op, "map")->map;
-	else if (op->code != OP_SELECT)
-		node.function = op->code == OP_CMPI ? comparisons[attr_integer_or(op, "predicate", 0)] : numbers[op->code];
-	return node;
-}
-
-static int64_t evaluate(const struct flow_node *node)
-{
-	if (node->function)
-		return node->function(*node->in[0], *node->in[1]);
-	if (!node->map)
-		return *node->in[0] ? *node->in[1] : *node->in[2];
-	int64_t sum = affine_constant(*node->map, 0);
-	for (int i = 0; i < node->parts; i++)
-		sum += affine_at(*node->map, 0, i) * *node->part[i];
-	return sum;
-}
 
 static bool holds(const struct flow_condition *condition, const struct op *op)
 {
@@ -106,13 +41,11 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 static bool add_operands(struct arena *arena, struct flow_condition *condition, const struct op *op, struct flow_node *node)
 {
 	node->parts = op->operands;
-	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + 1);
+	node->part = ARENA_ARRAY(arena, const int64_t *, op->operands + COLUMN_OPERANDS);
 	for (int i = 0; i < op->operands; i++) {
 		if (!add_node(arena, condition, op->operand[i]))
 			return false;
 		node->part[i] = op->operand[i]->data;
-		if (i < 3)
-			node->in[i] = op->operand[i]->data;
 	}
 	return true;
 }
@@ -127,10 +60,8 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
-	if (!computable(value->def))
-		return false;
-	struct flow_node node = node_of(value->def);
-	if (!add_operands(arena, condition, value->def, &node))
+	struct flow_node node = {.op = value->def, .map = column_map_of(value->def), .function = column_function_of(value->def)};
+	if ((!node.function && !node.map) || !add_operands(arena, condition, value->def, &node))
 		return false;
 	if (!value->data)
 		value->data = ARENA_NEW(arena, int64_t);
@@ -182,6 +113,44 @@ static void add_key(struct arena *arena, struct flow_condition *condition, const
 	VEC_PUSH(arena, &condition->key, value);
 }
 
+static const int64_t *column_of(const struct flow_condition *condition, const int64_t *value)
+{
+	if (value == condition->innermost)
+		return condition->counted;
+	for (size_t i = 0; i < condition->inner.count; i++)
+		if (condition->inner.data[i].out == value)
+			return condition->inner.data[i].at;
+	for (size_t i = 0; i < condition->key.count; i++)
+		if (condition->key.data[i] == value)
+			return condition->same[i];
+	return NULL;
+}
+
+static int64_t *add_column(const struct flow_condition *condition)
+{
+	return ARENA_ARRAY(condition->arena, int64_t, condition->width + 1);
+}
+
+static void make_columns(struct flow_condition *condition)
+{
+	struct arena *arena = condition->arena;
+	condition->width = condition->trips < COLUMN ? (int)condition->trips : COLUMN;
+	condition->counted = add_column(condition);
+	condition->same = ARENA_ARRAY(arena, int64_t *, condition->key.count + 1);
+	condition->when_at = ARENA_ARRAY(arena, const int64_t *, condition->when.count + 1);
+	for (size_t i = 0; i < condition->key.count; i++)
+		condition->same[i] = add_column(condition);
+	for (size_t i = 0; i < condition->inner.count; i++) {
+		struct flow_node *node = &condition->inner.data[i];
+		node->at = add_column(condition);
+		node->from = ARENA_ARRAY(arena, const int64_t *, node->parts + COLUMN_OPERANDS);
+		for (int j = 0; j < node->parts; j++)
+			node->from[j] = column_of(condition, node->part[j]);
+	}
+	for (size_t i = 0; i < condition->when.count; i++)
+		condition->when_at[i] = column_of(condition, condition->when.data[i]);
+}
+
 void flow_condition_finish(struct arena *arena, struct flow_condition *condition)
 {
 	for (size_t i = 0; i < condition->inner.count; i++)
@@ -193,6 +162,7 @@ void flow_condition_finish(struct arena *arena, struct flow_condition *condition
 		condition->trips = 1;
 	condition->arena = arena;
 	condition->row_key = ARENA_ARRAY(arena, int64_t, condition->key.count + 1);
+	make_columns(condition);
 }
 
 static bool same_key(struct flow_condition *condition)
@@ -205,27 +175,41 @@ static bool same_key(struct flow_condition *condition)
 	return same;
 }
 
+/* Of `count` iterations from `begin` on. */
+static void make_part(struct flow_condition *condition, int64_t begin, int count)
+{
+	uint64_t *row = condition->row + begin;
+	for (int i = 0; i < count; i++) {
+		condition->counted[i] = begin + i;
+		row[i] = 0;
+	}
+	for (size_t j = 0; j < condition->inner.count; j++) {
+		const struct flow_node *node = &condition->inner.data[j];
+		column_compute(node->function, node->map, node->at, node->from, count);
+	}
+	for (size_t j = 0; j < condition->when.count; j++)
+		for (int i = 0; i < count; i++)
+			row[i] |= (uint64_t)(condition->when_at[j][i] != 0) << j;
+}
+
 static void make_row(struct flow_condition *condition)
 {
 	if (!condition->row)
 		condition->row = ARENA_ARRAY(condition->arena, uint64_t, condition->trips);
-	for (int64_t i = 0; i < condition->trips; i++) {
-		if (condition->innermost)
-			*condition->innermost = i;
-		for (size_t j = 0; j < condition->inner.count; j++)
-			*condition->inner.data[j].out = evaluate(&condition->inner.data[j]);
-		uint64_t bits = 0;
-		for (size_t j = 0; j < condition->when.count; j++)
-			bits |= (uint64_t)(*condition->when.data[j] != 0) << j;
-		condition->row[i] = bits;
-	}
+	for (size_t k = 0; k < condition->key.count; k++)
+		for (int i = 0; i < condition->width; i++)
+			condition->same[k][i] = condition->row_key[k];
+	for (int64_t begin = 0; begin < condition->trips; begin += condition->width)
+		make_part(condition, begin, condition->trips - begin < condition->width ? (int)(condition->trips - begin) : condition->width);
 	condition->made = true;
 }
 
 void flow_condition_row(struct flow_condition *condition)
 {
-	for (size_t i = 0; i < condition->outer.count; i++)
-		*condition->outer.data[i].out = evaluate(&condition->outer.data[i]);
+	for (size_t i = 0; i < condition->outer.count; i++) {
+		const struct flow_node *node = &condition->outer.data[i];
+		column_compute(node->function, node->map, node->out, node->part, 1);
+	}
 	if (!same_key(condition))
 		make_row(condition);
 }

@@ -3,6 +3,7 @@
  * only requests to a shared memory channel have an order of their own, see flow_memory.c. */
 #ifndef STC_FLOW_NETWORK_H
 #define STC_FLOW_NETWORK_H
+#include "model/condition.h"
 #include "model/feedback.h"
 #include "model/timing.h"
 #include "sim/flow.h"
@@ -79,12 +80,13 @@ struct flow_port {            /* of one process */
 
 struct flow_node {            /* an operation on counters */
 	const struct op *op;
-	int64_t (*function)(int64_t a, int64_t b); /* NULL: a choice or an affine map */
-	const struct affine_map *map;     /* NULL: none */
+	column_function *function;         /* NULL: an affine map */
+	const struct affine_map *map;
 	int64_t *out;
-	const int64_t *in[3];
-	int parts;                /* of an affine map */
+	int parts;
 	const int64_t **part;
+	int64_t *at;              /* inner: [width] its column, and those of its parts */
+	const int64_t **from;
 };
 
 struct flow_condition {       /* one bit per conditional access of a loop or of an operation */
@@ -94,6 +96,9 @@ struct flow_condition {       /* one bit per conditional access of a loop or of 
 	int64_t *innermost;       /* counter; NULL: of no loop */
 	int64_t trips;            /* of the innermost loop */
 	struct arena *arena;
+	int width;                /* of columns: iterations that are worked out at once */
+	int64_t *counted, **same;          /* columns of the innermost counter, and of keys */
+	const int64_t **when_at;  /* and of the bits */
 	uint64_t *row;            /* [trips] bits for each value of the innermost counter; NULL: not made yet */
 	int64_t *row_key;         /* [key.count] for which `row` was made */
 	bool made;
