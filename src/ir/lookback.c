@@ -133,3 +133,23 @@ int64_t lookback_head(const struct lookback *lookback, const struct run_time_tri
 {
 	return (lookback->room + trip->plus) / trip->tile;
 }
+
+double lookback_part(const struct lookback *lookback)
+{
+	double rows = 0;
+	for (int layer = 0; layer < lookback->layers; layer++)
+		rows += (double)lookback_value(lookback, layer, lookback->most);
+	return rows / ((double)lookback->layers * (double)lookback->most);
+}
+
+int64_t lookback_fewest(const struct lookback *lookback, int *layers)
+{
+	int64_t fewest = lookback->most;
+	*layers = 0;
+	for (int layer = 0; layer < lookback->layers; layer++) {
+		int64_t rows = lookback_value(lookback, layer, lookback->most);
+		*layers = rows < fewest ? 1 : *layers + (rows == fewest);
+		fewest = rows < fewest ? rows : fewest;
+	}
+	return fewest;
+}

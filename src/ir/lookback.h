@@ -25,5 +25,7 @@ const char *lookback_of_layers(struct module *module, int layers, const char *co
 int64_t lookback_there(const struct lookback *lookback, int64_t value);                           /* rows, where the input has this value */
 int64_t lookback_rows_out(const struct lookback *lookback, int layer, int64_t value);              /* left out where the input has this value */
 int64_t lookback_value(const struct lookback *lookback, int layer, int64_t value);                 /* of its own symbol */
+double lookback_part(const struct lookback *lookback);                                            /* of the most rows, what layers see: the mean */
+int64_t lookback_fewest(const struct lookback *lookback, int *layers);                            /* of the most rows, what a layer sees at the least; in so many of them */
 int64_t lookback_head(const struct lookback *lookback, const struct run_time_trip *trip);          /* turns before the gap */
 #endif

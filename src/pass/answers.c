@@ -29,7 +29,7 @@ static void add_phase(struct blake2 *hash, const struct width_phase *phase)
 	add_number(hash, phase->number);
 	if (!phase->number)
 		return;
-	const double numbers[] = {phase->run, phase->part, phase->tile, phase->before, phase->after, phase->first, phase->cycles, phase->last, phase->together, phase->collect};
+	const double numbers[] = {phase->run, phase->part, phase->tile, phase->before, phase->after, phase->first, phase->cycles, phase->last, phase->together, phase->collect, phase->through};
 	add_reals(hash, sizeof numbers / sizeof *numbers, numbers);
 }
 
@@ -47,7 +47,7 @@ static void add_option(struct blake2 *hash, const struct width_space *space, con
 	add_real(hash, option->depth);
 	for (int e = 0; e < extents_of(space); e++) {
 		const struct width_flow *flow = &option->flow[e];
-		const double times[] = {option->cycles[e], option->ahead[e], option->shared[e], flow->first};
+		const double times[] = {option->cycles[e], option->ahead[e], option->shared[e], flow->first, flow->held};
 		add_reals(hash, sizeof times / sizeof *times, times);
 		add_reals(hash, kernel->operands, flow->need);
 		add_reals(hash, kernel->operands, flow->taken);
@@ -56,8 +56,9 @@ static void add_option(struct blake2 *hash, const struct width_space *space, con
 
 static void add_operand(struct blake2 *hash, const struct width_kernel *kernel, int j)
 {
-	const int64_t numbers[] = {kernel->source[j], kernel->whole[j], kernel->late[j], kernel->carried[j], kernel->entry[j]};
+	const int64_t numbers[] = {kernel->source[j], kernel->late[j], kernel->carried[j], kernel->entry[j]};
 	blake2_add(hash, numbers, sizeof numbers);
+	add_reals(hash, WIDTH_PRICED, kernel->held[j].part);
 	add_phase(hash, &kernel->phase[j]);
 	add_phase(hash, &kernel->single[j]);
 	add_real(hash, kernel->part[j].low);
@@ -88,6 +89,8 @@ struct problem problem_of_widths(const struct width_space *space, int64_t points
 		add_real(&hash, space->weight[e]);
 	}
 	add_real(&hash, space->slack);
+	add_real(&hash, space->brought);
+	add_reals(&hash, WIDTH_PRICED, space->states);
 	for (int l = 0; l < space->loops; l++) {
 		const int64_t loop[] = {space->loop[l].first, space->loop[l].end, space->loop[l].layers};
 		blake2_add(&hash, loop, sizeof loop);

@@ -30,15 +30,20 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
-static struct value *row_there(struct process *p, const struct phase *phase, struct value *const *counter)
+static struct value *row_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter)
 {
-	struct value *last = make_same(p, counter[0], make_own_index(p, phase->blocks - 1));
-	return make_below(p, counter[2], make_select(p, last, make_own_index(p, phase->rows), make_own_index(p, phase->block)));
+	struct value *rows = NULL;
+	for (int i = 0; i < unit->ends_most; i++) {
+		const struct phase_end *end = &phase->end[i < phase->ends ? i : 0];
+		struct value *last = make_same(p, counter[0], make_own_index(p, end->blocks - 1)), *own = make_own_index(p, end->rows);
+		rows = make_select(p, last, own, rows ? rows : make_own_index(p, phase->block));
+	}
+	return make_below(p, counter[2], rows);
 }
 
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_there(p, phase, counter) : NULL);
+	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_there(unit, p, phase, counter) : NULL);
 	struct value *word = make_take(p, there, fifo);
 	if (there && !token)                  /* of the rows beyond, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));

@@ -163,11 +163,16 @@ struct loader {
 	int parts;                /* of a word: where it has several, a FIFO for each process that hands scales out */
 };
 
+int64_t weights_ahead(const struct platform *platform)
+{
+	return platform_total(platform).uram > 0 ? PREFETCH_URAM : PREFETCH_WORDS;
+}
+
 static struct value *ahead_fifo(const struct unit *unit, const char *name, const struct type *word)
 {
 	struct design *design = unit->design;
 	bool uram = platform_total(design->context->platform).uram > 0;
-	struct value *fifo = unit_fifo(unit, name, word, uram ? PREFETCH_URAM * (ends_with_row(unit) ? PREFETCH_TILES : 1) : PREFETCH_WORDS);
+	struct value *fifo = unit_fifo(unit, name, word, weights_ahead(design->context->platform) * (uram && ends_with_row(unit) ? PREFETCH_TILES : 1));
 	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
 	design_prefetch(design, fifo);
 	return fifo;

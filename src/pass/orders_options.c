@@ -5,6 +5,7 @@
  * more cycles and no more words from memory than the heuristic's plan.
  * Options that no neighbour can tell apart are one. */
 #include "pass/orders.h"
+#include "pass/pass.h"
 #include <string.h>
 
 struct digits {
@@ -222,18 +223,34 @@ static bool find_digits(struct digits *d, const struct orders_splits *splits)
 	return true;
 }
 
+/* Cycles between two iterations, as the search for widths counts on them (widths_options.c). */
+static int interval_counted(const struct digits *d, const struct plan *first)
+{
+	const struct kernel *kernel = d->kernel->op->kernel;
+	struct plan turned;
+	if (!kernel_has_reduction(kernel))
+		return 1;
+	int interval = plan_interval(kernel, first, d->latency);
+	if (interval == 1 || !unit_is_alone(d->kernel->op) || !plan_turned(d->graph->arena, kernel, first, &turned))
+		return interval;
+	int best = plan_interval(kernel, &turned, d->latency);
+	return best < interval ? best : interval;
+}
+
 void orders_options(struct orders_graph *graph, int number, const struct platform *platform, const struct plan *first, const struct orders_splits *splits)
 {
 	struct digits d = {.graph = graph, .kernel = &graph->kernel[number], .first = first};
 	const struct kernel *kernel = d.kernel->op->kernel;
 	d.latency = kernel_has_reduction(kernel) ? plan_chain_latency(platform, graph->arena, kernel) : 1;
-	d.interval = kernel_has_reduction(kernel) ? plan_interval(kernel, first, d.latency) : 1;
+	d.interval = interval_counted(&d, first);
 	d.words = ARENA_ARRAY(graph->arena, int64_t, d.kernel->operands + 1);
 	for (int j = 0; j < d.kernel->operands; j++)
 		d.words[j] = plan_words(kernel, first, j);
 	add_option(&d, first);
+	bool turned = kernel_has_reduction(kernel) && d.interval < plan_interval(kernel, first, d.latency);
 	if (!first->padded && first->rows == 1 && !kernel->ordered && find_digits(&d, splits) && d.count <= ORDERS_DIGITS)
 		permute(&d, outer_digits(&d));
-	d.kernel->options = (int)d.options.count;
-	d.kernel->option = d.options.data;
+	bool other = turned && d.options.count > 1;
+	d.kernel->options = (int)d.options.count - other;
+	d.kernel->option = d.options.data + other;
 }

@@ -140,6 +140,24 @@ int plan_interval(const struct kernel *kernel, const struct plan *plan, int late
 	return carried ? (int)((latency + distance - 1) / distance) : 1;
 }
 
+bool plan_turned(struct arena *arena, const struct kernel *kernel, const struct plan *plan, struct plan *turned)
+{
+	int first = 0, loops = plan_loops(plan);
+	while (first < loops && !(!kernel->scan && kernel->loop[plan->part[first].source].reduction && plan->part[first].trip > 1))
+		first++;
+	int around = first - 1;
+	while (around >= 0 && plan->part[around].trip == 1)
+		around--;
+	if (around < 0 || first == loops || kernel->ordered || kernel->loop[plan->part[around].source].run_time)
+		return false;
+	*turned = *plan;
+	turned->part = arena_copy(arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	for (int i = around; i + 1 < loops; i++)
+		turned->part[i] = plan->part[i + 1];
+	turned->part[loops - 1] = plan->part[around];
+	return true;
+}
+
 /* Words popped: once a point of the loops down to the innermost one that the operand uses. */
 int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int operand)
 {

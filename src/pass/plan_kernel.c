@@ -12,6 +12,7 @@
 #include "pass/schedule.h"
 
 #define INTERLEAVE 8
+#define FEW_TERMS 4         /* of a sum: a loop outside of them may run inside, since all that waits for it is little */
 #define PAD_FROM 16         /* trips without a small divisor would hold many times the sums that are needed: they are padded where that is little */
 #define TREE_WHOLE 128      /* a reduction this short is one word: no accumulation after the tree */
 #define TREE_FROM 16        /* … unless the kernel is kept narrower than this */
@@ -248,15 +249,29 @@ static void order_rows(struct planner *p, int lane)
 		add_part(p, order[i], i ? kernel->loop[order[i]].extent : tile, 1);
 }
 
+/* The innermost loop of those that the sums walk, where these are of few real terms: additions to the same one are apart then, and beside a unit of one token nobody waits for them.  -1: none. */
+static int loop_inside(const struct planner *p, const int *order, int count, int lane)
+{
+	const struct kernel *kernel = p->kernel;
+	int64_t terms = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		terms *= kernel->loop[l].reduction ? kernel->loop[l].extent : 1;
+	for (int i = count - 1; i >= 0 && terms <= FEW_TERMS && type_is_real(kernel->type); i--)
+		if (order[i] != lane && kernel->loop[order[i]].extent > 1 && !kernel->loop[order[i]].run_time)
+			return order[i];
+	return -1;
+}
+
 static void order_reduction(struct planner *p, int lane)
 {
 	const struct kernel *kernel = p->kernel;
 	int *order = ARENA_ARRAY(p->module->arena, int, kernel->loops + 1);
 	int count = result_order(p, order), largest = largest_operand(p);
 	bool lane_parallel = lane >= 0 && !kernel->loop[lane].reduction;
+	int inside = lane_parallel && unit_is_alone(p->op) ? loop_inside(p, order, count, lane) : -1;
 	int64_t reuse = 1;
 	for (int i = 0; i < count; i++) {
-		bool used = largest < 0 || kernel->operand[largest].stride[order[i]] || !lane_parallel;
+		bool used = order[i] != inside && (largest < 0 || kernel->operand[largest].stride[order[i]] || !lane_parallel);
 		if (order[i] != lane && used)
 			add_part(p, order[i], kernel->loop[order[i]].extent, 1);
 		else if (order[i] != lane)
@@ -274,7 +289,7 @@ static void order_reduction(struct planner *p, int lane)
 	}
 	add_reductions(p, lane);
 	for (int i = 0; i < count; i++)
-		if (order[i] != lane && lane_parallel && largest >= 0 && !kernel->operand[largest].stride[order[i]])
+		if (order[i] != lane && lane_parallel && (order[i] == inside || (largest >= 0 && !kernel->operand[largest].stride[order[i]])))
 			add_part(p, order[i], kernel->loop[order[i]].extent, 1);
 	if (lane_parallel)
 		add_part(p, lane, inner, p->plan.lanes);

@@ -2,6 +2,7 @@
 #include "pass/unit.h"
 
 #define BLOCK_MOST 64
+#define DRAINED 50            /* cycles in which a slice's pipeline drains */
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
@@ -46,6 +47,19 @@ static void join_phase(const struct phase *before, struct phase *phase)
 		return;
 	phase->block = phase->rows = before->block;
 	phase->blocks = blocks;
+}
+
+/* One token's: the last block of each may be of fewer rows, and rows beyond cost no more than the drain. */
+static void join_stream(struct phase *before, struct phase *phase, int joined)
+{
+	int64_t rows = (phase->blocks - 1) * phase->block + phase->rows, blocks = (rows + before->block - 1) / before->block;
+	int64_t more = (blocks * before->block - phase->blocks * phase->block) * phase->contract.groups;
+	phase->joined = phase->kept = phase->contract.same && phase->contract.groups == before->contract.groups && more <= DRAINED && joined < JOINED_MOST;
+	if (!phase->joined)
+		return;
+	phase->block = before->block;
+	phase->blocks = blocks;
+	phase->rows = rows - (blocks - 1) * before->block;
 }
 
 /* Words of the tokens that are there: so many of a tile, abreast. */
@@ -131,12 +145,18 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 	}
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
-	for (int i = 0; i < (int)unit->phases.count; i++) {
+	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->kept = phase->contract.same && keeps_groups(phase);
 		choose_block(unit, phase);
-		if (i)
+		if (i && unit->streams)
+			join_stream(phase - 1, phase, joined);
+		else if (i)
 			join_phase(phase - 1, phase);
+		joined = phase->joined ? joined + 1 : 1;
+		unit->ends_most = unit->streams && joined > unit->ends_most ? joined : unit->ends_most ? unit->ends_most : 1;
+		phase->ends = 1;
+		phase->end[0] = (struct phase_end){phase->blocks, phase->rows};
 		unit->short_rows |= phase->rows < phase->block;
 		unit->short_turns |= phase->blocks * phase->block % unit_rows_in_turn(unit, phase_lanes(phase));
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;

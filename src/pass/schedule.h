@@ -42,6 +42,8 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
+/* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */
+bool plan_turned(struct arena *arena, const struct kernel *kernel, const struct plan *plan, struct plan *turned);
 /* Words of an operand that a pass over the kernel's loops pops. */
 int64_t plan_words(const struct kernel *kernel, const struct plan *plan, int operand);
 int64_t power_of_two_in(int64_t extent, int64_t most);    /* the largest that divides `extent`, at most `most` */

@@ -312,7 +312,7 @@ static void mark_same(struct module *module, struct block *block)
 		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 1;
 		if (op->code == OP_FOR)
 			mark_same(module, op->region[0]);
-		if (last && tokens > rows_tile(tokens, false) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
+		if (last && (tokens == 1 || tokens > rows_tile(tokens, false)) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
 			attr_set(module, op, "same", attr_unit(module));
 		last = op->code == OP_CONTRACT ? op : last;
 	}

@@ -135,14 +135,9 @@ static double part_read(const struct streams *s, const struct flow *flow)
 {
 	const struct itensor *order = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS)->itensor;
 	struct lookback lookback;
-	for (int i = 0; order->run_time && i < order->dims; i++) {
-		double rows = 0;
-		if (!order->run_time[i] || !lookback_find(s->module, order->run_time[i]->symbol, &lookback))
-			continue;
-		for (int layer = 0; layer < lookback.layers; layer++)
-			rows += (double)lookback_value(&lookback, layer, lookback.most);
-		return rows / ((double)lookback.layers * (double)lookback.most);
-	}
+	for (int i = 0; order->run_time && i < order->dims; i++)
+		if (order->run_time[i] && lookback_find(s->module, order->run_time[i]->symbol, &lookback))
+			return lookback_part(&lookback);
 	return 1;
 }
 
@@ -161,11 +156,15 @@ static bool keys_ride(const struct streams *s, const struct op *old, const struc
 	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
 }
 
+bool states_ride(const struct streams *s, const struct op *main, int64_t bits)
+{
+	return bits && words_ride(main) && channel_has_time(weights_bits(main->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), 0, bits);
+}
+
 /* Where it can bring all of them, few ports ask for as many words as its channel brings. */
 static bool all_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
 {
-	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES);
-	return wide->flows.count && words_ride(old) && channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+	return states_ride(s, old, states_bits(s, wide, wide->flows.count));
 }
 
 static void narrow_all(struct wide_states *wide)

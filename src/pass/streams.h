@@ -81,6 +81,9 @@ bool is_kept(double elements, double once);       /* of a tensor in memory that 
 int64_t shared_load_lanes(const struct type *scalar, bool full);      /* that the loader of operands without ports of their own gives a cycle, where their order has such words */
 const struct type *natural_order_to(struct module *module, const struct type *tensor, const struct attr *dims, int64_t bits);   /* dims: stream.dims, or NULL; bits: most of a word */
 const struct type *natural_order(struct module *module, const struct type *tensor);       /* row-major, words as wide as divides the last dim, at most a memory port */
+int64_t weights_ahead(const struct platform *platform);      /* words of a slice of a unit that its loader reads ahead */
+/* Do so many bits that a layer reads of states all travel with small operands? */
+bool states_ride(const struct streams *streams, const struct op *main, int64_t bits);
 void mark_state_parts(struct streams *streams, const struct op *old);        /* sets flow->parts of states, from the plans */
 const struct type *state_order(struct streams *streams, const struct flow *flow, const struct type *wanted);      /* what is loaded of a state for a reader that wants this */
 bool kernel_is_gather(const struct op *op);       /* result = one gathered operand, nothing else */

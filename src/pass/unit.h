@@ -14,6 +14,11 @@
 #include "model/platform.h"
 #include "pass/memory.h"
 
+#define JOINED_MOST 4         /* phases of one token that are worked on in the same loops */
+struct phase_end {
+	int64_t blocks, rows;     /* it is the last of so many; rows that there are words of */
+};
+
 struct phase {
 	const struct op *op;
 	struct contract contract;
@@ -24,7 +29,9 @@ struct phase {
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
-	bool kept;                /* of several tokens: it takes no groups, since slices have those of the phase before it still */
+	int ends;                 /* of what is worked on in the same loops: parts, */
+	struct phase_end end[JOINED_MOST];        /* the last block of each */
+	bool kept;                /* it takes no groups, since slices have those of the phase before it still */
 	bool joined;              /* and is worked on in the same loops, since its blocks have as many rows: between two loops a pipeline drains */
 	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
 	bool turned;              /* tiles of all phases of its layer take turns, behind attention that waits for no later tile */
@@ -38,6 +45,7 @@ struct unit {
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	bool short_rows;          /* some phase has a last block of fewer rows than the others, */
+	int ends_most;            /* of the phases that are worked on in the same loops */
 	bool short_turns;         /* or fewer rows in the last turn in which they are collected */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */

@@ -424,6 +424,13 @@ struct each {
 	bool joined;              /* phases that are joined are one, of the blocks of all */
 };
 
+static void join(const struct unit *unit, struct phase *all, const struct phase *phase)
+{
+	all->blocks += phase->blocks;
+	all->ends += unit->streams;
+	all->end[all->ends - 1] = (struct phase_end){all->blocks, unit->streams ? phase->rows : all->rows};
+}
+
 static void add_each(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
 	const struct each *each = context;
@@ -431,7 +438,7 @@ static void add_each(const struct unit *unit, struct process *p, int first, int 
 		const struct phase *phase = &unit->phases.data[i];
 		struct phase all = *phase;
 		while (each->joined && i + 1 < end && unit->phases.data[i + 1].joined)
-			all.blocks += unit->phases.data[++i].blocks;
+			join(unit, &all, &unit->phases.data[++i]);
 		each->add(unit, p, each->joined ? &all : phase, each->context);
 	}
 }

@@ -29,8 +29,9 @@ struct widths {
 };
 
 /* Where loops are bound by launch scalars a launch is priced twice: where they run to their most and to an eighth of it; with several tokens once, where a prompt begins; how it goes on decides what is done with the room that is left.
+ * Where some layers look back only so many rows, launches of layers that all do so and of such that all see the most stand for them in place of these two.
  * Where a launch is of as many tokens as a number says: of one, its other loops at half of their most, and of all, where a prompt begins. */
-enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NONE, EXTENT_ONE };
+enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NEAR, EXTENT_NONE, EXTENT_ONE };
 #define WIDTH_PRICED 2
 
 /* When of its work a kernel takes and gives. */
@@ -38,6 +39,7 @@ struct width_flow {
 	double first;             /* the part of its cycles before its first result */
 	double *need;             /* [operands] the part of the operand that it takes before its first result */
 	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */
+	double held;              /* the part of its operands that is put in another order first, since sums are formed in turns */
 };
 
 /* One width of a kernel and what it costs; times are of one layer. */
@@ -64,10 +66,15 @@ struct width_phase {
 	double sums;              /* cycles in which slices work on it */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
 	double together, collect; /* the part of its results that come together, the last ones; cycles in which they do */
+	double through;           /* cycles on the way, which the next phase does not wait for: it is worked on in the same loops */
 };
 
 struct width_part {
 	double low, high;         /* of the source's numbers, in row-major order */
+};
+
+struct width_held {
+	double part[WIDTH_PRICED];        /* of all: 1, or a block of keys; 0: it comes as it is made */
 };
 
 struct width_kernel {
@@ -77,7 +84,7 @@ struct width_kernel {
 	struct width_phase *phase;        /* [operands] */
 	struct width_phase *single;       /* [operands] the same, where a launch is of one token */
 	struct width_part *part;  /* [operands] of what the source makes, from where to where it is read */
-	bool *whole;              /* [operands] made in another order: nothing of it comes before all is there */
+	struct width_held *held;  /* [operands] made in another order: nothing of it comes before so much is there */
 	bool *late;               /* [operands] read after the reduction */
 	int64_t turns, row;       /* words of so many rows of its result take turns, each of so many numbers; 0: none do */
 	bool turned;              /* rows of an operand take turns, and it sums up none */
@@ -112,6 +119,10 @@ struct width_done {           /* when a phase gave its first result and its last
 	double begin, end;
 };
 
+struct width_taken {          /* words of a slice in all phases so far; when the last of them was worked on */
+	double words, begin, end;
+};
+
 struct width_turned {         /* of a converter that puts a block of several rows together; all 0: words go on as they are */
 	double pace;              /* cycles that it lets nobody be quicker than */
 	double filled, drained;   /* in which it takes a block, and gives it */
@@ -119,11 +130,12 @@ struct width_turned {         /* of a converter that puts a block of several row
 
 struct width_input {          /* of the option at hand, at the extents at hand */
 	int source, entry;        /* the kernel that makes it; the same in the first layer.  -1: memory */
-	bool enters, whole, late; /* enters: by `entry` */
+	bool enters, late;        /* enters: by `entry` */
 	bool parted;              /* not all of it is read */
 	const struct width_phase *phase;   /* NULL: no unit stands between */
 	struct width_part part;
 	double need, left;        /* left: cycles after the last of it */
+	double held, through;     /* by a converter: the part of it that it holds, and cycles on the way */
 	struct width_turned turned;
 };
 
@@ -156,12 +168,19 @@ struct width_space {
 	bool deepens;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool few_rows;            /* of those the unit takes all together, group by group */
+	double brought;           /* cycles in which memory brings what a slice takes in one, beside a unit of one token; else 0 */
+	double words_ahead;       /* so many words of a slice are read ahead at most */
 	bool stages;              /* the unit takes several tokens a cycle: what stands between two of its phases is busy nearly as long */
 	double slack;             /* part of its cycles that each kernel is slower than it says */
 	bool reads_ahead;         /* FIFOs hold what a layer reads of states */
+	bool blocks_first;        /* blocks of keys are read one after the other, each for all heads */
+	double states[WIDTH_PRICED];      /* cycles in which memory brings what a layer reads of states, where that comes beside the weights; else 0 */
+	int64_t near;             /* rows that layers see which look back the fewest */
+	double riding;            /* bytes that a layer reads of states, the mean, where they all come through one channel (state_order.c); else 0 */
 	bool wide_states;         /* ports side by side bring their words (state_order.c) */
 	bool full_words;          /* the loader that small operands share has words as wide as a port */
 	struct width_state *state;        /* scratch of the model: [kernels] */
+	struct width_taken *taken;        /* [phases of the layers that are walked] */
 	struct width_step *step;  /* [WIDTH_PRICED][kernels] */
 	int phases;               /* of the unit */
 	struct width_done *done;  /* [phases + 1] */
@@ -185,6 +204,10 @@ const struct fixed_width *widths_of_phase(const struct streams *streams, const s
 /* One operator of a body; a product of extended integers is as narrow as they were.  narrow: products with an extended half are priced as the one multiplier that they take (ir/narrow.h); of one token
  * they are as all others, so that what they leave is left: wider kernels would crowd the memory die. */
 struct operator_cost widths_node_cost(const struct platform *platform, const struct body *body, const struct node *node, bool narrow);
+/* Turns of a loop of at most `most` at an extent. */
+int64_t widths_turns(const struct width_space *space, const struct run_time_trip *run_time, int64_t most, enum width_extent extent);
+/* Is it over blocks of keys, as many as there are at run time? */
+bool widths_walks_keys(const struct loop *loop);
 /* Fills the options of all kernels; false after a diagnostic: a width is fixed to what the kernel cannot have. */
 bool widths_options(struct streams *streams, struct width_space *space, const struct candidate *candidate);
 /* The value as a kernel makes it: what a unit takes, where it stands between; fills `phase` but for its number.  slices: of the unit; abreast: tokens that each takes a cycle; single: a launch of one token. */
@@ -194,7 +217,7 @@ const struct op *widths_same_phase(const struct op *op);
 /* Sets what is made in one order and taken in another, as the kernels are planned one by one. */
 void widths_orders(struct streams *streams, const struct width_space *space);
 /* Sets which results' rows take turns, and who reads them. */
-void widths_turns(const struct width_space *space);
+void widths_row_turns(const struct width_space *space);
 /* Sets the scratch of the model, which is one thread's. */
 void widths_scratch(struct width_space *space, struct arena *arena, int kernels);
 /* Cycles of a launch and what it takes of the board, in closed form. */

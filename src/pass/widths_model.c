@@ -9,10 +9,12 @@
 #include <math.h>
 
 #define WALKED 3              /* layers */
-#define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time */
+#define PARSIMONY 0.02        /* all of the board's operators are worth so much of the time, */
+#define PARSIMONY_TOLD 0.01   /* or so much where attention takes a block of keys after the other, whose time is told to a hundredth */
 #define OVERFLOW 100.0        /* what does not fit is worse than any time */
 #define AROUND 1.1            /* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last turn, casts, and what it waits for others as slow */
 #define HANDED 3              /* cycles in which a converter hands a block on */
+#define THROUGH_CONVERTER 24  /* cycles of a word on its way, which a unit of one token waits for */
 
 static double larger(double left, double right)
 {
@@ -23,6 +25,7 @@ void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
 {
 	space->state = ARENA_ARRAY(arena, struct width_state, kernels + 1);
 	space->done = ARENA_ARRAY(arena, struct width_done, space->phases + 1);
+	space->taken = ARENA_ARRAY(arena, struct width_taken, (WALKED + 1) * space->phases + 1);
 	space->step = ARENA_ARRAY(arena, struct width_step, WIDTH_PRICED * kernels + 1);
 }
 
@@ -33,11 +36,43 @@ struct walk {
 	int extent;               /* of those priced */
 	double served;            /* the shared loader's cycles so far */
 	double busy;              /* until when the unit is */
+	double weights;           /* cycles that memory took for those of its phases so far */
+	double brought;           /* when it has brought them */
+	double words;             /* of a slice in them; */
+	int taken;                /* phases */
 	double run;               /* since when it works on the numbers at hand … */
 	int run_number;           /* … of these phases */
 	int64_t run_layer;
 	int64_t layer;            /* that is walked, from 1 */
 };
+
+/* When the unit had taken so many words. */
+static double taken_by(const struct walk *walk, double words)
+{
+	int i = walk->taken - 1;
+	const struct width_taken *taken = walk->space->taken;
+	while (i > 0 && taken[i - 1].words >= words)
+		i--;
+	if (i < 0 || words <= 0)
+		return 0;
+	double before = i ? taken[i - 1].words : 0;
+	return taken[i].begin + (words - before) / (taken[i].words - before) * (taken[i].end - taken[i].begin);
+}
+
+/* When memory has brought the words of a phase, so many ahead of the unit at most. */
+static double bring(struct walk *walk, const struct width_phase *phase, double start, double last)
+{
+	const struct width_space *space = walk->space;
+	double ahead = space->words_ahead, cycles = phase->sums * space->brought;
+	if (space->brought <= 0 || phase->sums <= 0)
+		return 0;
+	walk->weights += cycles;
+	walk->words += phase->sums;
+	double room = phase->sums > ahead ? start + (phase->sums - ahead) * space->brought : taken_by(walk, walk->words - ahead);
+	walk->brought = larger(walk->brought + cycles, room);
+	space->taken[walk->taken++] = (struct width_taken){walk->words, start, larger(last, walk->brought)};
+	return walk->brought;
+}
 
 /* A phase begins when those that it works on have begun to come and the one before it is over, and ends no sooner than its work on the last part of them.  Of one token the unit goes on while the last rows are collected. */
 static void through_unit(struct walk *walk, const struct width_phase *phase, double *begin, double *end)
@@ -55,7 +90,8 @@ static void through_unit(struct walk *walk, const struct width_phase *phase, dou
 			first = larger(larger(*begin, walk->busy) + phase->first, *end + phase->last);
 			last = first + phase->cycles - phase->first;
 		}
-		walk->busy = phase->last > 0 ? last - phase->collect : last;
+		last = larger(last, bring(walk, phase, start, last));
+		walk->busy = phase->last > 0 ? last - phase->collect - phase->through : last;
 		*done = (struct width_done){walk->layer, first, last};
 	}
 	*begin = done->begin;
@@ -97,14 +133,15 @@ static struct width_input input_of(const struct walk *walk, const struct width_k
 {
 	const struct width_flow *flow = &option->flow[walk->extent];
 	struct width_input input = {.source = kernel->source[j], .entry = kernel->carried[j] ? kernel->entry[j] : kernel->source[j], .enters = kernel->carried[j]};
-	input.whole = kernel->whole[j];
+	input.held = larger(kernel->held[j].part[walk->extent], flow->held);
+	input.through = input.held > 0 && walk->space->alone ? THROUGH_CONVERTER : 0;
 	input.late = kernel->late[j];
 	input.phase = walk->space->extent[walk->extent] == EXTENT_ONE ? &kernel->single[j] : &kernel->phase[j];
 	input.phase = input.phase->number ? input.phase : NULL;
 	input.part = kernel->part[j];
 	input.parted = input.part.low != 0 || input.part.high != 1;
 	input.need = flow->need[j];
-	input.left = 1 - flow->taken[j];
+	input.left = larger(1 - flow->taken[j], input.held);
 	if (kernel->turned)
 		input.turned = turned_between(walk, kernel, option, j);
 	return input;
@@ -152,8 +189,8 @@ static inline void read_input(struct walk *walk, const struct width_step *step, 
 		last = (struct width_burst){input->phase->together, end - input->phase->collect};
 	}
 	through_part(input, &begin, &end, &last);
-	if (input->whole)
-		begin = end;
+	begin += input->held * (end - begin) + input->through;
+	end += input->through;
 	begin += input->turned.filled;
 	end += input->turned.drained;
 	if (input->late) {
@@ -229,24 +266,32 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	const struct width_space *space = walk->space;
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
 	double before = walk->served;
-	double ends[WALKED] = {0};
+	double ends[WALKED] = {0}, weights = 0;
 	if (loop->unit > 0)
 		wait_for_front(walk, loop);
 	for (int64_t layer = 0; layer < layers; layer++) {
 		walk->layer++;
+		weights = walk->weights;
+		walk->weights += space->states[walk->extent];
+		walk->brought += space->states[walk->extent];
 		walk_kernels(walk, loop->first, loop->end, !layer);
 		ends[layer] = latest(space, loop->first, loop->end);
 		for (int k = loop->first; k < loop->end; k++)
 			space->state[k].before = space->state[k].end;
 	}
 	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
-	double each = loop->unit > 0 ? around(walk, loop) : ends[WALKED - 1] - ends[WALKED - 2];
+	double each = loop->unit > 0 ? around(walk, loop) : larger(ends[WALKED - 1] - ends[WALKED - 2], walk->weights - weights);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * each;
 	for (int k = loop->first; k < loop->end; k++) {
 		space->state[k].begin += more;
 		space->state[k].end += more;
 	}
 	walk->busy += more;
+	walk->brought += more;
+	for (int i = 0; i < walk->taken; i++) {
+		space->taken[i].begin += more;
+		space->taken[i].end += more;
+	}
 	walk->layer++;
 }
 
@@ -321,7 +366,7 @@ double widths_objective(const struct width_space *space, const struct width_cost
 	double dsp = (double)cost->dsp, lut = (double)cost->lut, all_dsp = (double)budget->dsp, all_lut = (double)budget->lut;
 	double missing = over(dsp, all_dsp) + over(lut, all_lut) + over(cost->ports, budget->ports);
 	double used = dsp / (all_dsp > 0 ? all_dsp : 1) + lut / (all_lut > 0 ? all_lut : 1) + (double)cost->ports / (budget->ports > 0 ? budget->ports : 1);
-	return cost->cycles / reference + PARSIMONY / 3 * used + (missing > 0 ? OVERFLOW * (1 + missing) : 0);
+	return cost->cycles / reference + (space->blocks_first ? PARSIMONY_TOLD : PARSIMONY) / 3 * used + (missing > 0 ? OVERFLOW * (1 + missing) : 0);
 }
 
 double widths_price(const struct width_space *space, const int *choice, double reference, double bound)

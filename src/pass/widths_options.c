@@ -118,13 +118,14 @@ static double iterations(const struct plan *plan)
 	return product;
 }
 
-/* Turns of a loop at an extent. */
-static int64_t turns_at(const struct width_space *space, const struct run_time_trip *run_time, int64_t most, enum width_extent extent)
+int64_t widths_turns(const struct width_space *space, const struct run_time_trip *run_time, int64_t most, enum width_extent extent)
 {
 	bool rows = text_same(run_time->symbol, space->rows);
 	switch (extent) {
 	case EXTENT_MOST:
 		return most;
+	case EXTENT_NEAR:
+		return run_time_count(run_time, space->near) < most ? run_time_count(run_time, space->near) : most;
 	case EXTENT_EIGHTH:
 		return (most + 7) / 8;
 	case EXTENT_ONE:
@@ -141,7 +142,7 @@ static double part_at(const struct width_space *space, const struct kernel *kern
 	double part = 1;
 	for (int i = 0; i < plan_loops(plan); i++) {
 		const struct run_time_trip *run_time = kernel->loop[plan->part[i].source].run_time;
-		part *= run_time ? (double)turns_at(space, run_time, plan->part[i].trip, extent) / (double)plan->part[i].trip : 1;
+		part *= run_time ? (double)widths_turns(space, run_time, plan->part[i].trip, extent) / (double)plan->part[i].trip : 1;
 	}
 	return part;
 }
@@ -168,7 +169,7 @@ static struct width_flow flow_of_plan(struct maker *m, const struct kernel *kern
 	bool *counts = ARENA_ARRAY(arena, bool, plan->parts + 1);
 	for (int i = 0; i < plan_loops(plan); i++)
 		counts[i] = reduces(kernel, plan, i);
-	struct width_flow flow = {part_after(plan, counts), ARENA_ARRAY(arena, double, m->kernel->operands + 1), ARENA_ARRAY(arena, double, m->kernel->operands + 1)};
+	struct width_flow flow = {.first = part_after(plan, counts), .need = ARENA_ARRAY(arena, double, m->kernel->operands + 1), .taken = ARENA_ARRAY(arena, double, m->kernel->operands + 1)};
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double outside = 1;
 		bool reduced = false;
@@ -181,6 +182,11 @@ static struct width_flow flow_of_plan(struct maker *m, const struct kernel *kern
 		flow.need[j] = reduced ? 1 / outside : 0;
 	}
 	return flow;
+}
+
+bool widths_walks_keys(const struct loop *loop)
+{
+	return loop->run_time && loop->run_time->tile > 1;
 }
 
 static bool walks_rows(const struct maker *m, const struct kernel *kernel, const struct plan *plan, int part)
@@ -203,14 +209,31 @@ static struct plan plan_of_rows(struct maker *m, const struct kernel *kernel, co
 			turned.part[others++] = plan->part[i];
 	for (int i = 0; i < loops; i++)
 		if (walks_rows(m, kernel, &turned, i))
-			turned.part[i].trip = turns_at(m->space, kernel->loop[turned.part[i].source].run_time, turned.part[i].trip, extent);
+			turned.part[i].trip = widths_turns(m->space, kernel->loop[turned.part[i].source].run_time, turned.part[i].trip, extent);
+	return turned;
+}
+
+/* The plan as the search for orders leaves it: blocks of keys come one after the other. */
+static struct plan plan_of_blocks(struct maker *m, const struct kernel *kernel, const struct plan *plan)
+{
+	struct plan turned = *plan;
+	int loops = plan_loops(plan), blocks = 0;
+	while (blocks < loops && !widths_walks_keys(&kernel->loop[plan->part[blocks].source]))
+		blocks++;
+	if (!m->space->blocks_first || blocks == loops)
+		return turned;
+	turned.part = arena_copy(m->space->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
+	for (int i = blocks; i > 0; i--)
+		turned.part[i] = turned.part[i - 1];
+	turned.part[0] = plan->part[blocks];
 	return turned;
 }
 
 static void add_times(struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
 {
+	struct plan of_blocks = plan_of_blocks(m, kernel, plan);
 	if (!m->space->rows)
-		option->flow[0] = flow_of_plan(m, kernel, plan);
+		option->flow[0] = flow_of_plan(m, kernel, &of_blocks);
 	for (int e = 0; e < WIDTH_PRICED; e++) {
 		struct plan of_rows;
 		if (m->space->rows)
@@ -242,7 +265,7 @@ static double part_sent(const struct maker *m, const struct plan *plan, int oper
 	for (int i = 0; m->space->rows && i < plan_loops(plan); i++) {
 		int loop = plan->part[i].source;
 		bool still = !kernel->operand[operand].stride[loop], rows = walks_rows(m, kernel, plan, i);
-		int64_t turns = !rows ? plan->part[i].trip : still && moved ? 1 : turns_at(m->space, kernel->loop[loop].run_time, plan->part[i].trip, extent);
+		int64_t turns = !rows ? plan->part[i].trip : still && moved ? 1 : widths_turns(m->space, kernel->loop[loop].run_time, plan->part[i].trip, extent);
 		part *= (double)turns / (double)plan->part[i].trip;
 		moved = moved || !still;
 	}
@@ -284,6 +307,8 @@ static double memory_cycles(struct maker *m, const enum reach *reach, const stru
 		elements = (double)type_elements(op->operand[operand]->type) * (part->high - part->low);
 		ports = state_ports(m, plan, operand);
 	}
+	if (reach[operand] == REACH_ORDERED && m->space->riding > 0)
+		return m->space->riding / platform_channel_rate(platform);
 	double rate = platform_channel_rate(platform);
 	double word = platform->port_bits / 8.0;
 	return elements * (double)type_bits(type_scalar(op->operand[operand]->type)) / 8 / ports / (rate < word ? rate : word);
@@ -318,26 +343,6 @@ static bool fits_die(const struct platform *platform, const struct width_option 
 	return false;
 }
 
-/* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */
-static bool turns_inside(struct maker *m, const struct plan *plan, struct plan *turned)
-{
-	const struct kernel *kernel = m->kernel->op->kernel;
-	int first = 0, loops = plan_loops(plan);
-	while (first < loops && !reduces(kernel, plan, first))
-		first++;
-	int around = first - 1;
-	while (around >= 0 && plan->part[around].trip == 1)
-		around--;
-	if (around < 0 || first == loops || kernel->ordered || kernel->loop[plan->part[around].source].run_time)
-		return false;
-	*turned = *plan;
-	turned->part = arena_copy(m->space->arena, plan->part, sizeof *plan->part * (size_t)plan->parts);
-	for (int i = around; i + 1 < loops; i++)
-		turned->part[i] = plan->part[i + 1];
-	turned->part[loops - 1] = plan->part[around];
-	return true;
-}
-
 /* Cycles between iterations.  Of many tokens an order in turns would hold a tile of numbers, so it is not counted on. */
 static int64_t interval_of(struct maker *m, const struct plan *plan)
 {
@@ -347,7 +352,7 @@ static int64_t interval_of(struct maker *m, const struct plan *plan)
 	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel), interval = plan_interval(kernel, plan, latency);
 	struct plan turned;
 	bool counted = plan_is_tree(kernel, plan) || m->space->alone;        /* beside no unit a kernel of few points is not turned */
-	if (m->space->stages || interval == 1 || !counted || !turns_inside(m, plan, &turned))
+	if (m->space->stages || interval == 1 || !counted || !plan_turned(m->space->arena, kernel, plan, &turned))
 		return interval;
 	int best = plan_interval(kernel, &turned, latency);
 	return best < interval ? best : interval;
@@ -362,6 +367,31 @@ static double drained_of(struct maker *m, const struct plan *plan)
 	return (double)plan_drained(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel));
 }
 
+/* Of the words of a sum, and of its parts, which are put together by trees; beside a unit of one token, that waits for them. */
+static double tree_depth(const struct maker *m, const struct plan *plan)
+{
+	const struct kernel *kernel = m->kernel->op->kernel;
+	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel);
+	int64_t numbers = kernel_has_reduction(kernel) ? plan_partial(kernel, plan, latency) * (plan_is_tree(kernel, plan) ? plan->lanes : 1) : 1;
+	double depth = 0;
+	for (; m->space->alone && numbers > 1; numbers /= 2)
+		depth += latency;
+	return depth;
+}
+
+/* Where sums are formed in turns what they are of comes in that order: in attention of each block of keys, else of all. */
+static void hold_turned(const struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+{
+	for (int e = 0; e < WIDTH_PRICED; e++) {
+		option->flow[e].held = 1;
+		for (int i = 0; i < plan_loops(plan); i++) {
+			const struct loop *loop = &kernel->loop[plan->part[i].source];
+			if (widths_walks_keys(loop))
+				option->flow[e].held /= (double)widths_turns(m->space, loop->run_time, plan->part[i].trip, m->space->extent[e]);
+		}
+	}
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -372,7 +402,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	option.in = ARENA_ARRAY(arena, int64_t, m->kernel->operands + 1);
 	for (int j = 0; j < m->kernel->operands; j++)
 		option.in[j] = lanes_of(kernel, plan, j);
-	int64_t interval = interval_of(m, plan);
+	int64_t interval = interval_of(m, plan), listed = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
 	double cycles = iterations(plan) * (double)interval + drained_of(m, plan), ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
@@ -391,8 +421,10 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	option.lut += words_lut(m->kernel->op, plan);
 	if (m->options.count && !fits_die(m->space->platform, &option))
 		return;
-	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + LOOP_CYCLES + PROCESS_CYCLES;
+	option.depth = body_depth(m, &kernel->update) + body_depth(m, &kernel->post) + tree_depth(m, plan) + LOOP_CYCLES + PROCESS_CYCLES;
 	add_times(m, kernel, plan, &option);
+	if (m->space->alone && interval < listed)
+		hold_turned(m, kernel, plan, &option);
 	VEC_PUSH(arena, &m->options, option);
 }
 
@@ -452,7 +484,7 @@ static void add_gather(struct maker *m)
 		option->cycles[e] = (double)type_elements(m->kernel->op->result[0]->type) / (double)m->candidate->port_lanes;
 	option->depth = m->space->platform->memory_latency;
 	for (int e = 0; e < WIDTH_PRICED; e++)
-		option->flow[e] = (struct width_flow){0, ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1), ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1)};
+		option->flow[e] = (struct width_flow){.need = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1), .taken = ARENA_ARRAY(m->space->arena, double, m->kernel->operands + 1)};
 	m->kernel->options = 1;
 	m->kernel->option = option;
 }
@@ -508,6 +540,6 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 		if (space->kernel[k].follows >= 0)
 			follow(space, &space->kernel[k]);
 	widths_orders(streams, space);
-	widths_turns(space);
+	widths_row_turns(space);
 	return true;
 }

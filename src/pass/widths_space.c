@@ -1,5 +1,6 @@
 /* The space that widths are searched in: what each kernel reads and of whom, the loops that they stand in, at which extents a launch is priced. */
 #include "ir/contract.h"
+#include "ir/lookback.h"
 #include "ir/rows.h"
 #include "pass/kernel_edit.h"
 #include "pass/widths.h"
@@ -57,7 +58,7 @@ static void add_kernel(const struct widths *w, struct width_space *space, int k,
 	kernel->single = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);
 	kernel->part = ARENA_ARRAY(space->arena, struct width_part, op->operands + 1);
 	kernel->late = ARENA_ARRAY(space->arena, bool, op->operands + 1);
-	kernel->whole = ARENA_ARRAY(space->arena, bool, op->operands + 1);
+	kernel->held = ARENA_ARRAY(space->arena, struct width_held, op->operands + 1);
 	kernel->carried = ARENA_ARRAY(space->arena, bool, op->operands + 1);
 	kernel->entry = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	for (int j = 0; j < op->operands; j++) {
@@ -110,16 +111,97 @@ static int number_phases(const struct block *block, int count)
 	return count;
 }
 
-/* What kernels read of states in a layer, or outside. */
-static int64_t state_bytes(const struct widths *w)
+/* What kernels read of states in a layer, or outside, at an extent. */
+static double bytes_at(const struct widths *w, const struct width_space *space, enum width_extent extent)
 {
-	int64_t bits = 0;
+	double bits = 0;
 	for (int i = 0; i < w->count; i++) {
-		const enum reach *reach = reach_of(w->streams->module->arena, w->kernel[i]);
-		for (int j = 0; j < w->kernel[i]->operands; j++)
-			bits += reach[j] == REACH_ORDERED ? widths_points(w->kernel[i], j, true) * type_bits(type_scalar(w->kernel[i]->operand[j]->type)) : 0;
+		const struct op *op = w->kernel[i];
+		const enum reach *reach = reach_of(w->streams->module->arena, op);
+		double part = 1;
+		for (int l = 0; l < op->kernel->loops; l++)
+			part *= op->kernel->loop[l].run_time ? (double)widths_turns(space, op->kernel->loop[l].run_time, op->kernel->loop[l].extent, extent) / (double)op->kernel->loop[l].extent : 1;
+		for (int j = 0; j < op->operands; j++)
+			bits += reach[j] == REACH_ORDERED ? part * (double)(widths_points(op, j, true) * type_bits(type_scalar(op->operand[j]->type))) : 0;
 	}
 	return bits / 8;
+}
+
+static bool reads_state(const struct widths *w, const struct op *op)
+{
+	const enum reach *reach = reach_of(w->streams->module->arena, op);
+	for (int j = 0; j < op->operands; j++)
+		if (reach[j] == REACH_ORDERED)
+			return true;
+	return false;
+}
+
+/* The outermost of its loops that has several points. */
+static const struct loop *outermost(const struct kernel *kernel)
+{
+	int l = 0;
+	while (l + 1 < kernel->loops && !kernel->loop[l].run_time && kernel->loop[l].extent == 1)
+		l++;
+	return &kernel->loop[l];
+}
+
+/* Does no loop stand around the blocks of keys of what reads a state, in the order that its maker has listed? */
+static bool blocks_come_first(const struct widths *w)
+{
+	bool found = false;
+	for (int i = 0; i < w->count; i++) {
+		const struct kernel *kernel = w->kernel[i]->kernel;
+		if (!kernel->ordered || !kernel->loops || !reads_state(w, w->kernel[i]))
+			continue;
+		if (!widths_walks_keys(outermost(kernel)))
+			return false;
+		found = true;
+	}
+	return found;
+}
+
+/* Loops over rows of which some layers see only the last ones; the first that is found.  false: there is none. */
+static bool find_lookback(const struct widths *w, struct lookback *lookback)
+{
+	for (int k = 0; k < w->count; k++)
+		for (int l = 0; l < w->kernel[k]->kernel->loops; l++) {
+			const struct run_time_trip *run_time = w->kernel[k]->kernel->loop[l].run_time;
+			if (run_time && lookback_find(w->streams->module, run_time->symbol, lookback))
+				return true;
+		}
+	return false;
+}
+
+/* As many layers look back the fewest rows as that extent counts. */
+static void extents_of_layers(const struct widths *w, struct width_space *space)
+{
+	struct lookback lookback;
+	int layers;
+	if (!find_lookback(w, &lookback))
+		return;
+	space->near = lookback_fewest(&lookback, &layers);
+	space->extent[1] = EXTENT_NEAR;
+	space->weight[0] *= 1 - (double)layers / lookback.layers;
+	space->weight[1] = 1 - space->weight[0];
+}
+
+static double bytes_riding(const struct widths *w, const struct width_space *space)
+{
+	struct lookback lookback;
+	double bytes = bytes_at(w, space, EXTENT_MOST) * (find_lookback(w, &lookback) ? lookback_part(&lookback) : 1);
+	return states_ride(w->streams, module_main(w->streams->module), (int64_t)(8 * bytes)) ? bytes : 0;
+}
+
+/* One token waits for what memory brings. */
+static void wait_for_memory(const struct widths *w, struct width_space *space)
+{
+	double rate = platform_channel_rate(space->platform);
+	extents_of_layers(w, space);
+	space->words_ahead = (double)weights_ahead(space->platform);
+	space->brought = PORT_BITS / 8 / rate;
+	space->riding = bytes_riding(w, space);
+	for (int e = 0; space->riding <= 0 && e < space->extents; e++)
+		space->states[e] = bytes_at(w, space, space->extent[e]) / space->platform->ports / rate;
 }
 
 /* A token that is made counts as much as one of a prompt, which a launch reads with others. */
@@ -174,7 +256,7 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	space->loop = ARENA_ARRAY(arena, struct width_loop, count_loops(block) + 1);
 	space->phases = number_phases(block, 0);
 	widths_scratch(space, arena, w->count);
-	space->reads_ahead = w->slices && state_bytes(w) <= resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH);
+	space->reads_ahead = w->slices && bytes_at(w, space, EXTENT_MOST) <= (double)(resources_bytes(platform_total(space->platform)) / choice_count(choices, CHOICE_PREFETCH));
 	space->wide_states = unit_takes_few(block);
 	space->stages = w->abreast > 1;
 	space->full_words = words_are_full(module_main(w->streams->module));
@@ -183,6 +265,9 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	for (int i = 0; goes_around(w, block) && i < space->loops; i++)
 		space->loop[i].unit = unit_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
+	space->blocks_first = space->alone && blocks_come_first(w);
+	if (space->blocks_first)
+		wait_for_memory(w, space);
 	space->few_rows = space->rows && unit_takes_few(block);
 	space->budget = (struct width_budget){.dsp = w->dsp, .lut = w->lut, .ports = w->ports};
 	for (int i = 0; i < w->count; i++)

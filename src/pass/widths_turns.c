@@ -46,7 +46,7 @@ static bool reads_turned(const struct width_space *space, const struct width_ker
 	return found && !kernel_has_reduction(kernel->op->kernel);
 }
 
-void widths_turns(const struct width_space *space)
+void widths_row_turns(const struct width_space *space)
 {
 	if (space->stages || space->rows)
 		return;

@@ -3,6 +3,7 @@
 #include "ir/contract.h"
 #include "pass/widths.h"
 
+#define THROUGH 50            /* cycles through a slice, and to who collects its results; the next phase begins behind them */
 #define BLOCK 12              /* rows of a slice that are summed side by side, about (plan_unit.c) */
 
 /* Of a tile, that its tokens take. */
@@ -84,6 +85,14 @@ static void tiles_through_unit(const struct contract *contract, double rows, int
 	phase->cycles += phase->collect - rows * words;
 }
 
+static bool next_is_same(const struct op *op)
+{
+	const struct op *next = op->next;
+	while (next && next->code != OP_CONTRACT)
+		next = next->next;
+	return next && attr_get(next, "same");
+}
+
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)
 {
 	const struct value *made = made_as(value);
@@ -108,25 +117,27 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	if (contract.tokens > rows_tile(contract.tokens, contract.rows))
 		tiles_through_unit(&contract, rows, tokens, abreast, phase);
 	if (contract.tokens == 1) {
-		phase->last = block;
+		phase->last = block + THROUGH;
+		phase->first += THROUGH;
 		phase->together = block / rows;
 		phase->collect = block * (slices / (double)contract.lanes);
-		phase->cycles += phase->collect;
+		phase->cycles += phase->collect + THROUGH;
+		phase->through = next_is_same(made->def) ? THROUGH : 0;
 	}
 	return made_as(made->def->operand[0]);
 }
 
-/* The outermost loop that walks a tensor: elements between its points, and whether no other's are further apart. */
+/* The outermost loop that walks a tensor: elements between its points, and whether no other's are further apart.  but: a loop that does not count; -1: all do. */
 struct outer {
 	int64_t stride;
 	bool largest;
 };
 
-static struct outer outer_of(const struct plan *plan, const struct access *access)
+static struct outer outer_of(const struct plan *plan, const struct access *access, int but)
 {
 	struct outer outer = {0, true};
 	for (int i = 0; i < plan->parts; i++) {
-		int64_t stride = plan->part[i].trip > 1 ? access->stride[plan->part[i].source] * plan->part[i].step : 0;
+		int64_t stride = plan->part[i].trip > 1 && plan->part[i].source != but ? access->stride[plan->part[i].source] * plan->part[i].step : 0;
 		if (!outer.stride)
 			outer.stride = stride;
 		outer.largest = outer.largest && stride <= outer.stride;
@@ -152,6 +163,34 @@ static bool is_free(const struct op *op)
 	return op->code == OP_KERNEL && !op->kernel->ordered && !kernel_has_reduction(op->kernel) && !kernel_is_gather(op);
 }
 
+/* The loop over blocks of keys, as many as there are at run time; -1: there is none. */
+static int block_loop(const struct kernel *kernel)
+{
+	int loop = kernel->loops - 1;
+	while (loop >= 0 && !widths_walks_keys(&kernel->loop[loop]))
+		loop--;
+	return loop;
+}
+
+/* Where both walk the same blocks of keys, the search for orders puts these outermost, and what is in another order within one waits for its end. */
+static bool hold_block(const struct width_space *space, struct width_kernel *kernel, int j, const struct plan *plan, const struct plan *reader)
+{
+	const struct op *op = kernel->op, *maker = space->kernel[kernel->source[j]].op;
+	int own = block_loop(op->kernel), made = block_loop(maker->kernel);
+	if (!space->blocks_first || own < 0 || made < 0 || !run_time_same(op->kernel->loop[own].run_time, maker->kernel->loop[made].run_time))
+		return false;
+	bool turned = !is_free(op) && !is_free(maker) && is_whole(outer_of(plan, &maker->kernel->result, made), outer_of(reader, &op->kernel->operand[j], own));
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		kernel->held[j].part[e] = turned ? 1 / (double)widths_turns(space, op->kernel->loop[own].run_time, op->kernel->loop[own].extent, space->extent[e]) : 0;
+	return true;
+}
+
+static void hold(struct width_held *held, bool whole)
+{
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		held->part[e] = whole;
+}
+
 void widths_orders(struct streams *streams, const struct width_space *space)
 {
 	struct plan *plan = ARENA_ARRAY(space->arena, struct plan, space->kernels + 1);
@@ -166,19 +205,20 @@ void widths_orders(struct streams *streams, const struct width_space *space)
 			int source = kernel->source[j];
 			if (source < 0 || source >= k || gather || !plan[source].part)
 				continue;
-			struct outer writer = outer_of(&plan[source], &space->kernel[source].op->kernel->result), reader = outer_of(&plan[k], &op->kernel->operand[j]);
+			struct outer writer = outer_of(&plan[source], &space->kernel[source].op->kernel->result, -1), reader = outer_of(&plan[k], &op->kernel->operand[j], -1);
 			struct width_phase *phase = &kernel->phase[j], *single = &kernel->single[j];
 			if (space->few_rows && (phase->number || is_free(op) || is_free(space->kernel[source].op))) {
-				kernel->whole[j] = !phase->number && is_some(&kernel->part[j]);
+				hold(&kernel->held[j], !phase->number && is_some(&kernel->part[j]));
 				continue;
 			}
 			if (!phase->number) {
-				kernel->whole[j] = is_whole(writer, reader) && !op->kernel->operand[j].later;
+				if (!hold_block(space, kernel, j, &plan[source], &plan[k]))
+					hold(&kernel->held[j], is_whole(writer, reader) && !op->kernel->operand[j].later);
 				continue;
 			}
 			phase->part = is_whole(writer, tokens) ? 1 : phase->part;
 			single->part = 1;
-			kernel->whole[j] = is_whole(tokens, reader);
+			hold(&kernel->held[j], is_whole(tokens, reader));
 		}
 	}
 }

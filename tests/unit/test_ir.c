@@ -649,6 +649,9 @@ static void lookbacks(void **state)
 	struct lookback joined;
 	assert_true(lookback_find(fixture.module, lookback_of_layers(fixture.module, 3, (const char *[]){near, "m", near}), &joined));
 	assert_true(joined.layers == 3 && joined.rows[0] == 5 && joined.rows[1] == LOOKBACK_ALL && joined.rows[2] == 5);
+	int layers;
+	assert_int_equal(lookback_fewest(&joined, &layers), 5);
+	assert_true(layers == 2 && lookback_part(&joined) == 19.0 / 27);
 	assert_string_equal(lookback_of_layers(fixture.module, 2, (const char *[]){"m", "m"}), "m");
 	assert_null(lookback_of_layers(fixture.module, 2, (const char *[]){near, "other"}));
 	arena_free(fixture.arena);

@@ -35,7 +35,7 @@ static void fill_kernel(struct width_kernel *kernel, int k, int most_options, ui
 	kernel->single = ARENA_ARRAY(arena, struct width_phase, 2);
 	kernel->part = ARENA_ARRAY(arena, struct width_part, 2);
 	kernel->late = ARENA_ARRAY(arena, bool, 2);
-	kernel->whole = ARENA_ARRAY(arena, bool, 2);
+	kernel->held = ARENA_ARRAY(arena, struct width_held, 2);
 	kernel->carried = ARENA_ARRAY(arena, bool, 2);
 	kernel->entry = ARENA_ARRAY(arena, int, 2);
 	kernel->option = ARENA_ARRAY(arena, struct width_option, kernel->options);
@@ -327,15 +327,25 @@ static void test_model(void **state)
 	space->kernel[3].source[0] = 1;               /* while these are collected the unit begins its next phase, on what came long ago: at 295, with results from 315 on */
 	space->kernel[3].phase[0] = (struct width_phase){.number = 2, .run = 2, .part = 1, .tile = 1, .first = 20, .cycles = 30, .last = 5};
 	assert_true(fabs(widths_cost(space, choice).cycles - 415) < 1e-9);
+	space->kernel[2].phase[0].through = 15;       /* in the same loops it begins while they are on their way as well */
+	assert_true(fabs(widths_cost(space, choice).cycles - 400) < 1e-9);
 	space->kernel[3].source[0] = 2;
 	space->kernel[3].phase[0] = (struct width_phase){0};
 	space->kernel[2].phase[0] = (struct width_phase){0};
 	space->kernel[2].part[0].low = 0.5;           /* what it reads begins to come in the middle */
 	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
 	space->kernel[2].part[0].low = 0;
-	space->kernel[2].whole[0] = true;             /* made in another order: it begins at 100 */
+	space->kernel[2].held[0].part[0] = 1;             /* made in another order: it begins at 100 */
 	assert_true(fabs(widths_cost(space, choice).cycles - 200) < 1e-9);
-	space->kernel[2].whole[0] = false;
+	space->kernel[2].held[0].part[0] = 0.5;           /* or a half of it is: it begins at 50, and has the other half to do when all is there, */
+	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
+	space->alone = true;                          /* which comes later, beside one token, by a word's way through a converter */
+	assert_true(fabs(widths_cost(space, choice).cycles - 174) < 1e-9);
+	space->alone = false;
+	space->kernel[2].held[0].part[0] = 0;
+	space->kernel[2].option[0].flow[0].held = 0.5;        /* so it is where sums in turns want it in another order */
+	assert_true(fabs(widths_cost(space, choice).cycles - 150) < 1e-9);
+	space->kernel[2].option[0].flow[0].held = 0;
 	space->loops = 1;
 	space->loop[0] = (struct width_loop){.end = 4, .layers = 10};
 	for (int k = 0; k < 4; k++)
@@ -364,6 +374,34 @@ static void test_model(void **state)
 	assert_true(fabs(widths_cost(space, choice).cycles - 1100) < 1e-9);
 }
 
+/* A unit of one token has weights no sooner than memory brings them, so many words ahead of it at most. */
+static void test_memory(void **state)
+{
+	(void)state;
+	struct width_space *space = chain_of(2, 100);
+	int choice[2] = {0};
+	space->kernel[1].option[0].flow[0].taken[0] = 1;
+	space->kernel[1].phase[0] = (struct width_phase){.number = 1, .run = 1, .part = 1, .tile = 1, .first = 10, .cycles = 50, .last = 5, .sums = 50};
+	assert_true(fabs(widths_cost(space, choice).cycles - 205) < 1e-9);    /* results from 105 on, which take 100 */
+	space->brought = 6;
+	space->words_ahead = 1000;
+	assert_true(fabs(widths_cost(space, choice).cycles - 300) < 1e-9);
+	space->loops = 1;
+	space->loop[0] = (struct width_loop){.end = 2, .layers = 10};
+	space->kernel[0].loop = space->kernel[1].loop = 0;
+	assert_true(fabs(widths_cost(space, choice).cycles - 3000) < 1e-9);
+	space->states[0] = 20;                        /* what a layer reads of states comes through the same channels */
+	assert_true(fabs(widths_cost(space, choice).cycles - 3200) < 1e-9);
+	space->states[0] = 0;
+	space->words_ahead = 5;                       /* the last 45 words of a phase come when it has begun, at 100: 70 later than they could */
+	assert_true(fabs(widths_cost(space, choice).cycles - 3070) < 1e-9);
+	space->words_ahead = 1000;
+	space->brought = 1;                           /* layers that take longer: each as without memory */
+	double slow = widths_cost(space, choice).cycles;
+	space->brought = 0;
+	assert_true(fabs(widths_cost(space, choice).cycles - slow) < 1e-9);
+}
+
 /* Seven rows of 128 numbers, eight in a word, whose words take turns: 16 at once are put together two words of each row at a time. */
 static void test_words_in_turn(void **state)
 {
@@ -372,7 +410,7 @@ static void test_words_in_turn(void **state)
 	int choice[2] = {0};
 	for (int k = 0; k < 2; k++) {
 		space->kernel[k].option[0].in[0] = space->kernel[k].option[0].out = 8;
-		space->kernel[k].option[0].flow[0] = (struct width_flow){0, ARENA_ARRAY(arena, double, 2), ARENA_ARRAY(arena, double, 2)};
+		space->kernel[k].option[0].flow[0] = (struct width_flow){.need = ARENA_ARRAY(arena, double, 2), .taken = ARENA_ARRAY(arena, double, 2)};
 		space->kernel[k].option[0].flow[0].taken[0] = 1;
 	}
 	space->kernel[0].turns = 7;
@@ -608,7 +646,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_memory), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
