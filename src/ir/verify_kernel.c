@@ -155,7 +155,7 @@ static bool check_there(struct verifier *verifier, const struct op *op, const st
 		good = good && (!there->weight[l] || (!ended && there->weight[l] == turns && turns <= INT64_MAX / kernel->loop[l].extent));
 		turns *= good && there->weight[l] ? kernel->loop[l].extent : 1;
 	}
-	good = good && (!there || (turns <= there->rows.most && turns * there->step == there->rows.most && verify_symbol(verifier, there->symbol)));
+	good = good && (!there || (there->rows.most % there->step == 0 && turns == there->rows.most / there->step && verify_symbol(verifier, there->symbol)));
 	if (!good)
 		verify_fail(verifier, op, "%s comes in some turns that are not those of neighbouring loops, not counted by an input of one integer, or without a schedule", who);
 	return good;
