@@ -39,13 +39,20 @@ static bool read_loops(struct reader *reader, const struct op *op, struct kernel
 	return true;
 }
 
+/* An array that may be left out: then *list is NULL. */
+static bool find_list(struct reader *reader, const struct op *op, const char *name, const char *wanted, const struct attr **list)
+{
+	*list = attr_get(op, name);
+	return !*list || (*list)->kind == ATTR_ARRAY || refuse(reader, name, wanted);
+}
+
 /* Rows {loop, symbol, plus, tile}; the most that a count can be is the loop's extent. */
 static bool read_run_time(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows {loop = LOOP, symbol = \"INPUT\", plus = N, tile = N}";
-	const struct attr *rows = attr_get(op, "run_time");
-	if (rows && rows->kind != ATTR_ARRAY)
-		return refuse(reader, "run_time", wanted);
+	const struct attr *rows;
+	if (!find_list(reader, op, "run_time", wanted, &rows))
+		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value, *loop = attr_item(row, "loop"), *symbol = attr_item(row, "symbol"), *plus = attr_item(row, "plus"), *tile = attr_item(row, "tile");
 		bool good = loop && loop->kind == ATTR_INTEGER && symbol && symbol->kind == ATTR_STRING && plus && plus->kind == ATTR_INTEGER && tile && tile->kind == ATTR_INTEGER &&
@@ -86,12 +93,10 @@ static bool read_accesses(struct reader *reader, const struct op *op, struct ker
 /* Rows of so many integers, the first of which is an operand. */
 static bool check_rows(struct reader *reader, const struct op *op, const char *name, int numbers, const char *wanted)
 {
-	const struct attr *rows = attr_get(op, name);
-	if (!rows)
-		return true;
-	if (rows->kind != ATTR_ARRAY)
-		return refuse(reader, name, wanted);
-	for (int i = 0; i < rows->count; i++) {
+	const struct attr *rows;
+	if (!find_list(reader, op, name, wanted, &rows))
+		return false;
+	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
 		if (row->kind != ATTR_INTEGERS || row->count != numbers || row->integers[0] < 0 || row->integers[0] >= op->operands)
 			return refuse(reader, name, wanted);
@@ -127,9 +132,9 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 static bool read_there(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows {operand = OPERAND, weights = array<i64: …> of all loops, step = ROWS, most = ROWS, symbol = \"INPUT\"}";
-	const struct attr *rows = attr_get(op, "there");
-	if (rows && rows->kind != ATTR_ARRAY)
-		return refuse(reader, "there", wanted);
+	const struct attr *rows;
+	if (!find_list(reader, op, "there", wanted, &rows))
+		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value, *symbol = attr_item(row, "symbol"), *weights = attr_item(row, "weights");
 		int64_t operand = attr_item_integer(row, "operand", -1), step = attr_item_integer(row, "step", 0), most = attr_item_integer(row, "most", 0);

@@ -4,9 +4,10 @@
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
  * Where all groups of a layer are one series, and the next layer takes tile by tile what this one hands on, the next layer begins while this one ends, and all groups always take turns:
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
- * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Layers follow each other with a break then, and attention waits for keys and values k of all
- * tiles, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c).
+ * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Layers follow each other with a break then, and where attention cannot do without
+ * later tiles, it waits for keys and values k of all, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c).
  *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
+ * Where it can (hide_later.c), keys, values and queries are one group again, which takes turns with the others and is ahead by one slot more (join_queries).
  * What a group waits for then was always begun before it, so an order that ends remains one. */
 #include "ir/rows.h"
 #include "model/box.h"

@@ -30,6 +30,13 @@ static int dsp_share(const struct block *block, int abreast, bool counted)
 	return rows_have_break(unit_tokens(block, NULL)) && !counted ? TILES_SHARE : TOKENS_SHARE;
 }
 
+static int lut_share(const struct block *block, int abreast)
+{
+	if (abreast == 1)
+		return unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE;
+	return unit_counts_tiles(block) ? COUNTED_LUT_SHARE : TOKENS_LUT_SHARE;
+}
+
 void widths_leave_to_unit(struct widths *w, const struct block *block)
 {
 	const struct pass_context *context = w->streams->context;
@@ -45,7 +52,6 @@ void widths_leave_to_unit(struct widths *w, const struct block *block)
 	int64_t left = platform_total(context->platform).dsp * dsp_share(block, w->abreast, rows != NULL) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
 	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	int64_t lut_share = w->abreast == 1 ? unit_has_tokens(block) ? FEW_LUT_SHARE : UNIT_LUT_SHARE : unit_counts_tiles(block) ? COUNTED_LUT_SHARE : TOKENS_LUT_SHARE;
-	left = platform_total(context->platform).lut * lut_share / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
+	left = platform_total(context->platform).lut * lut_share(block, w->abreast) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
 	w->lut = w->lut < left ? w->lut : left;
 }
