@@ -71,12 +71,12 @@ static void add_any(struct text *text, const char *format, va_list arguments)
 		text->size += (size_t)size;
 }
 
-/* The conversion at a '%' as one character: L is lld, Z is zu, 0 any other. */
+/* The conversion at a '%' as one character: l is ld (PRId64), L is lld, Z is zu, 0 any other. */
 static char conversion_at(const char *at)
 {
 	switch (at[1]) {
 	case 's': case 'd': case 'c': case '%': return at[1];
-	case 'l': return at[2] == 'l' && at[3] == 'd' ? 'L' : 0;
+	case 'l': return at[2] == 'd' ? 'l' : at[2] == 'l' && at[3] == 'd' ? 'L' : 0;
 	case 'z': return at[2] == 'u' ? 'Z' : 0;
 	default: return 0;
 	}
@@ -93,10 +93,11 @@ void text_add_arguments(struct text *text, const char *format, va_list arguments
 		if (!*at)
 			return;
 		char conversion = conversion_at(at);
-		format = at + (conversion == 'L' ? 4 : conversion == 'Z' ? 3 : 2);
+		format = at + (conversion == 'L' ? 4 : conversion == 'Z' || conversion == 'l' ? 3 : 2);
 		switch (conversion) {
 		case 's': add_string(text, va_arg(arguments, const char *)); break;
 		case 'd': add_signed(text, va_arg(arguments, int)); break;
+		case 'l': add_signed(text, va_arg(arguments, long)); break;
 		case 'L': add_signed(text, va_arg(arguments, long long)); break;
 		case 'Z': add_number(text, false, va_arg(arguments, size_t)); break;
 		case 'c': text_add_bytes(text, (char[]){(char)va_arg(arguments, int)}, 1); break;
