@@ -86,7 +86,8 @@ static struct chunk *chunk_new(struct arena *arena, size_t size)
 	return chunk;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+/* As it is: whoever asks fills it. */
+static void *take(struct arena *arena, size_t size)
 {
 	size_t need = size > SIZE_MAX - 32 ? SIZE_MAX - 32 : (size + 15) / 16 * 16;
 	struct chunk *chunk = arena->chunk;
@@ -103,12 +104,17 @@ void *arena_alloc(struct arena *arena, size_t size)
 	}
 	void *block = chunk->data + chunk->used;
 	chunk->used += need;
-	return memset(block, 0, size);
+	return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	return memset(take(arena, size), 0, size);
 }
 
 void *arena_copy(struct arena *arena, const void *data, size_t size)
 {
-	void *copy = arena_alloc(arena, size);
+	void *copy = take(arena, size);
 	if (size)
 		memcpy(copy, data, size);
 	return copy;
@@ -119,7 +125,7 @@ void vec_grow(struct arena *arena, void **data, size_t *capacity, size_t count, 
 	if (count < *capacity)
 		return;
 	size_t larger = *capacity ? 2 * *capacity : 8;
-	void *fresh = arena_alloc(arena, larger * item_size);
+	void *fresh = take(arena, larger * item_size);
 	if (count)
 		memcpy(fresh, *data, count * item_size);
 	*data = fresh;
