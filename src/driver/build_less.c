@@ -68,23 +68,20 @@ void build_set_clock(struct session *session, struct clock clock)
 	session->options.choices.value[CHOICE_CLOCK] = clock.mhz;
 }
 
-static double milliseconds_at(const struct session *session, int extents, const struct extent_value *extent)
+static double milliseconds_at(const struct session *session, struct token_detail detail)
 {
-	struct token_detail detail = token_detail_rated;
-	detail.extents = extents;
-	detail.extent = extent;
 	return (double)report_cycles(session, detail) / (session->platform->clock_mhz * 1e3);
 }
 
 /* Of a launch; where it counts its tokens (`rows` is their extent, else -1), of one alone and of one with as many others as there may be: a text has as many that are read as that are written. */
-static double milliseconds_of_tokens(const struct session *session, int extents, struct extent_value *extent, int rows)
+static double milliseconds_of_tokens(const struct session *session, struct token_detail detail, struct extent_value *extent, int rows)
 {
-	double all = milliseconds_at(session, extents, extent);
+	double all = milliseconds_at(session, detail);
 	if (rows < 0 || all <= 0)
 		return all;
 	int64_t most = extent[rows].value;
 	extent[rows].value = 1;
-	double one = milliseconds_at(session, extents, extent);
+	double one = milliseconds_at(session, detail);
 	extent[rows].value = most;
 	return one + all / (double)most;
 }
@@ -92,14 +89,21 @@ static double milliseconds_of_tokens(const struct session *session, int extents,
 /* By the milliseconds that the token model gives at the most run-time extents, times those at a part of them, since neither is to suffer for the other. */
 double build_rating(const struct session *session)
 {
+	struct arena *arena = arena_within(session->attempt);
+	struct map digits = map_new(arena);
 	struct extent_value *extent;
 	int extents = timing_extents(session->attempt, session->module, &extent), rows = -1;
+	struct token_detail detail = token_detail_rated;
 	for (int i = 0; i < extents; i++)
 		rows = rows_counted_by(module_main(session->module), extent[i].symbol) ? i : rows;
-	double all = milliseconds_of_tokens(session, extents, extent, rows);
+	detail.extents = extents;
+	detail.extent = extent;
+	detail.digits = &digits;
+	double all = milliseconds_of_tokens(session, detail, extent, rows);
 	for (int i = 0; i < extents; i++)
 		extent[i].value /= i == rows ? 1 : SHORT;
-	double few = extents ? milliseconds_of_tokens(session, extents, extent, rows) : all;
+	double few = extents ? milliseconds_of_tokens(session, detail, extent, rows) : all;
+	arena_free(arena);
 	return all <= 0 || few <= 0 ? INFINITY : all * few;
 }
 

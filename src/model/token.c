@@ -518,6 +518,8 @@ const struct token_detail token_detail_predicted = {.stretches = TOKEN_STRETCHES
 int64_t token_cycles_at(const struct platform *platform, const struct module *module, struct token_detail detail)
 {
 	struct arena *arena = arena_within(module->arena);
+	struct map digits = map_new(arena);
+	detail.digits = detail.digits ? detail.digits : &digits;
 	struct prediction all = {.network = token_network_new(arena, platform, module, detail)}, fewer = {platform, module, detail, NULL, 0, 0};
 	int64_t skipped = all.network ? all.network->skipped : 0;
 	fewer.detail.layers--;
