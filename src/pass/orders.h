@@ -63,14 +63,20 @@ struct orders_held {
 	int64_t bytes;
 };
 
+/* What a fork was last looked at with, and what was found.  Most choices that a search prices differ in a kernel or two, so only what comes behind those is looked at again. */
+struct orders_look {
+	int *asked;               /* [2 * kernels + 1] along the paths, the options chosen and the rows written; the fork's own row; NULL: it was never looked at */
+	int64_t *lag;             /* [values] how far each is behind the fork; -1: it does not come from there */
+	int *holds;               /* [kernels] operands that it holds: */
+	struct orders_held *held; /* [kernels][ports] */
+};
+
 /* A value from which several paths may meet again, and the kernels that they go through until only one value is left of them.  What comes after it needs no
  * look from here: it is ahead by no more than when the paths begin at that value, which is a fork of its own. */
 struct orders_fork {
 	int value, kernels;
 	int *kernel;              /* [kernels] in order */
-	bool met;                 /* what it was last looked at with is known: */
-	int *asked;               /* [1 + 2 * kernels] the rows that were written and the options chosen along the paths, */
-	VEC(struct orders_held) held;     /* and what is held then */
+	struct orders_look *look; /* [1 + wanted rows of the value] with all its readers; with those that want the row */
 };
 
 struct orders_graph {
@@ -82,7 +88,8 @@ struct orders_graph {
 	int forks;
 	struct orders_fork *fork;
 	int *written;             /* [values] scratch of orders_fifos: the row that is written */
-	int64_t *scratch;         /* of orders_fifos: words held at each operand of each kernel, the lag of each value, that of the operands at hand */
+	int64_t *scratch;         /* of orders_fifos: words held at each operand of each kernel, the lag of the operands at hand */
+	bool *moved;              /* [values] the same: what is asked of it, or its lag, is no longer what it was; all false between looks */
 	struct memo *known;       /* what orders_fifos has found: searches come by the same choices again and again */
 	int cuts;                 /* so many converters, the largest that can, will go through memory and do not count */
 };

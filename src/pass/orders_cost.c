@@ -163,14 +163,16 @@ static inline int64_t behind_of(const struct orders_graph *graph, const struct o
 	return back > lag[source] ? back : lag[source];
 }
 
-/* What comes from the fork through kernel k; adds what its operands hold meanwhile. */
-static void meet(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int k, int row, int64_t *lag)
+/* What comes from the fork through its kernel i, and what that one's operands hold meanwhile. */
+static void meet(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, struct orders_look *look, int i, int row)
 {
+	int k = fork->kernel[i];
 	const struct orders_kernel *kernel = &graph->kernel[k];
 	const struct orders_option *option = chosen(graph, choice, k);
-	int64_t start = -1, ready = -1, *behind = lag + graph->values;
+	struct orders_held *held = look->held + i * graph->ports, *first = held;
+	int64_t start = -1, ready = -1, *behind = graph->scratch + graph->kernels * graph->ports;
 	for (int j = 0; j < kernel->operands; j++) {
-		behind[j] = behind_of(graph, option, fork, kernel->source[j], j, row, lag);
+		behind[j] = behind_of(graph, option, fork, kernel->source[j], j, row, look->lag);
 		if (behind[j] < 0 || kernel->late[j])
 			continue;
 		start = behind[j] > start ? behind[j] : start;
@@ -183,11 +185,12 @@ static void meet(const struct orders_graph *graph, const int *choice, struct ord
 			continue;
 		const struct orders_value *value = &graph->value[kernel->source[j]];
 		int64_t bytes = (int64_t)((double)value->elements * (double)value->bytes * ((double)until / ORDERS_WHOLE));
-		VEC_PUSH(graph->arena, &fork->held, ((struct orders_held){k * graph->ports + j, bytes}));
+		*held++ = (struct orders_held){k * graph->ports + j, bytes};
 	}
+	look->holds[i] = (int)(held - first);
 	for (int j = 0; j < kernel->operands; j++)
 		ready = kernel->late[j] && behind[j] > ready ? behind[j] : ready;
-	lag[kernel->value] = ready;
+	look->lag[kernel->value] = ready;
 }
 
 static void find_words(const struct kernel *kernel, const struct plan *plan, struct orders_value *value)
@@ -238,6 +241,7 @@ static bool meets_in(const struct orders_graph *graph, const bool *reached, int 
 static struct orders_fork find_paths(const struct orders_graph *graph, int value)
 {
 	struct orders_fork fork = {.value = value, .kernel = ARENA_ARRAY(graph->arena, int, graph->kernels + 1)};
+	fork.look = ARENA_ARRAY(graph->arena, struct orders_look, graph->value[value].wanted.order.count + 1);
 	bool *reached = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
 	reached[value] = true;
 	for (int k = 0; k < graph->kernels; k++) {
@@ -260,7 +264,8 @@ static void find_forks(struct orders_graph *graph)
 	graph->written = ARENA_ARRAY(graph->arena, int, graph->values + 1);
 	graph->known = ARENA_NEW(graph->arena, struct memo);
 	*graph->known = memo_new(graph->arena, graph->kernels, sizeof(struct found));
-	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + graph->values + 1);
+	graph->scratch = ARENA_ARRAY(graph->arena, int64_t, (graph->kernels + 1) * graph->ports + 1);
+	graph->moved = ARENA_ARRAY(graph->arena, bool, graph->values + 1);
 	for (int v = 0; v < graph->values && graph->kernels <= FIFO_KERNELS; v++)
 		if (forks(&graph->value[v]))
 			graph->fork[graph->forks++] = find_paths(graph, v);
@@ -277,16 +282,17 @@ void orders_prepare(struct orders_graph *graph, const struct platform *platform,
 	find_forks(graph);
 }
 
-/* From the fork's value, or from the converter that some of its readers share. */
-static void meet_all(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int row, int64_t *lag)
+static void begin_look(const struct orders_graph *graph, const struct orders_fork *fork, struct orders_look *look)
 {
-	fork->held.count = 0;
-	lag[fork->value] = 0;
-	for (int i = 0; i < fork->kernels; i++)
-		meet(graph, choice, fork, fork->kernel[i], row, lag);
-	lag[fork->value] = -1;
-	for (int i = 0; i < fork->kernels; i++)
-		lag[graph->kernel[fork->kernel[i]].value] = -1;
+	look->asked = ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
+	look->lag = ARENA_ARRAY(graph->arena, int64_t, graph->values + 1);
+	look->holds = ARENA_ARRAY(graph->arena, int, fork->kernels + 1);
+	look->held = ARENA_ARRAY(graph->arena, struct orders_held, fork->kernels * graph->ports + 1);
+	for (int i = 0; i <= 2 * fork->kernels; i++)
+		look->asked[i] = -1;
+	for (int v = 0; v < graph->values; v++)
+		look->lag[v] = -1;
+	look->lag[fork->value] = 0;
 }
 
 static bool take_asked(int *asked, int now)
@@ -296,30 +302,56 @@ static bool take_asked(int *asked, int now)
 	return same;
 }
 
-/* Is a fork asked for what it was asked for last?  Most choices that a search prices differ in kernels elsewhere. */
-static bool is_met(const struct orders_graph *graph, const int *choice, struct orders_fork *fork)
+/* The first kernel of a fork that is asked for something else than it was. */
+static int first_asked_anew(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, const int *asked)
 {
-	bool same = fork->met;
-	int *asked = fork->asked ? fork->asked : ARENA_ARRAY(graph->arena, int, 2 * fork->kernels + 1);
-	fork->asked = asked;
-	fork->met = true;
-	same &= take_asked(asked++, graph->written[fork->value]);
-	for (int i = 0; i < fork->kernels; i++) {
-		same &= take_asked(asked++, choice[fork->kernel[i]]);
-		same &= take_asked(asked++, graph->written[graph->kernel[fork->kernel[i]].value]);
+	int i = 0;
+	while (i < fork->kernels && asked[2 * i] == choice[fork->kernel[i]] && asked[2 * i + 1] == graph->written[graph->kernel[fork->kernel[i]].value])
+		i++;
+	return i;
+}
+
+static bool reads_moved(const struct orders_graph *graph, const struct orders_kernel *kernel)
+{
+	for (int j = 0; j < kernel->operands; j++)
+		if (kernel->source[j] >= 0 && graph->moved[kernel->source[j]])
+			return true;
+	return false;
+}
+
+/* From the fork's value, or (row) from the converter that some of its readers share; -1: none. */
+static const struct orders_look *look_from(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int row)
+{
+	struct orders_look *look = &fork->look[row + 1];
+	bool *moved = graph->moved;
+	if (!look->asked)
+		begin_look(graph, fork, look);
+	moved[fork->value] = !take_asked(&look->asked[2 * fork->kernels], graph->written[fork->value]);
+	int first = moved[fork->value] ? 0 : first_asked_anew(graph, choice, fork, look->asked);
+	for (int i = first; i < fork->kernels; i++) {
+		const struct orders_kernel *kernel = &graph->kernel[fork->kernel[i]];
+		int64_t before = look->lag[kernel->value];
+		bool same = take_asked(&look->asked[2 * i], choice[fork->kernel[i]]);
+		if (!same || reads_moved(graph, kernel))
+			meet(graph, choice, fork, look, i, row);
+		moved[kernel->value] = !take_asked(&look->asked[2 * i + 1], graph->written[kernel->value]) || look->lag[kernel->value] != before;
 	}
-	return same;
+	moved[fork->value] = false;
+	for (int i = first; i < fork->kernels; i++)
+		moved[graph->kernel[fork->kernel[i]].value] = false;
+	return look;
 }
 
 /* The bytes by which what is held is more than at the forks before. */
-static int64_t add_held(const struct orders_fork *fork, int64_t *held)
+static int64_t add_held(const struct orders_graph *graph, const struct orders_fork *fork, const struct orders_look *look, int64_t *held)
 {
 	int64_t more = 0;
-	for (size_t i = 0; i < fork->held.count; i++) {
-		const struct orders_held *found = &fork->held.data[i];
-		more += found->bytes > held[found->at] ? found->bytes - held[found->at] : 0;
-		held[found->at] = found->bytes > held[found->at] ? found->bytes : held[found->at];
-	}
+	for (int i = 0; i < fork->kernels; i++)
+		for (int n = 0; n < look->holds[i]; n++) {
+			const struct orders_held *found = &look->held[i * graph->ports + n];
+			more += found->bytes > held[found->at] ? found->bytes - held[found->at] : 0;
+			held[found->at] = found->bytes > held[found->at] ? found->bytes : held[found->at];
+		}
 	return more;
 }
 
@@ -332,34 +364,27 @@ static bool shares_converter(const struct orders_graph *graph, const int *choice
 	return earlier == 1 && orders_bytes(value, graph->written[value - graph->value], row);
 }
 
-static int64_t count_fork(const struct orders_graph *graph, const int *choice, struct orders_fork *fork, int64_t *held, int64_t *lag)
+static int64_t count_fork(const struct orders_graph *graph, const int *choice, const struct orders_fork *fork, int64_t *held)
 {
 	const struct orders_value *value = &graph->value[fork->value];
-	if (!is_met(graph, choice, fork))
-		meet_all(graph, choice, fork, -1, lag);
-	int64_t bytes = add_held(fork, held);
+	int64_t bytes = add_held(graph, fork, look_from(graph, choice, fork, -1), held);
 	for (size_t i = 0; i < value->reader.count; i++)
-		if (shares_converter(graph, choice, value, i)) {
-			meet_all(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i]), lag);
-			fork->met = false;
-			bytes += add_held(fork, held);
-		}
+		if (shares_converter(graph, choice, value, i))
+			bytes += add_held(graph, fork, look_from(graph, choice, fork, wanted_row(graph, choice, value->reader.data[i])), held);
 	return bytes;
 }
 
 /* Stops at `enough`; *all: it did not. */
 static int64_t count_fifos(const struct orders_graph *graph, const int *choice, int64_t enough, bool *all)
 {
-	int64_t bytes = 0, *held = graph->scratch, *lag = held + graph->kernels * graph->ports;
+	int64_t bytes = 0, *held = graph->scratch;
 	int f = 0;
 	for (int i = 0; i < graph->kernels * graph->ports; i++)
 		held[i] = 0;
-	for (int v = 0; v < graph->values; v++) {
-		lag[v] = -1;
+	for (int v = 0; v < graph->values; v++)
 		graph->written[v] = orders_written(graph, choice, &graph->value[v]);
-	}
 	for (; f < graph->forks && bytes / 4 * HELD_QUARTERS < enough; f++)
-		bytes += count_fork(graph, choice, &graph->fork[f], held, lag);
+		bytes += count_fork(graph, choice, &graph->fork[f], held);
 	*all = f == graph->forks;
 	return bytes / 4 * HELD_QUARTERS;
 }

@@ -527,7 +527,7 @@ static void test_meetings(void **state)
 			int k = (int)below(f, whole.kernels);
 			choice[k] = (int)below(f, whole.kernel[k].options);
 			for (int i = 0; i < whole.forks; i++)
-				whole.fork[i].met = false;
+				whole.fork[i].look = ARENA_ARRAY(f->arena, struct orders_look, whole.value[whole.fork[i].value].wanted.order.count + 1);
 			int64_t bytes = orders_fifos(&whole, choice, INT64_MAX);
 			assert_int_equal(orders_fifos(&f->graph, choice, INT64_MAX), bytes);
 			held += bytes > 0;
