@@ -224,6 +224,9 @@ void widths_scratch(struct width_space *space, struct arena *arena, int kernels)
 struct width_cost widths_cost(const struct width_space *space, const int *choice);
 /* The same, where nothing of the space has changed since it was last asked. */
 struct width_cost widths_cost_again(const struct width_space *space, const int *choice);
+/* Its parts: all but the cycles, which take next to nothing to tell; the cycles at each extent, as they are weighted. */
+struct width_cost widths_resources(const struct width_space *space, const int *choice);
+double widths_cycles_again(const struct width_space *space, const int *choice, int extent);
 /* The objective of these widths; where it is not below the bound, infinite, which is told sooner: what is over a budget needs no cycles. */
 double widths_price(const struct width_space *space, const int *choice, double reference, double bound);
 /* Does it fit, and how well: smaller is better.  1: as `reference`, with nothing of the board. */

@@ -26,17 +26,30 @@ static bool is_better(const struct point *left, const struct point *right)
 	return left->cycles <= right->cycles && left->dsp <= right->dsp;
 }
 
+static bool is_beaten(const struct neighbours *n, const struct point *point)
+{
+	for (size_t i = 0; i < n->front.count; i++)
+		if (is_better(&n->front.data[i], point))
+			return true;
+	return false;
+}
+
+/* Most points are beaten before all of their cycles are told. */
 static void consider(struct neighbours *n, int *choice)
 {
 	widths_follow(n->space, choice);
-	struct width_cost cost = widths_cost_again(n->space, choice);
+	struct width_cost cost = widths_resources(n->space, choice);
 	const struct width_budget *budget = &n->space->budget;
-	struct point point = {.cycles = cost.cycles, .dsp = cost.dsp, .fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut && cost.ports <= budget->ports};
+	struct point point = {.dsp = cost.dsp, .fits = cost.dsp <= budget->dsp && cost.lut <= budget->lut && cost.ports <= budget->ports};
+	bool beaten = is_beaten(n, &point);
 	size_t kept = 0;
 	n->points--;
-	for (size_t i = 0; i < n->front.count; i++)
-		if (is_better(&n->front.data[i], &point))
-			return;
+	for (int e = 0; e < n->space->extents && !beaten; e++) {
+		point.cycles += widths_cycles_again(n->space, choice, e);
+		beaten = is_beaten(n, &point);
+	}
+	if (beaten)
+		return;
 	for (size_t i = 0; i < n->front.count; i++)
 		if (!is_better(&point, &n->front.data[i]))
 			n->front.data[kept++] = n->front.data[i];

@@ -324,8 +324,7 @@ static double cycles_at(const struct width_space *space, const int *choice, int 
 	return latest(space, 0, space->kernels);
 }
 
-/* All but the cycles. */
-static struct width_cost resources_of(const struct width_space *space, const int *choice)
+struct width_cost widths_resources(const struct width_space *space, const int *choice)
 {
 	struct width_cost cost = {0};
 	for (int k = 0; k < space->kernels; k++) {
@@ -339,10 +338,15 @@ static struct width_cost resources_of(const struct width_space *space, const int
 
 static struct width_cost cost_of(const struct width_space *space, const int *choice, bool anew)
 {
-	struct width_cost cost = resources_of(space, choice);
+	struct width_cost cost = widths_resources(space, choice);
 	for (int e = 0; e < space->extents; e++)
 		cost.cycles += space->weight[e] * cycles_at(space, choice, e, anew);
 	return cost;
+}
+
+double widths_cycles_again(const struct width_space *space, const int *choice, int extent)
+{
+	return space->weight[extent] * cycles_at(space, choice, extent, false);
 }
 
 struct width_cost widths_cost(const struct width_space *space, const int *choice)
@@ -371,10 +375,10 @@ double widths_objective(const struct width_space *space, const struct width_cost
 
 double widths_price(const struct width_space *space, const int *choice, double reference, double bound)
 {
-	struct width_cost cost = resources_of(space, choice);
+	struct width_cost cost = widths_resources(space, choice);
 	double price = widths_objective(space, &cost, reference);
 	for (int e = 0; e < space->extents && price < bound; e++) {
-		cost.cycles += space->weight[e] * cycles_at(space, choice, e, false);
+		cost.cycles += widths_cycles_again(space, choice, e);
 		price = widths_objective(space, &cost, reference);
 	}
 	return price < bound ? price : INFINITY;

@@ -299,10 +299,13 @@ static bool give_up(struct search *s, int *choice, int taker, struct width_cost 
 		copy(s, s->tried, choice);
 		s->tried[other]--;
 		widths_follow(s->space, s->tried);
-		struct width_cost cost = widths_cost_again(s->space, s->tried);
+		struct width_cost cost = widths_resources(s->space, s->tried);
 		double left = missing(s, now) - missing(s, &cost);
 		s->points--;
-		if (left <= 0 || (cost.cycles - now->cycles) / left >= least)
+		if (left <= 0)
+			continue;
+		cost = widths_cost_again(s->space, s->tried);
+		if ((cost.cycles - now->cycles) / left >= least)
 			continue;
 		least = (cost.cycles - now->cycles) / left;
 		best_cost = cost;
