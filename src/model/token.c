@@ -7,6 +7,7 @@
 
 struct channel_state {
 	int64_t moved[TOKEN_SIDES];
+	int64_t limit[TOKEN_SIDES];       /* words that the side may have passed, as far as is known */
 	struct token_curve curve[TOKEN_SIDES];
 	size_t cursor[TOKEN_SIDES];       /* of the side that looks: in the other side's curve */
 	bool waiting[TOKEN_SIDES];
@@ -52,7 +53,7 @@ static int64_t between(const struct token_point *a, const struct token_point *b,
 	return b->cycle - scaled(b->cycle - a->cycle, b->count - count, b->count - a->count);
 }
 
-static int64_t cycle_of(const struct token_curve *curve, int64_t count, size_t *cursor)
+static inline int64_t cycle_of(const struct token_curve *curve, int64_t count, size_t *cursor)
 {
 	const struct token_point *point = curve->points.data;
 	while (*cursor + 1 < curve->points.count && point[*cursor].count < count)
@@ -112,16 +113,6 @@ static inline bool moves(const struct run *run, const struct token_access *acces
 	return run->back ? access->waits : access->moves;
 }
 
-/* How many words of the channel the side may have passed, as far as is known. */
-static inline int64_t limit_of(const struct run *run, const struct channel_state *channel, enum token_side side)
-{
-	if (run->options->mode == TOKEN_ALONE)
-		return NO_LIMIT;
-	if (side == TOKEN_READER)
-		return channel->moved[TOKEN_WRITER];
-	return channel->depth ? channel->moved[TOKEN_READER] + channel->depth : NO_LIMIT;
-}
-
 static void wake(struct run *run, int number)
 {
 	struct process_state *process = number < 0 ? NULL : &run->process[number];
@@ -139,6 +130,8 @@ static void pass(struct run *run, int number, enum token_side side, int64_t coun
 	enum token_side other = TOKEN_WRITER - side;
 	add_point(run->arena, &channel->curve[side], count, cycle + 1);
 	channel->moved[side] = count > channel->moved[side] ? count : channel->moved[side];
+	if (channel->limit[other] != NO_LIMIT)
+		channel->limit[other] = channel->moved[side] + (other == TOKEN_WRITER ? channel->depth : 0);
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
 		wake(run, fixed->process[run->back ? side : other]);
@@ -296,7 +289,7 @@ static int64_t possible(const struct run *run, struct process_state *process, co
 		const struct token_access *access = &pipe->access[i];
 		if (access->channel < 0 || !waits(run, access))
 			continue;
-		int64_t limit = limit_of(run, &run->channel[access->channel], side_of(run, access)) - process->base[i];
+		int64_t limit = run->channel[access->channel].limit[side_of(run, access)] - process->base[i];
 		if (limit != process->limit[i]) {
 			process->limit[i] = limit;
 			process->stop[i] = limit < access->pattern.accesses ? window_of(run, pipe, access, limit) : NO_LIMIT;
@@ -342,7 +335,7 @@ static bool run_access(struct run *run, struct process_state *process, const str
 	int64_t count = channel->moved[side] + 1;
 	if (waits(run, access)) {
 		int64_t known = count - (side == TOKEN_WRITER ? channel->depth : 0);
-		if (count > limit_of(run, channel, side))
+		if (count > channel->limit[side])
 			return blocked(run, access->channel, side);
 		bool limited = run->options->mode != TOKEN_ALONE && (side == TOKEN_READER || channel->depth) && known > 0;
 		int64_t cycle = limited ? cycle_of(&channel->curve[TOKEN_WRITER - side], known, &channel->cursor[side]) : 0;
@@ -386,6 +379,7 @@ static void start(struct run *run)
 	const struct token_network *network = run->network;
 	int processes = (int)network->processes.count;
 	int64_t latest = 0;
+	bool alone = run->options->mode == TOKEN_ALONE;
 	run->process = ARENA_ARRAY(run->arena, struct process_state, processes + 1);
 	for (int i = 0; i < processes; i++)
 		make_room(run, &run->process[i], network->processes.data[i]);
@@ -394,7 +388,10 @@ static void start(struct run *run)
 	for (size_t i = 0; i < network->channels.count; i++) {
 		const struct token_channel *channel = &network->channels.data[i];
 		int64_t depth = channel->blocks ? channel->depth : run->options->depth ? run->options->depth[i] : 0, part = run->options->parts ? channel->words / run->options->parts : 0;
-		run->channel[i].depth = depth && !channel->blocks && part > depth ? part : depth;
+		depth = depth && !channel->blocks && part > depth ? part : depth;
+		run->channel[i].depth = depth;
+		run->channel[i].limit[TOKEN_WRITER] = depth && !alone ? depth : NO_LIMIT;
+		run->channel[i].limit[TOKEN_READER] = alone ? NO_LIMIT : 0;
 	}
 	for (int i = 0; run->back && i < processes; i++)
 		latest = run->options->end[i] > latest ? run->options->end[i] : latest;

@@ -209,7 +209,7 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 		pipe->accesses += accessed(op) != NULL;
 	pipe->access = ARENA_ARRAY(b->arena, struct token_access, pipe->accesses + 1);
 	struct token_access *access = pipe->access;
-	const struct token_pattern always = {.digits = 1, .digit = ARENA_NEW(b->arena, struct token_digit), .accesses = pipe->iterations};
+	const struct token_pattern always = {.digits = 1, .digit = ARENA_NEW(b->arena, struct token_digit), .accesses = pipe->iterations, .always = true};
 	*always.digit = (struct token_digit){pipe->iterations, pipe->iterations, 1, 1, NULL, NULL};
 	for (const struct op *op = body->first; op; op = op->next) {
 		int64_t ready = 0;

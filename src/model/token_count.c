@@ -21,6 +21,8 @@ struct counter_process {
 
 struct counter_channel {
 	int64_t moved[TOKEN_SIDES];
+	int64_t depth;            /* as the caller had it when the run began; 0: without limit */
+	int64_t limit[TOKEN_SIDES];       /* words that the side may have passed */
 	bool waiting[TOKEN_SIDES];
 	int64_t held[LAYERS_SEEN];        /* words when a layer is over */
 };
@@ -70,15 +72,15 @@ struct token_counter *token_counter_new(struct arena *arena, const struct token_
 	return c;
 }
 
-/* How many words of the channel the side may have passed. */
-static inline int64_t limit_of(const struct token_counter *c, int number, enum token_side side)
+static void set_limits(struct token_counter *c)
 {
-	const struct counter_channel *channel = &c->channel[number];
-	if (side == TOKEN_READER)
-		return channel->moved[TOKEN_WRITER];
-	const struct token_channel *fixed = &c->network->channels.data[number];
-	int64_t depth = fixed->blocks ? fixed->depth : c->depth[number];
-	return depth ? channel->moved[TOKEN_READER] + depth : INT64_MAX;
+	for (size_t i = 0; i < c->network->channels.count; i++) {
+		const struct token_channel *fixed = &c->network->channels.data[i];
+		struct counter_channel *channel = &c->channel[i];
+		channel->depth = fixed->blocks ? fixed->depth : c->depth[i];
+		channel->limit[TOKEN_READER] = channel->moved[TOKEN_WRITER];
+		channel->limit[TOKEN_WRITER] = channel->depth ? channel->moved[TOKEN_READER] + channel->depth : INT64_MAX;
+	}
 }
 
 static void pass(struct token_counter *c, int number, enum token_side side, int64_t count)
@@ -88,6 +90,10 @@ static void pass(struct token_counter *c, int number, enum token_side side, int6
 	if (count <= channel->moved[side])
 		return;
 	channel->moved[side] = count;
+	if (other == TOKEN_READER)
+		channel->limit[other] = count;
+	else if (channel->depth)
+		channel->limit[other] = count + channel->depth;
 	if (channel->waiting[other]) {
 		channel->waiting[other] = false;
 		wake(c, c->network->channels.data[number].process[other]);
@@ -118,7 +124,7 @@ static int64_t possible(const struct token_counter *c, struct counter_process *p
 		const struct token_access *access = &pipe->access[i];
 		if (access->channel < 0 || !access->waits)
 			continue;
-		int64_t limit = limit_of(c, access->channel, access->side) - process->base[i];
+		int64_t limit = c->channel[access->channel].limit[access->side] - process->base[i];
 		if (limit != process->limit[i]) {
 			process->limit[i] = limit;
 			process->stop[i] = limit < access->pattern.accesses ? token_at(&access->pattern, limit) + (c->in_order ? 0 : access->lag) : INT64_MAX;
@@ -175,7 +181,7 @@ static bool run_access(struct token_counter *c, const struct token_access *acces
 	if (access->channel < 0)
 		return true;
 	int64_t count = c->channel[access->channel].moved[access->side] + 1;
-	if (access->waits && count > limit_of(c, access->channel, access->side))
+	if (access->waits && count > c->channel[access->channel].limit[access->side])
 		return blocked(c, access->channel, access->side);
 	if (access->moves)
 		pass(c, access->channel, access->side, count);
@@ -244,6 +250,7 @@ enum token_outcome token_counter_run(struct token_counter *c, int64_t budget, in
 {
 	int64_t done = 0;
 	bool ended = true;
+	set_limits(c);
 	for (bool over = true; over;) {
 		wake_all(c);
 		while (c->queued && done <= budget) {

@@ -251,5 +251,6 @@ bool token_pattern_make(struct arena *arena, struct map *digits, const struct va
 		active *= pattern->digit[i].active;
 	}
 	pattern->accesses = ever ? active : 0;
+	pattern->always = pattern->digits == 1 && !pattern->digit->value && pattern->digit->active == pattern->digit->trips;
 	return true;
 }

@@ -18,27 +18,22 @@ struct token_pattern {
 	int digits;               /* outermost first */
 	struct token_digit *digit;
 	int64_t accesses;
+	bool always;              /* every iteration makes the access */
 };
 
 int64_t token_before_digits(const struct token_pattern *pattern, int64_t iteration);
 int64_t token_at_digits(const struct token_pattern *pattern, int64_t access);
 
-/* Every iteration makes the access. */
-static inline bool token_always(const struct token_pattern *pattern)
-{
-	return pattern->digits == 1 && !pattern->digit->value && pattern->digit->active == pattern->digit->trips;
-}
-
 /* Accesses in earlier iterations. */
 static inline int64_t token_before(const struct token_pattern *pattern, int64_t iteration)
 {
-	return token_always(pattern) ? iteration : token_before_digits(pattern, iteration);
+	return pattern->always ? iteration : token_before_digits(pattern, iteration);
 }
 
 /* The iteration that makes it; access counts from 0. */
 static inline int64_t token_at(const struct token_pattern *pattern, int64_t access)
 {
-	return token_always(pattern) ? access : token_at_digits(pattern, access);
+	return pattern->always ? access : token_at_digits(pattern, access);
 }
 
 struct token_loop {           /* a loop around an access: its counter's value->id is its number */
