@@ -5,8 +5,11 @@
 
 const char *bundle_of(const struct op *main, int argument)
 {
-	const struct attr *bundle = function_argument_attr(main, argument, "stream.bundle"), *port = function_argument_attr(main, argument, "stream.port");
-	return bundle && bundle->text ? bundle->text : port && port->text ? port->text : "";
+	const struct attr *bundle = function_argument_attr(main, argument, "stream.bundle");
+	if (bundle && bundle->text)
+		return bundle->text;
+	const struct attr *port = function_argument_attr(main, argument, "stream.port");
+	return port && port->text ? port->text : "";
 }
 
 int bundle_count(struct arena *arena, const struct op *main)

@@ -209,8 +209,9 @@ static int die_of(const struct platform *platform, const struct op *function)
 
 static bool shares_unit(const struct op *main, const struct value *port, const struct value *other)
 {
-	const struct attr *way = function_argument_attr(main, port->index, "stream.direction"), *other_way = function_argument_attr(main, other->index, "stream.direction");
-	return type_bits(port->type->element) == type_bits(other->type->element) && text_same(bundle_of(main, port->index), bundle_of(main, other->index)) && text_same(way->text, other_way->text);
+	if (type_bits(port->type->element) != type_bits(other->type->element) || !text_same(bundle_of(main, port->index), bundle_of(main, other->index)))
+		return false;
+	return text_same(function_argument_attr(main, port->index, "stream.direction")->text, function_argument_attr(main, other->index, "stream.direction")->text);
 }
 
 static struct resources own_adapter(const struct platform *platform, const struct op *main, const struct value *port)
