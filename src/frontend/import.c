@@ -40,7 +40,7 @@ static bool read_all(struct reader *reader, MlirModule module, struct guard *gua
 struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag, const char *file, const char *text, size_t size)
 {
 	struct reader reader = {.arena = arena, .diag = diag, .file = file, .text = text, .size = size};
-	if (!scan_text(diag, file, text, size))
+	if (!scan_start(diag, file, text) || !scan_text(diag, file, text, size))
 		return NULL;
 	reader.types.arena = reader.attributes.arena = reader.values.arena = reader.locations.arena = reader.names.arena = arena;
 	reader.refused = map_new(arena);

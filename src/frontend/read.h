@@ -81,6 +81,9 @@ struct name_scan {
 struct name_scan name_scan_new(struct arena *arena);
 void scan_brace(struct name_scan *scan, char brace);                                    /* { and }; other characters are none */
 bool scan_name(struct name_scan *scan, const char *text);                               /* at %; false: a value that is not defined here */
+/* scan_start.c, scan.c */
+#define SCAN_ACCEPTED "accepted is MLIR text with one function, as `streamtensor export MODEL -o FOLDER` writes it"
+bool scan_start(struct diag *diag, const char *file, const char *text);                  /* false: it is something else than MLIR */
 bool scan_text(struct diag *diag, const char *file, const char *text, size_t size);
 struct location read_location(struct reader *reader, MlirLocation location);
 struct location parse_location(struct arena *arena, const char *file, const char *printed);

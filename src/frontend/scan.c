@@ -176,9 +176,7 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 	struct scanner scanner = {.text = text, .size = size, .line = 1, .aliases = {.arena = diag->arena, .aliases = map_new(diag->arena)}, .names = name_scan_new(diag->arena)};
 	struct location top = {.file = file, .line = 1, .column = 1};
 	if (size == 0)
-		return diag_error(diag, top, "the file is empty"), diag_note(diag, "accepted is MLIR text with one function"), false;
-	if (size >= 4 && !memcmp(text, "ML\xefR", 4))
-		return diag_error(diag, top, "this is MLIR bytecode"), diag_note(diag, "accepted is MLIR text; `mlir-opt` turns bytecode into text"), false;
+		return diag_error(diag, top, "the file is empty"), diag_note(diag, SCAN_ACCEPTED), false;
 	for (; scanner.at < size; scanner.at++) {
 		if (text[scanner.at] == 0)
 			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;

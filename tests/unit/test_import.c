@@ -221,9 +221,23 @@ static void test_scan(void **unused)
 {
 	(void)unused;
 	static const char in_strings[] = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {stream.note = \"((((\"} { // ((((\n  return %a : tensor<4xf32>\n}\n";
+	static const struct { const char *text, *message; } foreign[] = {
+		{"# Title\n\n100 %", "bad.mlir:1:1: error: this is no MLIR text: it begins with '# Title'\nnote: accepted is MLIR text with one function, as `streamtensor export MODEL -o FOLDER` writes it"},
+		{"// x\n\n  import torch  \n", "bad.mlir:3:3: error: this is no MLIR text: it begins with 'import torch'"},
+		{"#include <a>\n", "it begins with '#include <a>'"},
+		{"\"\"\"A module.\"\"\"", "it begins with '\"\"\"A module.\"\"\"'"},
+		{"{\"schema\": 1, \"design\": 1, \"tool\": 2}", "it begins with '{\"schema\": 1, \"design\":'"},
+		{"%PDF-1.5\n%x", "it begins with '%PDF-1.5'"},
+		{"<!doctype html>", "it begins with '<!doctype html>'"},
+		{"PK\x03\x04", "it begins with 'PK'"},
+		{"\xef\xbb\xbfmodule {}", "it begins with the byte 0xEF"},
+	};
 	char deep[700];
 	memset(deep, '(', sizeof deep);
-	check_refused("", 0, "bad.mlir:1:1: error: the file is empty");
+	check_refused("", 0, "bad.mlir:1:1: error: the file is empty\nnote: accepted is MLIR text with one function, as `streamtensor export MODEL -o FOLDER` writes it");
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+		check_refused(foreign[i].text, strlen(foreign[i].text), foreign[i].message);
+	check_refused("\x7f" "ELF\x02\x01\x01\0", 8, "bad.mlir:1:1: error: this is no MLIR text: it begins with the byte 0x7F");
 	check_refused("module {\n \0}", 12, "bad.mlir:2:2: error: a NUL byte");
 	check_refused("ML\xefR\x01", 5, "bytecode");
 	check_refused(deep, sizeof deep - 1, "bad.mlir:1:257: error: brackets are nested deeper than 256");

@@ -1,0 +1,3 @@
+// stc compile --platform u55c -o %o
+// a comment, which is MLIR so far
+  import torch
