@@ -125,7 +125,7 @@ static struct rows_nest rows_nest(struct arena *arena, const struct itensor *ord
 }
 
 /* Is the row there at which the counters stand? */
-static struct value *row_there(struct process *p, const struct itensor *order, struct value *const *counter)
+static struct value *row_below_extents(struct process *p, const struct itensor *order, struct value *const *counter)
 {
 	struct value *there = NULL;
 	for (int i = 0; i < order->dims; i++)
@@ -177,7 +177,7 @@ void lower_fill(struct design *design, const struct op *op)
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
 	process_layers(&p);
 	int opened = process_nest(&p, order->dims, order->trip, 1, counter);
-	struct value *there = row_there(&p, order, counter), *word = make_take(&p, fills ? there : NULL, in);
+	struct value *there = row_below_extents(&p, order, counter), *word = make_take(&p, fills ? there : NULL, in);
 	if (fills && there)
 		word = make_select(&p, there, word, make_number(&p, 0, word->type));
 	make_push(&p, fills ? NULL : there, word, out);

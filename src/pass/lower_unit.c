@@ -30,7 +30,7 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
-static struct value *row_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter)
+static struct value *row_below_end(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter)
 {
 	struct value *rows = NULL;
 	for (int i = 0; i < unit->ends_most; i++) {
@@ -43,7 +43,7 @@ static struct value *row_there(const struct unit *unit, struct process *p, const
 
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_there(unit, p, phase, counter) : NULL);
+	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_below_end(unit, p, phase, counter) : NULL);
 	struct value *word = make_take(p, there, fifo);
 	if (there && !token)                  /* of the rows beyond, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
