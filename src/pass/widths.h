@@ -132,6 +132,7 @@ struct width_input {          /* of the option at hand, at the extents at hand *
 	int source, entry;        /* the kernel that makes it; the same in the first layer.  -1: memory */
 	bool enters, late;        /* enters: by `entry` */
 	bool parted;              /* not all of it is read */
+	bool plain;               /* it comes as the kernel makes it, in every layer, and nothing stands between */
 	const struct width_phase *phase;   /* NULL: no unit stands between */
 	struct width_part part;
 	double need, left;        /* left: cycles after the last of it */

@@ -144,6 +144,7 @@ static struct width_input input_of(const struct walk *walk, const struct width_k
 	input.left = larger(1 - flow->taken[j], input.held);
 	if (kernel->turned)
 		input.turned = turned_between(walk, kernel, option, j);
+	input.plain = !input.enters && !input.phase && !input.late && !input.parted && input.held <= 0 && input.through <= 0 && input.turned.filled <= 0;
 	return input;
 }
 
@@ -175,6 +176,27 @@ struct reading {
 	struct width_burst burst;
 };
 
+/* It begins and ends so, and those of `last` come together. */
+static inline void read_numbers(const struct width_step *step, const struct width_input *input, double begin, double end, struct width_burst last, struct reading *r)
+{
+	r->start = larger(r->start, begin);
+	r->ready = larger(r->ready, begin + input->need * (end - begin));
+	r->tail = larger(r->tail, end + input->left);
+	if (last.part <= 0)
+		return;
+	double rest = last.begin + last.part * step->cycles;
+	r->tail = larger(r->tail, rest);
+	if (input->need > last.part)
+		r->ready = larger(r->ready, rest);
+	else if (last.begin >= r->burst.begin)
+		r->burst = last;
+}
+
+static inline void read_plain(const struct width_state *made, const struct width_step *step, const struct width_input *input, struct reading *r)
+{
+	read_numbers(step, input, made->begin, made->end, (struct width_burst){made->burst.part < 1 ? made->burst.part : 1, made->burst.begin}, r);
+}
+
 static inline void read_input(struct walk *walk, const struct width_step *step, const struct width_input *input, bool first_layer, struct reading *r)
 {
 	bool enters = input->enters && first_layer;
@@ -198,17 +220,7 @@ static inline void read_input(struct walk *walk, const struct width_step *step, 
 		r->tail = larger(r->tail, end);
 		return;
 	}
-	r->start = larger(r->start, begin);
-	r->ready = larger(r->ready, begin + input->need * (end - begin));
-	r->tail = larger(r->tail, end + input->left);
-	if (last.part <= 0)
-		return;
-	double rest = last.begin + last.part * step->cycles;
-	r->tail = larger(r->tail, rest);
-	if (input->need > last.part)
-		r->ready = larger(r->ready, rest);
-	else if (last.begin >= r->burst.begin)
-		r->burst = last;
+	read_numbers(step, input, begin, end, last, r);
 }
 
 static void walk_kernels(struct walk *walk, int first, int end, bool first_layer)
@@ -218,8 +230,13 @@ static void walk_kernels(struct walk *walk, int first, int end, bool first_layer
 		struct width_state *state = &walk->space->state[k];
 		walk->served += step->shared;
 		struct reading r = {.start = state->before, .tail = walk->served};
-		for (int j = 0; j < step->inputs; j++)
-			read_input(walk, step, &step->input[j], first_layer, &r);
+		for (int j = 0; j < step->inputs; j++) {
+			const struct width_input *input = &step->input[j];
+			if (input->plain)
+				read_plain(&walk->space->state[input->source], step, input, &r);
+			else
+				read_input(walk, step, input, first_layer, &r);
+		}
 		state->burst = (struct width_burst){r.burst.part, r.burst.begin + step->depth};
 		if (step->ahead > 0) {            /* the room for it is free when the layer before has begun */
 			state->arrived = larger(state->arrived, state->begin) + step->ahead;
