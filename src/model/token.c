@@ -407,16 +407,16 @@ static void start(struct run *run)
 /* --- results */
 
 /* A word that comes in the cycle in which another one goes finds it still there. */
-static int64_t most_held(const struct channel_state *channel)
+int64_t token_most_held(const struct token_flow *flow)
 {
-	const struct token_curve *come = &channel->curve[TOKEN_WRITER], *go = &channel->curve[TOKEN_READER];
-	int64_t most = 0, words = channel->moved[TOKEN_WRITER];
+	const struct token_curve *come = &flow->curve[TOKEN_WRITER], *go = &flow->curve[TOKEN_READER];
+	int64_t most = 0, words = flow->words;
 	size_t in = 0, out = 0;
 	for (size_t i = 0; i < come->points.count; i++) {
 		const struct token_point *point = &come->points.data[i];
 		while (out < go->points.count && go->points.data[out].cycle < point->cycle)
 			out++;
-		int64_t gone = out < go->points.count ? (out ? go->points.data[out - 1].count : 0) : channel->moved[TOKEN_READER];
+		int64_t gone = out < go->points.count ? (out ? go->points.data[out - 1].count : 0) : flow->read;
 		if (out && out < go->points.count) {
 			const struct token_point *a = &go->points.data[out - 1], *b = &go->points.data[out];
 			int64_t more = b->cycle > a->cycle ? scaled(b->count - a->count, point->cycle - 1 - a->cycle, b->cycle - a->cycle) : 0;
@@ -454,11 +454,10 @@ static struct token_result collect(struct run *run)
 		struct channel_state *channel = &run->channel[i];
 		struct token_flow *flow = &result.flow[i];
 		flow->words = channel->moved[TOKEN_WRITER];
+		flow->read = channel->moved[TOKEN_READER];
 		flow->curve[TOKEN_READER] = channel->curve[TOKEN_READER];
 		flow->curve[TOKEN_WRITER] = channel->curve[TOKEN_WRITER];
 		flow->full = channel->waiting[TOKEN_WRITER];
-		if (run->options->mode != TOKEN_ALONE)
-			flow->most = most_held(channel);
 	}
 	return result;
 }

@@ -100,8 +100,7 @@ struct token_curve {
 
 struct token_flow {           /* of a channel */
 	struct token_curve curve[TOKEN_SIDES];
-	int64_t words;
-	int64_t most;             /* words that it held at once */
+	int64_t words, read;      /* that passed at either side */
 	bool full;                /* deadlock: its writer waits for room */
 };
 
@@ -122,6 +121,7 @@ struct token_options {
 };
 
 struct token_result token_run(struct arena *arena, const struct token_network *network, const struct token_options *options);
+int64_t token_most_held(const struct token_flow *flow);    /* words at once; of a run that is not `alone` */
 
 /* Does a launch end under given depths?  Words are counted, no cycles: a hundredth of the work of a run with times. */
 enum token_outcome { TOKEN_ENDS, TOKEN_STUCK, TOKEN_OVER_BUDGET };

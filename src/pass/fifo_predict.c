@@ -32,8 +32,8 @@ static void make(void *data, struct arena *scratch)
 	p->cycles = result.cycles + (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
 	p->work = result.work;
 	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
-	for (int i = 0; i < p->network->count; i++)
-		p->most[i] = result.flow[i].most;
+	for (int i = 0; p->ended && i < p->network->count; i++)       /* else nobody asks */
+		p->most[i] = token_most_held(&result.flow[i]);
 }
 
 /* At the extents first … end - 1. */
