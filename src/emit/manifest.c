@@ -146,7 +146,7 @@ static void add_signature(const struct module *module, struct text *out)
 
 void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out)
 {
-	text_add(out, "{\"schema\":1,\"tool\":\"%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
+	text_add(out, MANIFEST_BEGIN "%s\",\"design\":%d,\n", STC_VERSION, DESIGN_VERSION);
 	add_member("name", design, out);
 	text_add(out, ",");
 	add_member("top", top, out);
