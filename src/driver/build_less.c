@@ -9,7 +9,7 @@
 #define LESS_NARROW 40        /* NARROW beside slices of one token, or so many, which costs less time */
 #define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
-#define NARROW_TILES 23       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles */
+#define NARROW_TILES 24       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 

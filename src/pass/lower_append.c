@@ -76,6 +76,12 @@ static bool writes_rows(const struct design *design, const struct op *store)
 	return attr_get(store, "tensor")->type->shape[attr_item(output, "axis")->integer] > 1 || attr_item(output, "rows");
 }
 
+bool append_has_rows(struct design *design, const char *state)
+{
+	const struct op *store = store_of(design, design->source->region[0], state);
+	return store && writes_rows(design, store);
+}
+
 bool append_in_parts(struct design *design, const char *state, int parts)
 {
 	const struct op *store = store_of(design, design->source->region[0], state);

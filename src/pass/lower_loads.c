@@ -7,7 +7,7 @@
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
 #define COUNTED_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */
 #define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
-#define IN_TURN 2             /* parts of a state that one loader reads in turn */
+#define IN_TURN 2             /* loaders that bring a state's heads in turn */
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
 #define AHEAD_PASSING 16      /* on their way to a cast: a burst */
@@ -102,7 +102,6 @@ static struct image in_turns(struct arena *arena, const struct image *image, int
 
 struct loader {
 	int ports;                /* side by side, each with its part of a word */
-	int parts;                /* of the image, read one after the other, each through ports of its own */
 	struct value *const *port;
 	int loads;                /* that take turns, each with a FIFO */
 	struct value *const *fifo;
@@ -120,53 +119,31 @@ static struct value *read_word(struct process *p, const struct loader *loader, s
 	return loader->ports > 1 ? make_op(p, OP_JOIN_LANES, loader->fifo[0]->type->element, loader->ports, word) : word[0];
 }
 
-/* Loops outside of an image, in which all of it comes again: of the tiles of a launch. */
-static int loops_again(const struct image *image)
-{
-	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
-}
-
-/* One part of the image, within loops of which `again` are open; returns those that it opens. */
-static int load_part(struct process *p, const struct loader *loader, struct value *const *memory, const struct image *image, int again, int turn, struct value **counter, struct value **out)
-{
-	const struct sequence *order = &image->order;
-	int opened = process_nest_to(p, order->dims - again, order->trip + again, order->run_time ? order->run_time + again : NULL, 1, counter + again);
-	struct value *word = read_word(p, loader, memory, image_address(p, image, counter, loader->source, 1, loader->state ? image->order.offset / image->order.lanes : 0));
-	for (int i = 0; i < loader->loads; i++) {
-		struct value *mine = turn < 0 ? NULL : make_equal(p, counter[turn], i);
-		out[i] = out[i] ? out[i] : process_argument(p, loader->fifo[i], loader->loads > 1 ? text_format(p->module->arena, "y%d", i) : "y");
-		make_push(p, mine, word, out[i]);
-	}
-	return opened;
-}
-
 static void add_loader(struct design *design, const struct loader *loader)
 {
 	struct process p = process_new(design, "load");
 	struct arena *arena = p.module->arena;
-	int ports = loader->ports * loader->parts;
-	struct value **memory = ARENA_ARRAY(arena, struct value *, ports);
-	for (int i = 0; i < ports; i++)
-		memory[i] = process_argument(&p, loader->port[i], ports > 1 ? text_format(arena, "m%d", i) : "m");
-	int turn, opened = 0;
+	struct value **memory = ARENA_ARRAY(arena, struct value *, loader->ports);
+	for (int i = 0; i < loader->ports; i++)
+		memory[i] = process_argument(&p, loader->port[i], loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
+	int turn;
 	struct image image = in_turns(arena, loader->image, loader->loads, loader->step, &turn);
-	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1), **out = ARENA_ARRAY(arena, struct value *, loader->loads);
+	const struct sequence *order = &image.order;
+	struct value **counter = ARENA_ARRAY(arena, struct value *, order->dims + 1);
 	process_layers(&p);
-	bool state = loader->state, behind = state && (image.order.run_time || loader->parts > 1);
-	int again = loader->parts > 1 ? loops_again(&image) : 0;
-	if (again)
-		counter[0] = process_loop_to(&p, image.order.trip[0], image.order.run_time[0]);
-	for (int i = 0; i < loader->parts; i++) {
-		process_close(&p, opened);
-		opened = load_part(&p, loader, memory + i * loader->ports, &image, again, turn, counter, out);
+	bool state = loader->state, behind = state && order->run_time;
+	int opened = process_nest_to(&p, order->dims, order->trip, order->run_time, 1, counter);
+	struct value *word = read_word(&p, loader, memory, image_address(&p, &image, counter, loader->source, 1, state ? order->offset / order->lanes : 0));
+	for (int i = 0; i < loader->loads; i++) {
+		struct value *mine = turn < 0 ? NULL : make_equal(&p, counter[turn], i);
+		make_push(&p, mine, word, process_argument(&p, loader->fifo[i], loader->loads > 1 ? text_format(arena, "y%d", i) : "y"));
 	}
-	opened += again;
 	if (behind) {                         /* there may be no last read */
 		process_close(&p, opened);
 		opened = process_nest(&p, 0, NULL, 1, counter);
 	}
 	if (state)
-		push_token(&p, loader->state, behind ? 0 : image.order.dims, image.order.trip, counter);
+		push_token(&p, loader->state, behind ? 0 : order->dims, order->trip, counter);
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 }
@@ -212,7 +189,7 @@ static void lower_parts(struct design *design, const struct op *load, int parts)
 		part[i] = parts == 1 ? out : design_fifo(design, "s_part", word, sequence_words(image.order));
 		design_prefetch(design, part[i]);
 		struct value *port = design_port(design, name, word, name, false);
-		add_loader(design, &(struct loader){.ports = 1, .parts = 1, .port = &port, .loads = 1, .fifo = &part[i], .image = &image, .source = &source});
+		add_loader(design, &(struct loader){.ports = 1, .port = &port, .loads = 1, .fifo = &part[i], .image = &image, .source = &source});
 	}
 	if (parts > 1)
 		join_ports(design, part, parts, out, load->result[0]->type);
@@ -293,37 +270,66 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	struct arena *arena = design->module->arena;
 	const char *name = text_format(arena, "w%d", design->serial++);
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
-	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {image->order.lanes, 1};
-	int64_t base = number / state->ports * image->words * image->order.lanes + number % state->ports * state->lanes;
+	int64_t run = state->turn ? state->turn : image->words, lanes = image->order.lanes;
+	const int64_t trip[3] = {image->words / run, run, state->lanes}, stride[3] = {state->parts * run * lanes, lanes, 1};
+	int64_t base = number / state->ports * run * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
+		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2 + (state->turn > 0), state->turn ? trip : trip + 1, state->turn ? stride : stride + 1, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
 	design_buffer(design, name, word, image->words * source->count + (state->ports > 1), source->count, segment);
 	return name;
 }
 
-/* Beside many counted tokens all heads come through one loader.  It takes each half of them through ports of its own: then twice as many of the slices' adapters have something to bring, each half as much. */
-static int parts_in_turn(struct design *design, const struct source *source, const struct image *image, int bits)
+/* Loops outside of an image, in which all of it comes again: of the tiles of a launch. */
+static int loops_again(const struct image *image)
 {
-	const struct sequence *order = &image->order;
-	int first = loops_again(image);
-	bool whole = order->dims > first + 1 && !(order->run_time && order->run_time[first]) && order->trip[first] * image->pitch[first] == image->words && order->trip[first] % IN_TURN == 0;
-	bool wide = bits > PORT_BITS && unit_counts_tiles(design->source->region[0]);
-	return wide && whole && append_in_parts(design, signature_name(design, false, source->input[0]), IN_TURN) ? IN_TURN : 1;
+	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
 }
 
-static struct image first_part(struct arena *arena, const struct image *image, int parts)
+/* Beside many counted tokens all heads come through one stream.  Every second one is brought by another loader, through ports of its own: then twice as many of the slices' adapters have something to bring, each half as much,
+ * and a loader reads its next head while the other one's is taken. */
+static bool takes_turns(struct design *design, const struct source *source, const struct image *image, int bits)
+{
+	const struct sequence *order = &image->order;
+	int head = loops_again(image);
+	bool whole = order->dims > head + 1 && !(order->run_time && order->run_time[head]) && order->trip[head] * image->pitch[head] == image->words && order->trip[head] % IN_TURN == 0;
+	return bits > PORT_BITS && unit_counts_tiles(design->source->region[0]) && whole && append_has_rows(design, signature_name(design, false, source->input[0]));
+}
+
+static struct image every_other(struct arena *arena, const struct image *image)
 {
 	struct image part = *image;
 	int64_t *trip = arena_copy(arena, part.order.trip, sizeof *trip * (size_t)part.order.dims);
-	trip[loops_again(image)] /= parts;
+	trip[loops_again(image)] /= IN_TURN;
 	part.order.trip = trip;
 	return part;
 }
 
+/* FIFOs of the loaders, whose images are of every other head, and the process that takes a head from each in turn. */
+static struct value **join_turns(struct design *design, const struct image *image, struct value *out)
+{
+	struct process p = process_new(design, "turns");
+	const struct sequence *order = &image->order;
+	struct value **fifo = ARENA_ARRAY(p.module->arena, struct value *, IN_TURN), **counter = ARENA_ARRAY(p.module->arena, struct value *, order->dims + 1), *to = process_argument(&p, out, "y");
+	int outer = loops_again(image) + 1, opened = 0;
+	process_layers(&p);
+	for (int i = 0; i < outer; i++)
+		process_loop_to(&p, order->trip[i], order->run_time ? order->run_time[i] : NULL);
+	for (int i = 0; i < IN_TURN; i++) {
+		fifo[i] = design_fifo(design, "s_turn", out->type->element, AHEAD_PASSING);
+		design_prefetch(design, fifo[i]);
+		process_close(&p, opened);
+		opened = process_nest_to(&p, order->dims - outer, order->trip + outer, order->run_time ? order->run_time + outer : NULL, 1, counter);
+		make_push(&p, NULL, make_take(&p, NULL, process_argument(&p, fifo[i], text_format(p.module->arena, "x%d", i))), to);
+	}
+	process_close(&p, opened + outer + (design->layers > 0));
+	process_finish(&p);
+	return fifo;
+}
+
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
- * else there is one loader for all. */
+ * else there is one loader for all, or two for one. */
 static void lower_state(struct design *design, const struct op *load)
 {
 	struct arena *arena = design->module->arena;
@@ -333,26 +339,27 @@ static void lower_state(struct design *design, const struct op *load)
 	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
 	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	struct state state = {.parts = apart ? loads : loads == 1 ? parts_in_turn(design, &source, &image, bits) : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS : 1};
-	int loaders = apart ? loads : 1;
-	if (!apart && state.parts > 1)
-		image = first_part(arena, &image, state.parts);
+	bool turns = loads == 1 && takes_turns(design, &source, &image, bits);
+	struct state state = {.parts = apart ? loads : turns ? IN_TURN : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS : 1};
+	state.turn = turns ? image.pitch[loops_again(&image)] : 0;
+	for (int i = 0; i < loads; i++)
+		if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
+			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
+	image = turns ? every_other(arena, &image) : image;
+	struct value **fifo = turns ? join_turns(design, &image, alike.fifos.data[0]) : alike.fifos.data;
 	image.words /= state.parts;
 	state.lanes = image.order.lanes / state.ports;
 	state.elements = image.words * state.lanes;
+	int served = apart || turns ? 1 : loads;          /* FIFOs of a loader */
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
-	for (int i = 0; i < loaders; i++) {
-		int ports = state.parts * state.ports / loaders;
-		struct value **port = ARENA_ARRAY(arena, struct value *, ports);
-		for (int k = 0; k < ports; k++) {
-			int number = i * ports + k;
+	for (int i = 0; i < state.parts; i++) {
+		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
+		for (int k = 0; k < state.ports; k++) {
+			int number = i * state.ports + k;
 			state.buffer[number] = state_buffer(design, &source, &image, &state, number);
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
-		for (int l = i * loads / loaders; l < (i + 1) * loads / loaders; l++)
-			if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[l] != alike.taken.data[l]))
-				read_ahead(design, alike.fifos.data[l], alike.taken.data[l], image.words * state.parts / loads);
-		add_loader(design, &(struct loader){state.ports, state.parts / loaders, port, loads / loaders, &alike.fifos.data[i], alike.step, &image, &source, state.buffer[i * ports]});
+		add_loader(design, &(struct loader){state.ports, port, served, &fifo[i], alike.step, &image, &source, state.buffer[i * state.ports]});
 	}
 	remember_state(design, &source, &state);
 }

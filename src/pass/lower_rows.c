@@ -57,37 +57,94 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	return some;
 }
 
-bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
+/* Where the rows of a state are written. */
+struct place {
+	const struct state *state;
+	int64_t extent, before;   /* rows that there are, with those in front; words of these */
+	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
+};
+
+static void write_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
 {
-	struct module *module = design->module;
-	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
-	const char *name = attr_item(output, "name")->text;
-	int axis = (int)attr_item(output, "axis")->integer, ports = state->ports;
-	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
-	if (!rows.lanes)
-		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
-	struct value *fifo = stream_fifo(design, store->operand[0]), *counter[4] = {0};
-	const struct run_time_trip *bound[3] = {NULL, rows.count, NULL};
-	if (rows.count)
-		fifo = add_filter(design, &rows, fifo);
+	const struct state *state = place->state;
 	struct process p = process_new(design, "append");
-	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x");
-	struct value *first = append_begin(&p, state, process_argument(&p, stream_fifo(design, store->operand[1]), "position")), *zero = make_index(&p, 0);
-	int64_t extent = whole->shape[axis], before = attr_item_integer(output, "lead", 0) * rows.trip[2];
-	const int64_t one[2] = {1, 1}, outside[2] = {extent * rows.trip[2] / ports, type_elements(whole) / (state->parts * ports) / rows.lanes}, inside[2] = {rows.trip[2], 1};
-	rows.trip[0] /= state->parts;
+	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
+	struct value *first = append_begin(&p, state, process_argument(&p, at, "position")), *zero = make_index(&p, 0);
+	const struct run_time_trip *bound[3] = {NULL, rows->count, NULL};
+	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1}, trip[3] = {rows->trip[0] / state->parts, rows->trip[1], rows->trip[2]};
+	int ports = state->ports;
 	for (int i = 0; i < state->parts; i++) {
-		int opened = process_nest_to(&p, 3, rows.trip, bound, ports, counter);
-		struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), extent), counter[1]};
-		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), extent - before / rows.trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
-		struct value *outer = make_address(&p, 2, above, outside, state->offset / rows.lanes), *inner = make_address(&p, 2, row, inside, before), *word = make_take(&p, NULL, in);
+		int opened = process_nest_to(&p, 3, trip, bound, ports, counter);
+		struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), place->extent), counter[1]};
+		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
+		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_take(&p, NULL, in);
 		if (ports > 1)
-			append_in_turns(&p, state, rows.lanes, memory + i * ports, word, outer, inner);
+			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, outer, inner);
 		else
 			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
 		process_close(&p, opened);
 	}
 	process_close(&p, design->layers > 0);
 	process_finish(&p);
+}
+
+/* Parts that have every other point above the axis are written by a process each, which all begin at the same position. */
+static void deal_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
+{
+	const struct state *state = place->state;
+	struct module *module = design->module;
+	struct value **in = ARENA_ARRAY(module->arena, struct value *, state->parts), **from = ARENA_ARRAY(module->arena, struct value *, state->parts), *counter[3];
+	const struct run_time_trip *bound[2] = {rows->count, NULL};
+	for (int i = 0; i < state->parts; i++) {
+		in[i] = design_fifo(design, "s_dealt", fifo->type->element, rows->trip[1] * rows->trip[2]);
+		from[i] = design_fifo(design, "s_position", at->type->element, 2);
+	}
+	struct process p = process_new(design, "deal");
+	struct value *all = process_argument(&p, fifo, "x"), *position = process_argument(&p, at, "position");
+	process_layers(&p);
+	int opened = process_nest(&p, 0, NULL, 1, counter);
+	struct value *number = make_take(&p, NULL, position);
+	for (int i = 0; i < state->parts; i++)
+		make_push(&p, NULL, number, process_argument(&p, from[i], text_format(module->arena, "position%d", i)));
+	process_close(&p, opened);
+	process_loop(&p, rows->trip[0] / state->parts);
+	for (int i = 0; i < state->parts; i++) {
+		opened = process_nest_to(&p, 2, rows->trip + 1, bound, 1, counter);
+		make_push(&p, NULL, make_take(&p, NULL, all), process_argument(&p, in[i], text_format(module->arena, "y%d", i)));
+		process_close(&p, opened);
+	}
+	process_close(&p, 1 + (design->layers > 0));
+	process_finish(&p);
+	struct rows some = *rows;
+	some.trip[0] /= state->parts;
+	for (int i = 0; i < state->parts; i++) {
+		struct state part = *state;
+		struct place own = *place;
+		part.parts = 1;
+		part.buffer += i * state->ports;
+		own.state = &part;
+		write_rows(design, &some, &own, in[i], from[i]);
+	}
+}
+
+bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
+{
+	struct module *module = design->module;
+	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
+	const char *name = attr_item(output, "name")->text;
+	int axis = (int)attr_item(output, "axis")->integer;
+	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
+	if (!rows.lanes)
+		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
+	struct value *fifo = stream_fifo(design, store->operand[0]), *at = stream_fifo(design, store->operand[1]);
+	if (rows.count)
+		fifo = add_filter(design, &rows, fifo);
+	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0) * rows.trip[2]};
+	place.outside[0] = place.extent * rows.trip[2] / state->ports;
+	place.outside[1] = type_elements(whole) / (state->parts * state->ports) / rows.lanes;
+	if (state->turn)
+		deal_rows(design, &rows, &place, fifo, at);
+	else
+		write_rows(design, &rows, &place, fifo, at);
 	return true;
 }

@@ -35,6 +35,7 @@ struct state {                /* where a state lies: its outermost extent in equ
 	int64_t offset;           /* of the first element in each of them */
 	int64_t elements;         /* in each of them; where there are several ports, there is a word behind them, for what is written elsewhere */
 	int64_t lanes;            /* of a word of a port */
+	int64_t turn;             /* words of all ports after which the next part follows, and the first one after the last; 0: each part lies in one piece */
 };
 
 struct process {
@@ -124,6 +125,7 @@ void lower_feedback(struct design *design);               /* stream.feedback, wh
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole);
 bool rows_in_parts(const struct op *store, int axis, int parts);           /* do all words of a part of what lies above the axis come before those of the next? */
 bool append_in_parts(struct design *design, const char *state, int parts); /* the same of what is written to a state */
+bool append_has_rows(struct design *design, const char *state);            /* may a launch write several rows to it? */
 bool lower_append(struct design *design, const struct op *store);
 /* Of a process that appends to a state: its memory ports; waits until all is read; the same at the beginning of a layer, and keeps the position in the array that is returned. */
 struct value **append_ports(struct process *p, const struct state *state, const struct type *word);

@@ -474,6 +474,21 @@ TIES = {"qwen2": 2}
 PROMPTS = {"gemma3": 2000, "gpt2": 3000, ("gpt2", 32): 2000}   # seeds: of prompts without such numbers
 
 
+def chunks_off(case, lowered, folder, chunks, seed):
+    """Of each chunk of a text, one behind the other, by how much the design's logits differ from PyTorch's."""
+    quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
+    with workflow.open_design(folder, lowered, Progress()) as design:
+        for count in chunks:
+            ids = torch.randint(97, (1, case.shape.tokens), generator=torch.Generator().manual_seed(seed + position))
+            for side, logits in ((design, found), (quantised, expected)):
+                for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("tokens", torch.tensor([[count]]))):
+                    side.write(name, value)
+                side.launch()
+                logits.append(side.read("logits").reshape(-1))
+            position += count
+    return parts_off(found, expected)
+
+
 @pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("gpt2", True, 32), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120), ("gemma3", False, 120)] + LONG * [("gemma3", True, 32), ("llama", True, 32), ("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
 def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
@@ -496,18 +511,17 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
         assert len(kept) == 4 and {depth for _, depth in kept} == {str(24 * 4)} and {word for word, _ in kept} == {"f16", "vector<32xi8>"}  # all rows of a launch wait until its tiles have read the cache
     assert ("_picked" in (tmp_path / "design" / "design.mlir").read_text()) == (family == "gemma3" and tokens == 120)  # two masks of 131 KB: each layer makes its own
     assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted or tokens == 32 and family != "llama")  # of 120 tokens a word of keys is of several tiles
-    quantised, position, found, expected = reference(case, "w4a8"), 0, [], []
-    with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
-        for count in CHUNKS[tokens]:
-            ids = torch.randint(97, (1, tokens), generator=torch.Generator().manual_seed(PROMPTS.get((family, tokens), PROMPTS.get(family, 0)) + position))
-            for side, logits in ((design, found), (quantised, expected)):
-                for name, value in (("ids", ids), ("positions", torch.tensor([[position]])), ("tokens", torch.tensor([[count]]))):
-                    side.write(name, value)
-                side.launch()
-                logits.append(side.read("logits").reshape(-1))
-            position += count
-    off = parts_off(found, expected)
+    off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[tokens], PROMPTS.get((family, tokens), PROMPTS.get(family, 0)))
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
+
+
+def test_heads_come_from_two_loaders_in_turn(core_built, tmp_path):
+    """Rows that are brought by several ports, beside many counted tokens: every second head's have loaders and ports of their own, and are written by a process of their own."""
+    case = small_case(tmp_path / "model", "gpt2", 160, 32, n_positions=160, n_embd=256, n_head=4)
+    lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
+    design = (tmp_path / "design" / "design.mlir").read_text()
+    assert design.count("_turns}") == design.count("_deal}") == 2
+    assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32], 2000)) <= 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -647,7 +661,7 @@ def test_keys_that_one_channel_can_bring_leave_the_slices_to_values(core_built, 
 
 
 def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_path, monkeypatch):
-    """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, half of the heads after the other, and so do values: each four ride with one loader of slices, and no loader has more of them
+    """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, and those of every second head through four others, and so do values: each four ride with one loader of slices, and no loader has more of them
     than another. Tiles are small, and sixteen results come at once. There are 30 slices, which read next to nothing but their rows, and of one token with little between the phases of a layer; each chain of them has its own scales."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
     model = models.load("gpt2-medium", search=False)
