@@ -1,5 +1,6 @@
 /* A converter as two processes, *fill* and *drain*, on a channel of blocks (src/model/box.h says what a block holds and how each side steps through it).
  * One block a turn of the shared loops; with two halves both sides work at once. */
+#include "pass/again.h"
 #include "pass/later.h"
 #include "pass/lower_box.h"
 
@@ -69,6 +70,11 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 	if (attr_get(op, "later"))
 		return lower_later(design, op);
 	struct module *module = design->module;
+	struct again again;
+	if (!crossing && again_of(module->arena, op, &again)) {
+		lower_again(design, op, &again);
+		return true;
+	}
 	const struct type *tensor = attr_get(op, "tensor")->type, *from = op->operand[0]->type, *to = op->result[0]->type;
 	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, "shared", 0));
 	if (!box_is_right(design, op, to, &box, crossing))

@@ -125,12 +125,32 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;
 }
 
+/* Adders one behind the other in a tree over so many numbers. */
+static int64_t levels_of(int64_t numbers)
+{
+	int64_t levels = 0;
+	for (; numbers > 1; numbers /= 2)
+		levels++;
+	return levels;
+}
+
+int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency)
+{
+	return (levels_of(lanes) + 1 + levels_of(parts)) * latency + sums - 1;
+}
+
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency)
 {
-	int64_t parts = plan_partial(kernel, plan, latency), sums = 1;
-	for (int64_t left = parts; left > 1; left /= 2)
-		sums++;
-	return parts > 1 && !takes_turns(kernel, plan, parts) ? sums_of(kernel, plan).outside * sums * latency : 0;
+	int64_t parts = plan_partial(kernel, plan, latency), turns = 1;
+	if (parts <= 1 || takes_turns(kernel, plan, parts))
+		return 0;
+	bool inside = false;
+	for (int i = 0; i < plan_loops(plan); i++) {
+		bool reduction = kernel->loop[plan->part[i].source].reduction;
+		inside = inside || (reduction && plan->part[i].trip > 1);
+		turns *= inside && !reduction ? plan->part[i].trip : 1;
+	}
+	return sums_of(kernel, plan).outside * plan_put_together(plan_is_tree(kernel, plan) ? plan->lanes : 1, parts, turns, latency);
 }
 
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)

@@ -40,6 +40,8 @@ int plan_chain_latency(const struct platform *platform, struct arena *arena, con
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency);
 /* Cycles of a launch in which a pipeline is empty because the partial sums of a point are put together in a nest of their own: the last term and a tree of sums each time. */
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency);
+/* Of so many sums, each in so many parts: the last word's numbers go through their tree and into a part; then each sum takes a turn, and the last one goes through the tree of its parts. */
+int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
 /* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */

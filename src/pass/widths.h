@@ -33,6 +33,7 @@ struct widths {
  * Where a launch is of as many tokens as a number says: of one, its other loops at half of their most, and of all, where a prompt begins. */
 enum width_extent { EXTENT_MOST, EXTENT_EIGHTH, EXTENT_NEAR, EXTENT_NONE, EXTENT_ONE };
 #define WIDTH_PRICED 2
+#define HANDED 3              /* cycles in which a converter hands a block on */
 
 /* When of its work a kernel takes and gives. */
 struct width_flow {
@@ -40,6 +41,8 @@ struct width_flow {
 	double *need;             /* [operands] the part of the operand that it takes before its first result */
 	double *taken;            /* [operands] the part of its cycles after which it takes nothing new of it */
 	double held;              /* the part of its operands that is put in another order first, since sums are formed in turns */
+	double split;             /* cycles where rows that take turns come in wider words: a row's numbers follow each other then, and its parts are put together block by block; 0: it forms no sums of rows in turns */
+	double handed;            /* cycles where a converter stands in front, which hands on what is inside the reduction; 0: it sums up whole words, or nothing */
 };
 
 /* One width of a kernel and what it costs; times are of one layer. */
@@ -87,7 +90,7 @@ struct width_kernel {
 	struct width_held *held;  /* [operands] made in another order: nothing of it comes before so much is there */
 	bool *late;               /* [operands] read after the reduction */
 	int64_t turns, row;       /* words of so many rows of its result take turns, each of so many numbers; 0: none do */
-	bool turned;              /* rows of an operand take turns, and it sums up none */
+	bool turned, sums;        /* rows of an operand take turns; it sums up */
 	bool *carried;            /* [operands] made by the layer before, */
 	int *entry;               /* [operands] and for the first one by this kernel; -1: none */
 	int loop;                 /* the rolled loop that it stands in; -1: none */

@@ -13,7 +13,6 @@
 #define PARSIMONY_TOLD 0.01   /* or so much where attention takes a block of keys after the other, whose time is told to a hundredth */
 #define OVERFLOW 100.0        /* what does not fit is worse than any time */
 #define AROUND 1.1            /* a kernel that stands between two tiles' phases takes so many times its cycles: a sum's last turn, casts, and what it waits for others as slow */
-#define HANDED 3              /* cycles in which a converter hands a block on */
 #define THROUGH_CONVERTER 24  /* cycles of a word on its way, which a unit of one token waits for */
 
 static double larger(double left, double right)
@@ -122,6 +121,8 @@ static struct width_turned turned_between(const struct walk *walk, const struct 
 		return (struct width_turned){0};
 	const struct width_option *written = &source->option[walk->choice[number]];
 	double in = (double)option->in[operand], out = (double)written->out, turns = (double)source->turns;
+	if (kernel->sums)
+		return (struct width_turned){.pace = larger(option->flow[walk->extent].handed, option->in[operand] < written->out ? option->flow[walk->extent].split : 0)};
 	if (option->in[operand] == written->out || written->out >= source->row)
 		return (struct width_turned){0};
 	double filled = turns * larger(in, out) / out, drained = turns * larger(in, out) / in;

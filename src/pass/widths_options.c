@@ -392,6 +392,35 @@ static void hold_turned(const struct maker *m, const struct kernel *kernel, cons
 	}
 }
 
+/* Cycles at the pace of a converter that hands on what is inside the reduction. */
+static void hand_turned(const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+{
+	double words = 1;
+	bool inside = false;
+	for (int i = 0; i < plan_loops(plan); i++) {
+		const struct loop *loop = &kernel->loop[plan->part[i].source];
+		inside = inside || loop->reduction;
+		words *= inside ? (double)plan->part[i].trip : 1;
+	}
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		option->flow[e].handed = option->cycles[e] * (1 + HANDED / words);
+}
+
+/* The same where they come in wider words. */
+static void split_turned(const struct maker *m, const struct kernel *kernel, const struct plan *plan, struct width_option *option)
+{
+	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel);
+	int64_t blocks = 1, sums = 1, parts = 1;
+	for (int i = 0; i < plan_loops(plan); i++) {
+		const struct loop *loop = &kernel->loop[plan->part[i].source];
+		*(widths_walks_keys(loop) ? &blocks : &sums) *= loop->reduction ? 1 : plan->part[i].trip;
+	}
+	while (parts < latency)
+		parts *= 2;
+	for (int e = 0; e < WIDTH_PRICED; e++)
+		option->flow[e].split = (iterations(plan) + (double)(blocks * plan_put_together(plan->lanes, parts, sums, latency))) * part_at(m->space, kernel, plan, m->space->extent[e]);
+}
+
 static void add_option(struct maker *m, const enum reach *reach, const struct plan *plan, int64_t most, int ports)
 {
 	const struct kernel *kernel = m->kernel->op->kernel;
@@ -425,6 +454,10 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	add_times(m, kernel, plan, &option);
 	if (m->space->alone && interval < listed)
 		hold_turned(m, kernel, plan, &option);
+	if (m->space->alone && interval < listed && tree)
+		split_turned(m, kernel, plan, &option);
+	if (m->space->alone && kernel_has_reduction(kernel) && !tree)
+		hand_turned(kernel, plan, &option);
 	VEC_PUSH(arena, &m->options, option);
 }
 

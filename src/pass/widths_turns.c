@@ -43,7 +43,7 @@ static bool reads_turned(const struct width_space *space, const struct width_ker
 	bool found = false;
 	for (int j = 0; j < kernel->operands; j++)
 		found = found || (kernel->source[j] >= 0 && space->kernel[kernel->source[j]].turns && !kernel->phase[j].number);
-	return found && !kernel_has_reduction(kernel->op->kernel);
+	return found;
 }
 
 void widths_row_turns(const struct width_space *space)
@@ -60,6 +60,8 @@ void widths_row_turns(const struct width_space *space)
 				as_source(kernel, &space->kernel[kernel->source[j]], j);
 		}
 	}
-	for (int k = 0; k < space->kernels; k++)
+	for (int k = 0; k < space->kernels; k++) {
 		space->kernel[k].turned = reads_turned(space, &space->kernel[k]);
+		space->kernel[k].sums = kernel_has_reduction(space->kernel[k].op->kernel);
+	}
 }

@@ -424,9 +424,17 @@ static void test_words_in_turn(void **state)
 	reader->in[0] = 4;            /* 7 words make a block of 14 */
 	reader->cycles[0] = 2240;
 	assert_true(fabs(widths_cost(space, choice).cycles - (7 + 160 * 17)) < 1e-9);
-	space->kernel[1].turned = false;      /* it sums up */
+	space->kernel[1].sums = true;         /* a row's numbers: of narrower words a row's follow each other, and its parts are put together block by block */
 	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
-	space->kernel[1].turned = true;
+	reader->flow[0].split = 3000;
+	assert_true(fabs(widths_cost(space, choice).cycles - 3000) < 1e-9);
+	reader->in[0] = 8;
+	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
+	reader->flow[0].handed = 2500;        /* one number of several rows each: a converter hands these on at any width */
+	assert_true(fabs(widths_cost(space, choice).cycles - 2500) < 1e-9);
+	reader->flow[0].handed = 0;
+	space->kernel[1].sums = false;
+	reader->in[0] = 4;
 	space->kernel[0].row = 8;     /* a word is a row */
 	assert_true(fabs(widths_cost(space, choice).cycles - 2240) < 1e-9);
 	space->kernel[0].row = 128;
