@@ -227,7 +227,14 @@ bool output_file(struct output *output, const char *path, const char *data, size
 	return true;
 }
 
-bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
+/* A device or a pipe takes what is written to it; a file of that name in its place would be another thing. */
+static bool is_special(const char *path)
+{
+	struct stat about;
+	return !stat(path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+static int replace_file(struct arena *arena, const char *path, const char *data, size_t size)
 {
 	char *temporary = sibling(arena, path);
 	int file = mkstemp(temporary), reason = file < 0 ? errno : 0;
@@ -241,5 +248,11 @@ bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, 
 		reason = errno;
 	if (reason && file >= 0)
 		unlink(temporary);
+	return reason;
+}
+
+bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
+{
+	int reason = is_special(path) ? write_all(path, data, size) : replace_file(arena, path, data, size);
 	return !reason || diag_error(diag, (struct location){.file = path}, "cannot be written: %s", strerror(reason));
 }

@@ -32,7 +32,7 @@ bool output_stopped(const struct output *output);
 bool output_commit(struct output *output);             /* the target is now the new folder */
 void output_abandon(struct output *output);            /* removes all; NULL and committed ones are accepted */
 
-/* One file, whole or not at all. */
+/* One file, whole or not at all; a device or a pipe takes it as it comes. */
 bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size);
 
 #endif

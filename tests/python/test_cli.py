@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from conftest import FAMILIES
+from conftest import FAMILIES, stc
 from streamtensor import cli, core, models
 from streamtensor.progress import Progress
 
@@ -284,3 +284,13 @@ def test_a_request_to_end_leaves_nothing(core_built, tmp_path):
             running.send_signal(signal.SIGTERM)
     assert running.wait() == 130 and said[-1] == "streamtensor: error: interrupted\n", said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_is_written_not_replaced(core_built, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    done = stc("compile", ROOT / "examples" / "perceptron.mlir", "--to", "tensor", "-o", pipe)
+    text = os.read(end, 1 << 16)
+    os.close(end)
+    assert done.returncode == 0 and stat.S_ISFIFO(pipe.stat().st_mode) and b"stream.kernel" in text
