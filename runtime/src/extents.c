@@ -33,10 +33,13 @@ static int64_t extent_of(const struct design_tensor *tensor, const struct json *
 static void read_state(struct design *design, const struct json *entry, const struct design_tensor *written)
 {
 	const struct design_tensor *state = design_argument(design, written->name);
-	int64_t lead = 0, all = state && text_same(written->role, "state") ? extent_of(state, entry) : 0, most = extent_of(written, entry);
+	int64_t lead = 0, past, all = state && text_same(written->role, "state") ? extent_of(state, entry) : 0, most = extent_of(written, entry);
 	json_integer(json_get(entry, "lead"), &lead);
-	if (all && most && lead >= 0 && lead <= all)
-		add(design, (struct design_extent){counter(design, json_text(entry, "at")), counter(design, json_text(entry, "rows")), all - lead, 0, most});
+	if (!all || !most || lead < 0 || lead > all)
+		return;
+	if (!json_integer(json_get(entry, "past"), &past) || past < 0 || past > all - lead)
+		past = all - lead;            /* no row is there to fill up a block */
+	add(design, (struct design_extent){counter(design, json_text(entry, "at")), counter(design, json_text(entry, "rows")), past, 0, most});
 }
 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs)

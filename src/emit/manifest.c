@@ -20,7 +20,7 @@ static void add_member(const char *key, const char *text, struct text *out)
 static void add_tensor(const struct attr *entry, struct text *out)
 {
 	const struct type *type = attr_item(entry, "type")->type;
-	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead"), *step = attr_item(entry, "step");
+	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead"), *past = attr_item(entry, "past"), *step = attr_item(entry, "step");
 	text_add(out, "{");
 	add_member("name", attr_item(entry, "name")->text, out);
 	text_add(out, ",");
@@ -36,6 +36,8 @@ static void add_tensor(const struct attr *entry, struct text *out)
 		add_member("at", at->text, out);
 		if (lead)
 			text_add(out, ",\"lead\":%lld", (long long)lead->integer);
+		if (past)
+			text_add(out, ",\"past\":%lld", (long long)past->integer);
 	}
 	if (rows) {
 		text_add(out, ",");

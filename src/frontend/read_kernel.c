@@ -115,7 +115,7 @@ static void add_guard(struct reader *reader, struct access *access, struct guard
 
 static bool read_guards(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>";
+	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>, or -1 and 0 for a loop's last turn";
 	if (!check_rows(reader, op, "guards", 4, wanted))
 		return false;
 	const struct attr *rows = attr_get(op, "guards");
@@ -123,7 +123,8 @@ static bool read_guards(struct reader *reader, const struct op *op, struct kerne
 		const int64_t *row = rows->items[i].value->integers;
 		if (row[1] < 0 || row[1] >= kernel->loops)
 			return refuse(reader, "guards", wanted);
-		add_guard(reader, &kernel->operand[row[0]], (struct guard_range){.loop = (int)row[1], .low = row[2], .high = row[3]});
+		bool last = row[2] == -1 && !row[3];
+		add_guard(reader, &kernel->operand[row[0]], (struct guard_range){.loop = (int)row[1], .low = last ? 0 : row[2], .high = last ? 1 : row[3], .last = last});
 	}
 	return true;
 }

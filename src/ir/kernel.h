@@ -26,6 +26,7 @@ struct loop {
 struct guard_range {
 	int loop;
 	int64_t low, high;        /* active where low <= counter < high */
+	bool last;                /* 0 and 1 stand for the last turn instead, of a loop whose turns are counted at run time */
 };
 
 struct turns_there {          /* of the loops that walk an operand's rows, neighbours each of which goes on where the one inside it ends */

@@ -57,7 +57,7 @@ static const struct attr *guards(struct module *module, const struct kernel *ker
 		const struct access *access = &kernel->operand[i];
 		for (int g = 0; g < access->guards; g++) {
 			const struct guard_range *guard = &access->guard[g];
-			int64_t row[] = {i, guard->loop, guard->low, guard->high};
+			int64_t row[] = {i, guard->loop, guard->last ? -1 : guard->low, guard->last ? 0 : guard->high};
 			VEC_PUSH(module->arena, &list, attr_integers(module, 4, row));
 		}
 	}

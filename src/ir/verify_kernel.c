@@ -135,6 +135,10 @@ static bool check_guards(struct verifier *verifier, const struct op *op, const s
 	for (int g = 0; g < access->guards; g++) {
 		const struct guard_range *guard = &access->guard[g];
 		bool loop = guard->loop >= 0 && guard->loop < op->kernel->loops;
+		if (loop && guard->last && (!op->kernel->loop[guard->loop].run_time || op->kernel->loop[guard->loop].run_time->plus < 1 || access->stride[guard->loop])) {
+			verify_fail(verifier, op, "%s is read in the last turn of loop %d, which is not counted at run time, may have none, or moves it", who, guard->loop);
+			return false;
+		}
 		if (loop && 0 <= guard->low && guard->low <= guard->high && guard->high <= op->kernel->loop[guard->loop].extent)
 			continue;
 		verify_fail(verifier, op, "%s has a guard %" PRId64 " to %" PRId64 " outside loop %d", who, guard->low, guard->high, guard->loop);

@@ -139,7 +139,7 @@ static void add_digit(struct module *module, const struct view *view, const stru
 {
 	access->stride[loop] += piece->stride[digit];
 	if (piece->low[digit] > 0 || piece->high[digit] < view->extent[digit])
-		access_add_guard(module, access, (struct guard_range){loop, piece->low[digit], piece->high[digit]});
+		access_add_guard(module, access, (struct guard_range){.loop = loop, .low = piece->low[digit], .high = piece->high[digit]});
 }
 
 static void add_row(const struct nest *nest, const struct split *split, const int64_t *row, int64_t stride, struct access *access)

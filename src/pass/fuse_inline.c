@@ -24,7 +24,7 @@ static bool map_guard(struct module *module, const struct kernel *consumer, cons
 	if (main < 0) {
 		bool holds = guard.low <= composed->constant[guard.loop] && composed->constant[guard.loop] < guard.high;
 		if (!holds && composed->loops)
-			access_add_guard(module, access, (struct guard_range){0, 0, 0});
+			access_add_guard(module, access, (struct guard_range){.loop = 0, .low = 0, .high = 0});
 		return holds || composed->loops;
 	}
 	int64_t least = composed->constant[guard.loop], span = 1;
@@ -46,7 +46,7 @@ static bool map_guard(struct module *module, const struct kernel *consumer, cons
 	low = low < 0 ? 0 : low > last ? last + 1 : low;
 	high = high > last ? last + 1 : high;
 	if (low > first || high <= last)
-		access_add_guard(module, access, (struct guard_range){main, low, high < low ? low : high});
+		access_add_guard(module, access, (struct guard_range){.loop = main, .low = low, .high = high < low ? low : high});
 	return true;
 }
 

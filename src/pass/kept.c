@@ -13,7 +13,7 @@ static bool begins_with(const struct kernel *kernel, int operand)
 	const struct access *access = &kernel->operand[operand];
 	bool first = kernel->partial == 1 && !kernel_is_post_operand(kernel, operand);
 	for (int g = 0; g < access->guards; g++)
-		first = first && access->guard[g].low == 0;
+		first = first && access->guard[g].low == 0 && !access->guard[g].last;
 	return first;
 }
 

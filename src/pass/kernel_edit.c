@@ -150,7 +150,7 @@ bool access_same(const struct access *left, const struct access *right, int loop
 		return false;
 	for (int i = 0; i < left->guards; i++) {
 		struct guard_range a = left->guard[i], b = right->guard[i];
-		if (a.loop != b.loop || a.low != b.low || a.high != b.high)
+		if (a.loop != b.loop || a.low != b.low || a.high != b.high || a.last != b.last)
 			return false;
 	}
 	return !loops || !memcmp(left->stride, right->stride, sizeof *left->stride * (size_t)loops);
@@ -176,8 +176,8 @@ struct access access_copy(struct module *module, const struct access *access, in
 /* [low, high) of a loop as ranges of its quotient and remainder by `inner`. */
 static bool split_range(struct guard_range guard, int64_t inner, struct guard_range *outer, struct guard_range *rest)
 {
-	*outer = (struct guard_range){guard.loop, guard.low / inner, (guard.high + inner - 1) / inner};
-	*rest = (struct guard_range){guard.loop + 1, 0, inner};
+	*outer = (struct guard_range){.loop = guard.loop, .low = guard.low / inner, .high = (guard.high + inner - 1) / inner};
+	*rest = (struct guard_range){.loop = guard.loop + 1, .low = 0, .high = inner};
 	if (guard.low % inner == 0 && guard.high % inner == 0)
 		return true;
 	if (outer->high - outer->low != 1)
@@ -277,9 +277,9 @@ static void join_access(struct module *module, struct access *access, const stru
 {
 	const int64_t inner = loops[loop + 1].extent;
 	const struct guard_range *outer = access_guard(access, loop), *rest = access_guard(access, loop + 1);
-	struct guard_range range = {loop + 1, outer ? outer->low * inner : 0, outer ? outer->high * inner : loops[loop].extent * inner};
+	struct guard_range range = {.loop = loop + 1, .low = outer ? outer->low * inner : 0, .high = outer ? outer->high * inner : loops[loop].extent * inner};
 	if (rest)
-		range = (struct guard_range){loop + 1, range.low + rest->low, range.low + rest->high};
+		range = (struct guard_range){.loop = loop + 1, .low = range.low + rest->low, .high = range.low + rest->high};
 	access->offset += outer ? outer->low * (access->stride[loop] - inner * access->stride[loop + 1]) : 0;
 	access->stride[loop] = 0;
 	int count = 0;
@@ -331,7 +331,7 @@ static void place_access(struct module *module, struct access *access, int loops
 	access->guards = 0;
 	access->guard = NULL;
 	for (int i = 0; i < old.guards; i++)
-		access_add_guard(module, access, (struct guard_range){place[old.guard[i].loop], old.guard[i].low, old.guard[i].high});
+		access_add_guard(module, access, (struct guard_range){.loop = place[old.guard[i].loop], .low = old.guard[i].low, .high = old.guard[i].high, .last = old.guard[i].last});
 }
 
 void kernel_move_loop(struct module *module, struct op *op, int from, int to)

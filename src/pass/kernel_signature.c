@@ -11,7 +11,7 @@ static void add_access(const struct access *access, int loops, struct text *out)
 	for (int l = 0; l < loops; l++)
 		text_add(out, " %" PRId64, access->stride[l]);
 	for (int i = 0; i < access->guards; i++)
-		text_add(out, " g%d:%" PRId64 ":%" PRId64, access->guard[i].loop, access->guard[i].low, access->guard[i].high);
+		text_add(out, " g%d:%" PRId64 ":%" PRId64 "%s", access->guard[i].loop, access->guard[i].low, access->guard[i].high, access->guard[i].last ? " last" : "");
 	if (access->index_operand >= 0)
 		text_add(out, " i%d:%" PRId64 ":%" PRId64, access->index_operand, access->index_stride, access->index_limit);
 	if (access->later)

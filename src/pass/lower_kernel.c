@@ -33,6 +33,10 @@ struct value *inside_guards(struct lowering *l, const struct access *access)
 		const struct guard_range *range = &access->guard[g];
 		if (!l->counter[range->loop])
 			continue;
+		if (range->last) {
+			all = make_and(&l->p, all, at_last(l, range->loop));
+			continue;
+		}
 		if (range->low > 0)
 			all = make_and(&l->p, all, make_compare(&l->p, 5, l->counter[range->loop], range->low));
 		if (range->high < l->kernel->loop[range->loop].extent)
@@ -75,7 +79,7 @@ static struct value *due(struct lowering *l, int j, struct value *come)
 			when = make_and(&l->p, when, at_last(l, i));
 		} else if (i > used) {
 			const struct guard_range *range = access_guard(access, i);
-			when = make_and(&l->p, when, make_equal(&l->p, l->counter[i], range ? range->low : 0));
+			when = make_and(&l->p, when, range && range->last ? at_last(l, i) : make_equal(&l->p, l->counter[i], range ? range->low : 0));
 		}
 	}
 	return when;

@@ -12,6 +12,10 @@ struct activation {
 	struct value *q, *scale;
 };
 
+struct turned {               /* a mask whose numbers are in the order of a state */
+	struct value *from, *to;
+};
+
 struct quantiser {
 	struct module *module;
 	struct op *main;
@@ -21,6 +25,7 @@ struct quantiser {
 	const struct op *head;    /* the last contraction */
 	struct map names;         /* of arguments */
 	VEC(struct activation) activations;
+	VEC(struct turned) masks;
 	VEC(const struct attr *) attributes;      /* of arguments that were added */
 	int made;                 /* kernels that were replaced */
 	bool failed;              /* something was refused */

@@ -86,10 +86,10 @@ void rows_past(struct quantiser *q, const struct attention *a, const struct cach
 			stride = 0;
 		to->stride[i] = stride * parts->part[i].step;
 	}
-	to->offset = (a->keys.lead - a->keys.fresh) * inner;
+	to->offset = (a->keys.behind ? a->keys.lead : a->keys.lead - a->keys.fresh) * inner;
 	for (int i = 0; i < parts->count && keys_fresh_blocks(&a->keys); i++)
 		if (parts->part[i].source == p->key && parts->part[i].step == a->keys.block)
-			access_add_guard(q->module, to, (struct guard_range){i, keys_fresh_blocks(&a->keys), a->keys.blocks});
+			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = keys_fresh_blocks(&a->keys), .high = a->keys.blocks});
 }
 
 /* A guard of the product's, part by part; of the keys' blocks it takes some whole, or it lies inside the first. */
@@ -100,7 +100,7 @@ static void add_guard(struct quantiser *q, const struct parts *parts, struct gua
 		bool outer = part->step > 1;
 		int64_t high = outer ? (guard.high + part->step - 1) / part->step : guard.high < part->trip ? guard.high : part->trip;
 		if (part->source == guard.loop && (guard.low > 0 || high < part->trip))
-			access_add_guard(q->module, to, (struct guard_range){i, guard.low, high});
+			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = guard.low, .high = high});
 	}
 }
 
@@ -115,7 +115,10 @@ void rows_fresh(struct quantiser *q, const struct attention *a, const struct cac
 		to->stride[i] = stride * part->step;
 	}
 	if (!is_single(&a->keys))
-		add_guard(q, parts, (struct guard_range){p->key, 0, count}, to);
+		add_guard(q, parts, (struct guard_range){.loop = p->key, .low = 0, .high = count}, to);
+	for (int i = 0; i < parts->count && a->keys.behind; i++)
+		if (parts->part[i].source == p->key && parts->part[i].run_time)
+			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = 0, .high = 1, .last = true});
 }
 
 int rows_key(struct quantiser *q, struct body *body, const struct parts *parts, int key)
@@ -131,8 +134,9 @@ int rows_are_fresh(struct quantiser *q, const struct attention *a, struct body *
 	struct module *module = q->module;
 	if (!is_single(&a->keys))
 		return body_active(module, body, fresh);
-	struct node first = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {rows_key(q, body, parts, key), body_integer(module, body, type_index(module), 0)}};
-	return body_add(module, body, first);
+	int number = rows_key(q, body, parts, key), own = a->keys.behind ? keys_past(q, &a->keys, body, fresh + 1) : body_integer(module, body, type_index(module), 0);
+	struct node same = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {number, own}};
+	return body_add(module, body, same);
 }
 
 /* The row of this launch where it is one of these, else that of the past. */

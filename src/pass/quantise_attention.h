@@ -51,7 +51,7 @@ int64_t keys_abreast(const struct keys *keys);
 void rows_past(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to);
 void rows_fresh(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct access *to, int64_t count);
 void rows_walk(struct quantiser *q, const struct attention *a, const struct cache *cache, const struct product *p, const struct parts *parts, bool scales, struct kernel *kernel, int past);
-/* Nodes: the number of the key at hand; whether its row is one of this launch, which operand `fresh` has then; the scale of the row that `choice` says. */
+/* Nodes: the number of the key at hand; whether its row is one of this launch, which operand `fresh` has then (and operand fresh + 1 how many past ones there are, if it comes behind them); the scale of the row that `choice` says. */
 int rows_key(struct quantiser *q, struct body *body, const struct parts *parts, int key);
 int rows_are_fresh(struct quantiser *q, const struct attention *a, struct body *body, const struct parts *parts, int key, int fresh);
 int rows_scale(struct module *module, struct body *body, int past, int choice);

@@ -257,7 +257,7 @@ static void walk_parallel(struct lowering *l, const struct nest *nest, const str
 	to->stride[nest->inner] = from->stride[last_output(l)];
 	to->stride[nest->block] = from->stride[last_output(l)] * l->part.block;
 	for (int g = 0; g < from->guards; g++)
-		access_add_guard(l->q->module, to, (struct guard_range){(int)place[from->guard[g].loop], from->guard[g].low, from->guard[g].high});
+		access_add_guard(l->q->module, to, (struct guard_range){.loop = (int)place[from->guard[g].loop], .low = from->guard[g].low, .high = from->guard[g].high});
 }
 
 /* y = Σ_g d * (s * s'), then what follows the sum. */
@@ -348,7 +348,7 @@ static struct op *join(struct lowering *l, const struct part *part, struct op *c
 	int last = place[last_output(l)];
 	for (int p = 0; p < 2; p++) {
 		kernel->operand[p].offset = -part[p].first * kernel->operand[p].stride[last];
-		access_add_guard(module, &kernel->operand[p], (struct guard_range){last, part[p].first, part[p].first + part[p].count});
+		access_add_guard(module, &kernel->operand[p], (struct guard_range){.loop = last, .low = part[p].first, .high = part[p].first + part[p].count});
 	}
 	struct body *body = &kernel->update;
 	int first = body_operand(module, body, kernel->type, 0), second = body_operand(module, body, kernel->type, 1);

@@ -156,6 +156,68 @@ bool keys_follow(struct quantiser *q, struct attention *a)
 	return good;
 }
 
+/* ---- the row of this launch */
+
+/* Its loop over the keys alone moves it, from the first one on, over one number each. */
+static bool is_mask(const struct attention *a, const struct op *op, int operand, int key)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	bool plain = access_is_plain(access) && !access->offset && access->stride[key] == 1 && type_elements(op->operand[operand]->type) == a->keys.extent && op->operand[operand]->def;
+	for (int l = 0; l < op->kernel->loops; l++)
+		plain = plain && (l == key || !access->stride[l]);
+	return plain;
+}
+
+bool keys_may_turn(const struct attention *a)
+{
+	const struct product *scores = &a->scores;
+	bool good = a->keys.fresh == 1 && a->keys.trip && a->keys.trip->plus == 1 && a->keys.blocks > 1 && !a->keys.shared && !body_has(&scores->op->kernel->post, OP_INDEX);
+	for (int j = 0; good && j < scores->op->operands; j++)
+		good = j == scores->past || j == scores->fresh || !scores->op->kernel->operand[j].stride[scores->key] || is_mask(a, scores->op, j, scores->key);
+	for (size_t i = 0; good && i < a->between.count; i++)
+		for (int j = 0; good && j < a->between.data[i].op->operands; j++)
+			good = keyed_of(a->between.data[i].op->operand[j]) || !a->between.data[i].op->kernel->operand[j].stride[a->between.data[i].key];
+	return good;
+}
+
+int keys_past(struct quantiser *q, const struct keys *keys, struct body *body, int count)
+{
+	const struct type *index = type_index(q->module);
+	int given = body_op(q->module, body, OP_INDEX_CAST, index, body_operand(q->module, body, type_scalar(keys->count->type), count), 0, 0);
+	return body_op(q->module, body, OP_MAXSI, index, given, body_integer(q->module, body, index, 0), 0);
+}
+
+/* In the order of the state: number n was the one of key n + 1, that of the row at hand the first.  One for all layers. */
+static struct value *turned_mask(struct quantiser *q, const struct keys *keys, struct value *mask)
+{
+	struct module *module = q->module;
+	const struct type *scalar = type_scalar(mask->type);
+	for (size_t i = 0; i < q->masks.count; i++)
+		if (q->masks.data[i].from == mask)
+			return q->masks.data[i].to;
+	struct value *operand[3] = {mask, mask, keys->count};
+	struct op *op = quantise_kernel(q, mask->def->next, mask->def->kernel->name, "turned", 1, 3, operand, mask->type);
+	struct kernel *kernel = op->kernel;
+	struct body *body = &kernel->update;
+	kernel->loop[0].extent = keys->extent;
+	kernel->operand[0].stride[0] = kernel->operand[0].offset = kernel->result.stride[0] = 1;
+	access_add_guard(module, &kernel->operand[0], (struct guard_range){.loop = 0, .low = 0, .high = keys->extent - 1});
+	int number = body_index(module, body, 0), past = keys_past(q, keys, body, 2);
+	struct node same = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {number, past}};
+	int own = body_add(module, body, same);
+	body->result = body_op(module, body, OP_SELECT, scalar, own, body_operand(module, body, scalar, 1), body_operand(module, body, scalar, 0));
+	VEC_PUSH(module->arena, &q->masks, ((struct turned){mask, op->result[0]}));
+	return op->result[0];
+}
+
+void keys_turn(struct quantiser *q, struct attention *a)
+{
+	struct op *op = a->scores.op;
+	for (int j = 0; j < op->operands; j++)
+		if (j != a->scores.past && j != a->scores.fresh && op->kernel->operand[j].stride[a->scores.key])
+			op->operand[j] = turned_mask(q, &a->keys, op->operand[j]);
+}
+
 /* ---- blocks */
 
 const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *keys)
@@ -163,7 +225,7 @@ const struct run_time_trip *keys_trip(struct quantiser *q, const struct keys *ke
 	if (!keys->trip)
 		return NULL;
 	struct run_time_trip *trip = ARENA_NEW(q->module->arena, struct run_time_trip);
-	const char *symbol = lookback_in_tiles(q->module, keys->trip->symbol, keys->block, (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
+	const char *symbol = lookback_in_tiles(q->module, keys->trip->symbol, keys->block, keys->behind ? 0 : (keys->fresh + keys->block - 1) / keys->block * keys->block - keys->fresh);
 	*trip = (struct run_time_trip){.symbol = symbol, .plus = keys->trip->plus, .tile = keys->block, .most = keys->blocks};
 	return trip;
 }
@@ -198,10 +260,10 @@ struct value *keys_fill(struct quantiser *q, const struct attention *a, struct o
 		copy->kernel->result.stride[i] = filled.stride[source[i]] = pitch;
 		pitch *= shape[i];
 		if (source[i] == key)
-			access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){i, 0, a->keys.extent});
+			access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){.loop = i, .low = 0, .high = a->keys.extent});
 		for (int g = 0; g < access->guards; g++)
 			if (access->guard[g].loop == source[i])
-				access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){i, access->guard[g].low, access->guard[g].high});
+				access_add_guard(module, &copy->kernel->operand[0], (struct guard_range){.loop = i, .low = access->guard[g].low, .high = access->guard[g].high});
 	}
 	copy->kernel->operand[0].offset = access->offset;
 	copy->kernel->update.result = body_operand(module, &copy->kernel->update, scalar, 0);

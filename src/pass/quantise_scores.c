@@ -23,8 +23,7 @@ static int only_keys(struct quantiser *q, const struct attention *a, struct body
 		return score;
 	int limit = body_integer(module, body, index, keys->extent);
 	if (keys->trip) {
-		int given = body_op(module, body, OP_INDEX_CAST, index, body_operand(module, body, type_scalar(keys->count->type), count), 0, 0);
-		int past = body_op(module, body, OP_MAXSI, index, given, body_integer(module, body, index, 0), 0);
+		int past = keys_past(q, keys, body, count);
 		limit = body_op(module, body, OP_MINSI, index, body_op(module, body, OP_ADDI, index, past, body_integer(module, body, index, keys->fresh), 0), limit, 0);
 	}
 	struct node below = {.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {rows_key(q, body, parts, a->scores.key), limit}, .integer = 2};
@@ -71,8 +70,8 @@ static struct value *score_sums(struct quantiser *q, const struct attention *a, 
 		parts_add(&as, p->reduction, groups, size, false);
 	struct parts parts = keys_serve_rows(&a->keys) ? score_loops(q, a, groups) : as;
 	parts_add(&parts, p->reduction, size, 1, true);
-	struct value *operand[3] = {query->q, a->k.past, a->k.q};
-	struct op *op = parts_kernel(q, p->op, "sums", &parts, 3, operand, type_integer(module, 32));
+	struct value *operand[4] = {query->q, a->k.past, a->k.q, a->keys.count};
+	struct op *op = parts_kernel(q, p->op, "sums", &parts, a->keys.behind ? 4 : 3, operand, type_integer(module, 32));
 	parts_lie_as(q, &as, &parts, op);
 	int64_t *own = token_strides(q, c, a->k.inner);
 	own[p->reduction] = 1;
@@ -119,10 +118,10 @@ static void make_scaled(struct quantiser *q, const struct attention *a, struct v
 	s->of_sums = s->parts;
 	if (s->groups > 1)
 		parts_add(&s->parts, a->scores.reduction, s->groups, 1, true);
-	struct value **operand = ARENA_ARRAY(arena, struct value *, old->operands + 5), *const own[4] = {sums, scale, a->k.past_scale, a->k.scale};
+	struct value **operand = ARENA_ARRAY(arena, struct value *, old->operands + 6), *const own[5] = {sums, scale, a->k.past_scale, a->k.scale, a->keys.count};
 	memcpy(operand, own, sizeof own);
 	s->renamed = ARENA_ARRAY(arena, int, old->operands + 1);
-	s->operands = post_operands(old, 4, operand, s->renamed);
+	s->operands = post_operands(old, a->keys.behind ? 5 : 4, operand, s->renamed);
 	if (a->keys.trip)
 		operand[s->operands++] = a->keys.count;
 	s->op = parts_kernel(q, old, "scaled", &s->parts, s->operands, operand, type_float(q->module, 32));

@@ -5,7 +5,8 @@
  *     value = Σ_b (float)(Σ p' * v') * s_p                 p = probability * s_v, in groups of 128 keys (fewer where a launch has a few tokens, or one and wide rows)
  * The maximum of the scores may run from group to group of keys (quantise_softmax.c).
  * States of another form stay as they are.  A state's rows lie `stream.lead` rows behind its beginning: the rows of a launch come before those of the past in
- * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room. */
+ * attention, and with room for them there the keys of a block lie one after the other, whatever lies in that room.  The row of a launch of one token, of which others are counted at run time, comes behind them
+ * instead, where it will lie: the last block alone waits for it, and a layer that looks back only so far has no block for it and rows that it does not see. */
 #include "ir/lookback.h"
 #include "pass/kernel_signature.h"
 #include "pass/quantise_state.h"
@@ -298,7 +299,7 @@ static const struct attr *blocked_dims(struct quantiser *q, const struct keys *k
 	const struct run_time_trip *trip = keys_trip(q, keys);
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
 	int64_t own = keys_fresh_blocks(keys), rows = own * keys->block;
-	struct named items[6] = {{"first", attr_integer(module, keys->lead - keys->fresh + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
+	struct named items[6] = {{"first", attr_integer(module, keys->behind ? keys->lead : keys->lead - keys->fresh + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
 	int count = 3;
 	if (trip) {
 		items[count++] = (struct named){"symbol", attr_string(module, trip->symbol)};
@@ -384,6 +385,10 @@ static bool find_attention(struct quantiser *q, struct op *op, struct attention 
 	if (!match_product(q, a->values.op, &a->values) || a->values.reduction != a->values.key)
 		return false;
 	struct keys other = keys_of(q, &a->values);
+	if (keys_may_turn(a)) {
+		a->keys.behind = true;
+		a->keys.lead = 0;
+	}
 	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument &&
 	       check_width(q, a);
 }
@@ -392,6 +397,8 @@ static void quantise_attention(struct quantiser *q, struct attention *a)
 {
 	struct cache *cache[] = {&a->k, &a->v};
 	const struct product *product[] = {&a->scores, &a->values};
+	if (a->keys.behind)
+		keys_turn(q, a);
 	for (int i = 0; i < 2; i++) {
 		turn_choices(q, product[i], &a->keys);
 		attention_rows(q, cache[i], product[i]->op);

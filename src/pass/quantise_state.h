@@ -6,12 +6,13 @@
 #define STATE_MOST 119        /* so that two signed nibbles carry a value */
 #define STATE_GROUP 128       /* numbers of a query, or keys of the probabilities, that share a scale */
 
-/* The rows that attention sees: those of this launch, then those of the state. */
+/* The rows that attention sees: those of this launch, then those of the state, or the other way round. */
 struct keys {
 	int64_t fresh, past;
 	int64_t extent;           /* all of them */
 	int64_t block, blocks;    /* keys that share a scale of the probabilities; blocks * block >= extent */
 	int64_t lead, rows;       /* of the state: rows in front of the past ones; all */
+	bool behind;              /* the one row of a launch comes behind those of the past, as it will lie, so it is waited for last */
 	bool shared;              /* the state is another phase's as well, whose blocks begin elsewhere: its words hold for any */
 	const struct run_time_trip *trip;         /* of all rows; NULL: all are there */
 	struct value *count;      /* the input that has its symbol */
@@ -55,6 +56,11 @@ bool keys_guard_splits(const struct keys *keys, struct guard_range guard);
 bool keys_follow(struct quantiser *q, struct attention *a);
 /* Lets the kernels between walk blocks of keys; what lies beyond the last key is minus infinity in scores, 0 in exponentials. */
 void keys_block(struct quantiser *q, const struct attention *a);
+/* May the row of a launch come behind those of the past?  Then masks are turned, whose first number was that row's. */
+bool keys_may_turn(const struct attention *a);
+void keys_turn(struct quantiser *q, struct attention *a);
+/* Node: the number of past rows, of operand `count`. */
+int keys_past(struct quantiser *q, const struct keys *keys, struct body *body, int count);
 /* Blocks that rows of this launch fill, in front of those of the past; 0: a block has some of both. */
 int64_t keys_fresh_blocks(const struct keys *keys);
 /* How often the loop over blocks runs; NULL: always as often. */

@@ -39,8 +39,8 @@ static struct value *weighted(struct quantiser *q, const struct attention *a, co
 	const struct product *p = &a->values;
 	const struct type *real = type_float(module, 32);
 	const struct access *x = &p->op->kernel->operand[p->x];
-	struct value *operand[3] = {p->op->operand[p->x], a->v.past_scale, a->v.scale};
-	struct op *op = parts_kernel(q, p->op, "weighted", parts, 3, operand, real);
+	struct value *operand[4] = {p->op->operand[p->x], a->v.past_scale, a->v.scale, a->keys.count};
+	struct op *op = parts_kernel(q, p->op, "weighted", parts, a->keys.behind ? 4 : 3, operand, real);
 	parts_lie_as(q, as, parts, op);
 	if (a->running)
 		parts_lie_over(q, as, parts, op->kernel->operand[0].stride);
@@ -162,8 +162,9 @@ static struct value *value_sums(struct quantiser *q, const struct attention *a, 
 		parts = sum_loops(q, a, c);
 	else
 		parts_add(&parts, a->values.key, keys, 1, true);
-	struct value *operand[3] = {p->q, a->v.past, a->v.q};
-	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, 1 + rows, operand, type_integer(q->module, 32));
+	struct value *operand[4] = {p->q, a->v.past, a->v.q, a->keys.count};
+	int operands = 1 + rows + (rows == 2 && a->keys.behind);
+	struct op *op = parts_kernel(q, a->values.op, number ? text_format(q->module->arena, "sums%lld", (long long)number) : "sums", &parts, operands, operand, type_integer(q->module, 32));
 	struct access *access = op->kernel->operand;
 	parts_lie_as(q, &as, &parts, op);
 	struct parts probabilities = probability_parts(q, a, c);

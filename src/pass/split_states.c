@@ -173,7 +173,7 @@ static struct value *join_parts(struct module *module, const struct member *memb
 	int chosen = -1;
 	for (int i = 0; i < parts; i++) {
 		kernel->operand[i].stride[1] = 1;
-		access_add_guard(module, &kernel->operand[i], (struct guard_range){0, i, i + 1});
+		access_add_guard(module, &kernel->operand[i], (struct guard_range){.loop = 0, .low = i, .high = i + 1});
 		int own = body_operand(module, &kernel->update, scalar, i);
 		chosen = chosen < 0 ? own : body_op(module, &kernel->update, OP_SELECT, scalar, body_active(module, &kernel->update, i), own, chosen);
 	}

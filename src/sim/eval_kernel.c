@@ -2,6 +2,17 @@
 #include "sim/eval_level.h"
 #include <string.h>
 
+/* Last turns are those of this launch. */
+static struct access access_in_launch(struct arena *arena, const struct access *access, const int64_t *trips)
+{
+	struct access now = *access;
+	now.guard = arena_copy(arena, access->guard, sizeof *access->guard * (size_t)access->guards);
+	for (int g = 0; g < now.guards; g++)
+		if (now.guard[g].last)
+			now.guard[g] = (struct guard_range){.loop = now.guard[g].loop, .low = trips[now.guard[g].loop] - 1, .high = trips[now.guard[g].loop]};
+	return now;
+}
+
 struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
@@ -17,7 +28,7 @@ struct nest eval_kernel_nest(struct evaluation *e, const struct op *op)
 		nest.gap = gap[l].out ? gap : nest.gap;
 	}
 	for (int i = 0; i < op->operands; i++)
-		nest.operand[i] = (struct port){.type = type_scalar(op->operand[i]->type), .access = kernel->operand[i]};
+		nest.operand[i] = (struct port){.type = type_scalar(op->operand[i]->type), .access = access_in_launch(e->arena, &kernel->operand[i], nest.extent)};
 	nest.result[0] = (struct port){.type = kernel->type, .access = kernel->result};
 	return nest;
 }

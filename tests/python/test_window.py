@@ -26,7 +26,7 @@ def case_of(folder, family: str = "gemma3"):
 def left_out(position: int, tokens: int, scheme: str | None) -> range:
     """Rows that no sliding layer may read: all older ones, or whole blocks of them, which count from the first token of the launch."""
     tile = BLOCK if scheme else 1
-    room = -tokens % tile
+    room = 0 if tokens == 1 else -tokens % tile        # one row comes behind those of the past
     return range(room, room + max(position - (WINDOW - 1) - room, 0) // tile * tile)
 
 

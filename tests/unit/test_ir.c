@@ -492,6 +492,7 @@ static void low_offset(struct fixture *fixture, struct op *op) { (void)fixture; 
 static void huge_stride(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[1].stride[1] = INT64_MAX; }
 static void high_guard(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].guard->high = 17; }
 static void guard_loop(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].guard->loop = 3; }
+static void last_guard(struct fixture *fixture, struct op *op) { (void)fixture; *op->kernel->operand[0].guard = (struct guard_range){.loop = 2, .low = 0, .high = 1, .last = true}; }
 static void bad_gather(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->operand[0].index_operand = 1; }
 static void no_extent(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->loop[0].extent = 0; }
 static void reduced_result(struct fixture *fixture, struct op *op) { (void)fixture; op->kernel->result.stride[2] = 1; }
@@ -529,7 +530,7 @@ static void bad_kernels(void **state)
 	static const struct { kernel_change *change; const char *message; } cases[] = {
 		{far_stride, "operand 1 is addressed from 0 to 542, but has 512 elements"}, {low_offset, "the result is addressed from -1"},
 		{huge_stride, "the addresses of operand 1 overflow"}, {high_guard, "operand 0 has a guard 0 to 17 outside loop 2"},
-		{guard_loop, "outside loop 3"}, {bad_gather, "operand 0 is gathered with operand 1"}, {no_extent, "loop 0 has extent 0"},
+		{guard_loop, "outside loop 3"}, {last_guard, "operand 0 is read in the last turn of loop 2, which is not counted at run time"}, {bad_gather, "operand 0 is gathered with operand 1"}, {no_extent, "loop 0 has extent 0"},
 		{reduced_result, "depends on the reduction loop 2"}, {later_argument, "update, node 2: an argument does not come before it"},
 		{no_operand, "update, node 0: there is no such operand"}, {mixed_types, "update, node 2: the operands and the result have different types"},
 		{no_update, "update does not give a value of type f32"}, {wrong_op, "does not belong to the body of a kernel"},
