@@ -50,6 +50,17 @@ bool again_of(struct arena *arena, const struct op *convert, struct again *again
 	return from.rank == again->walk.rank && walk_same(from, once(arena, &again->walk)) && measure(again);
 }
 
+void mark_again(struct module *module, struct block *block)
+{
+	struct again again;
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_again(module, op->region[0]);
+		if (op->code == OP_CONVERT && again_of(module->arena, op, &again))
+			attr_set(module, op, "again", attr_unit(module));
+	}
+}
+
 void lower_again(struct design *design, const struct op *convert, const struct again *again)
 {
 	const struct walk *walk = &again->walk;

@@ -12,6 +12,8 @@ struct again {
 	int64_t distance;         /* turns between two of the same word, at least */
 };
 
+/* Says of converters that they are such (`again`).  Beside a unit of one token, which waits for what hands a block on; elsewhere a block takes all that comes at once, and what else reads it may wait for that. */
+void mark_again(struct module *module, struct block *block);
 /* false: it is another converter. */
 bool again_of(struct arena *arena, const struct op *convert, struct again *again);
 void lower_again(struct design *design, const struct op *convert, const struct again *again);

@@ -71,7 +71,7 @@ bool lower_convert(struct design *design, const struct op *op, bool crossing)
 		return lower_later(design, op);
 	struct module *module = design->module;
 	struct again again;
-	if (!crossing && again_of(module->arena, op, &again)) {
+	if (!crossing && attr_get(op, "again") && again_of(module->arena, op, &again)) {
 		lower_again(design, op, &again);
 		return true;
 	}

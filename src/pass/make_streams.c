@@ -2,6 +2,7 @@
  * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
  * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
 #include "ir/lookback.h"
+#include "pass/again.h"
 #include "pass/held.h"
 #include "pass/streams.h"
 #include <string.h>
@@ -456,7 +457,11 @@ static struct op *build_streams(struct pass_context *context, struct module *mod
 	if (!s.plan || !emit_block(&s, old->region[0]))
 		return NULL;
 	finish_function(&s, old);
-	return resolve_streams(&s, s.function->region[0]) ? s.function : NULL;
+	if (!resolve_streams(&s, s.function->region[0]))
+		return NULL;
+	if (has_contraction(s.body) && !unit_has_tokens(s.body))
+		mark_again(module, s.function->region[0]);
+	return s.function;
 }
 
 /* Where the budget cannot be met whatever is cut, it is built again, frugally. */

@@ -139,11 +139,13 @@ int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latenc
 	return (levels_of(lanes) + 1 + levels_of(parts)) * latency + sums - 1;
 }
 
-int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency)
+int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency, bool told)
 {
 	int64_t parts = plan_partial(kernel, plan, latency), turns = 1;
 	if (parts <= 1 || takes_turns(kernel, plan, parts))
 		return 0;
+	if (!told)
+		return sums_of(kernel, plan).outside * (1 + levels_of(parts)) * latency;
 	bool inside = false;
 	for (int i = 0; i < plan_loops(plan); i++) {
 		bool reduction = kernel->loop[plan->part[i].source].reduction;

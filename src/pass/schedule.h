@@ -38,8 +38,9 @@ bool plan_is_tree(const struct kernel *kernel, const struct plan *plan);     /* 
 int plan_chain_latency(const struct platform *platform, struct arena *arena, const struct kernel *kernel);
 /* So many partial sums let the accumulators be apart by the latency; 1 where they are so anyway, or it does not pay. */
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency);
-/* Cycles of a launch in which a pipeline is empty because the partial sums of a point are put together in a nest of their own: the last term and a tree of sums each time. */
-int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency);
+/* Cycles of a launch in which a pipeline is empty because the partial sums of a point are put together in a nest of their own: the last term and a tree of sums each time; told: with the tree of a word's numbers and
+ * the turns of several sums, which count where times are told to a hundredth. */
+int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency, bool told);
 /* Of so many sums, each in so many parts: the last word's numbers go through their tree and into a part; then each sum takes a turn, and the last one goes through the tree of its parts. */
 int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */

@@ -364,7 +364,7 @@ static double drained_of(struct maker *m, const struct plan *plan)
 	const struct kernel *kernel = m->kernel->op->kernel;
 	if (!kernel_has_reduction(kernel) || m->space->stages || m->space->rows)
 		return 0;
-	return (double)plan_drained(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel));
+	return (double)plan_drained(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel), m->space->alone);
 }
 
 /* Of the words of a sum, and of its parts, which are put together by trees; beside a unit of one token, that waits for them. */

@@ -4,6 +4,7 @@
 #include "driver/passes.h"
 #include "frontend/import.h"
 #include "model/platform.h"
+#include "pass/again.h"
 #include "sim/eval.h"
 #include "random_convert.h"
 #include "stream_case.h"
@@ -50,12 +51,20 @@ static inline struct tensor counted(struct fixture *f, const struct type *type)
 	return tensor;
 }
 
+/* again: words that are only sent again are so by one process. */
+static inline struct module *marked(struct module *module, bool again)
+{
+	if (again)
+		mark_again(module, module_main(module)->region[0]);
+	return module;
+}
+
 /* A converter of its own for the pair, lowered; the words that come out before and after that. */
 static inline struct module *run_pair(struct fixture *f, uint64_t seed, const struct convert_pair *pair, struct tensor *before, struct tensor *after)
 {
 	struct text text = text_new(f->arena);
 	convert_module(f->module, 1, pair, &text);
-	struct module *module = read_module(f, &text);
+	struct module *module = marked(read_module(f, &text), seed % 2);
 	struct tensor input = counted(f, pair->tensor);
 	assert_true(eval_module(module, f->arena, 1, &input, before));
 	if (!lower(f, module) || !eval_module(module, f->arena, 1, &input, after))
