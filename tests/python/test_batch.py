@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import Case, TorchDesign, small_case
+from conftest import Case, TorchDesign, small_case, stc
 
 from streamtensor import cli, core, families, graph, models, quantise, reference, workflow
 from streamtensor.decoder import Shape
@@ -140,3 +140,12 @@ def test_generate_shows_each_text_and_its_speed(core_built, folder_of, tmp_path,
 def test_no_sequences_are_refused(folder_of, tmp_path, capsys, batch):
     status = cli.main(["compile", str(folder_of("gpt2")), "--batch", batch, "-o", str(tmp_path / "design")])
     assert status == 1 and f"--batch {batch} is no number of sequences" in capsys.readouterr().err
+
+
+def test_attention_of_two_sequences_takes_several_keys_a_cycle(core_built, tmp_path):
+    """A launch of one tile: its layers follow each other as those of one token do, with a break, and are priced so."""
+    model = models.load("gpt2-medium", search=False)
+    shape = replace(Shape.of(model.config, "decode", 1024, 1), batch=2, argmax=True)
+    workflow.compile_files(model, shape, "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    done = stc("simulate", tmp_path / "design", "--json", "--events", "4G", "--extent", "positions=1023")
+    assert json.loads(done.stdout)["cycles"] < 320_000, done.stderr  # 297,760; a key a cycle: 723,847
