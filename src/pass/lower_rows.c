@@ -1,5 +1,5 @@
 /* Several rows of a state at once, as two processes: one lets the rows through that there are in this launch, the other writes them one after the other, from the
- * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does. */
+ * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does.  Where every other head has buffers of its own (lower_loads.c) a process for each writes, and one deals heads to them. */
 #include "ir/rows.h"
 #include "pass/process.h"
 
