@@ -38,8 +38,6 @@ struct place_load {
 void place_index(struct place_problem *problem);                   /* fills touching */
 struct place_load place_load(const struct place_problem *problem, const int *die);
 struct place_cost place_cost(const struct place_problem *problem, const int *die);
-double place_overflow(const struct place_problem *problem, const struct place_load *load);
-void place_cross(int64_t *wires, int from, int to, int64_t bits);     /* adds bits to every boundary between two dies */
 bool place_better(struct place_cost left, struct place_cost right);
 /* Moves an item to the side of the one it shares most bits with where that never costs a crossing: smaller problems with the same best crossings, capacity aside.
  * group: [items], the item of the smaller problem that each became. */
@@ -48,7 +46,6 @@ struct place_cost place_start(const struct place_problem *problem, int *die);   
 struct place_cost place_throw(const struct place_problem *problem, int *die);         /* from what `die` has, where that does not fit: a few items elsewhere, then passes of moves */
 struct place_cost place_search(const struct place_problem *problem, int *die);        /* both */
 struct place_cost place_refine(const struct place_problem *problem, int *die);        /* passes of moves from what `die` has */
-struct place_cost place_anneal(const struct place_problem *problem, int *die);        /* where what `die` has nearly fits; as it is, or better */
 struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
 /* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one, it need not be a good one. */
 bool place_finds_room(const struct platform *platform, struct module *module);

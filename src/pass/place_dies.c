@@ -1,7 +1,7 @@
 /* Puts every process on a die, so that as few bits as possible cross between dies.
  * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
  * ports on the memory die; no die and no boundary over what the platform has.  Exact.
- * Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small, and where little is missing in one that does not fit, another is looked for (place_anneal.c). */
+ * Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
 #include "base/jobs.h"
 #include "pass/pass.h"
 #include "pass/place.h"
@@ -161,9 +161,10 @@ static struct place_cost place(struct guard *guard, const struct place_problem *
 		return way[0].cost;
 	if (fits)
 		jobs_run(guard, 1, &job[1]);
-	if (place_better(way[1].cost, way[0].cost))
-		memcpy(die, way[1].die, sizeof *die * (size_t)problem->items);
-	return place_anneal(problem, die);
+	if (!place_better(way[1].cost, way[0].cost))
+		return way[0].cost;
+	memcpy(die, way[1].die, sizeof *die * (size_t)problem->items);
+	return way[1].cost;
 }
 
 static bool place_uncrowded(struct placing *p)

@@ -42,7 +42,7 @@ static double excess(int64_t used, int64_t available)
 	return used <= available ? 0 : (double)(used - available) / (double)(available > 0 ? available : 1);
 }
 
-double place_overflow(const struct place_problem *problem, const struct place_load *load)
+static double overflow_of(const struct place_problem *problem, const struct place_load *load)
 {
 	double sum = 0;
 	int64_t used[RESOURCES], available[RESOURCES];
@@ -57,7 +57,7 @@ double place_overflow(const struct place_problem *problem, const struct place_lo
 	return sum;
 }
 
-void place_cross(int64_t *wires, int from, int to, int64_t bits)
+static void add_wires(int64_t *wires, int from, int to, int64_t bits)
 {
 	for (int d = from < to ? from : to; d < (from < to ? to : from); d++)
 		wires[d] += bits;
@@ -69,7 +69,7 @@ struct place_load place_load(const struct place_problem *problem, const int *die
 	for (int i = 0; i < problem->items; i++)
 		load.used[die[i]] = resources_add(load.used[die[i]], problem->item[i].need);
 	for (int e = 0; e < problem->edges; e++)
-		place_cross(load.wires, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
+		add_wires(load.wires, die[problem->edge[e].from], die[problem->edge[e].to], problem->edge[e].bits);
 	return load;
 }
 
@@ -84,7 +84,7 @@ static int64_t crossings(const struct place_load *load)
 struct place_cost place_cost(const struct place_problem *problem, const int *die)
 {
 	struct place_load load = place_load(problem, die);
-	return (struct place_cost){place_overflow(problem, &load), crossings(&load)};
+	return (struct place_cost){overflow_of(problem, &load), crossings(&load)};
 }
 
 bool place_better(struct place_cost left, struct place_cost right)
@@ -100,8 +100,8 @@ bool place_better(struct place_cost left, struct place_cost right)
 static void add_change(struct search *s, int item, int other, int64_t bits)
 {
 	for (int d = 0; d < s->problem->dies; d++) {
-		place_cross(s->change[item][d], s->die[item], other, -bits);
-		place_cross(s->change[item][d], d, other, bits);
+		add_wires(s->change[item][d], s->die[item], other, -bits);
+		add_wires(s->change[item][d], d, other, bits);
 		s->crossed[item][d] += bits * (abs(d - other) - abs(s->die[item] - other));
 	}
 }
@@ -170,7 +170,7 @@ static double as_before(const struct filling *filling, double sum)
 	return sum;
 }
 
-/* The same sum as place_overflow, in the same order, without its zeros; as soon as it is above the bound, that part. */
+/* The same sum as overflow_of, in the same order, without its zeros; as soon as it is above the bound, that part. */
 static double overflow_after(const struct search *s, int item, int to, double bound)
 {
 	const int64_t *change = s->change[item][to], *need = s->need[item];

@@ -294,37 +294,6 @@ static void large_ones_that_fit_are_left(void **state)
 		}
 }
 
-/* Dies that a placement fills to the last LUT and DSP slice but one: where moves end near it, annealing finds it mostly. */
-static void little_that_is_missing_is_found(void **state)
-{
-	struct test *t = *state;
-	int near = 0, found = 0;
-	for (int round = 0; round < 30; round++) {
-		struct place_problem problem = problem_new(t, 40, 1, 6000);
-		int die[40], again[40];
-		for (int d = 0; d < problem.dies; d++)
-			problem.capacity[d].lut = 1;
-		for (int i = 0; i < problem.items; i++) {
-			struct resources need = {.lut = 1 + random_below(t, 60), .dsp = random_below(t, 30)};
-			int to = i < 3 ? 0 : (int)random_below(t, 3);
-			problem.item[i] = (struct place_item){.need = need, .home = i < 3};
-			problem.capacity[to] = resources_add(problem.capacity[to], need);
-		}
-		random_edges(t, &problem);
-		struct place_cost before = place_search(&problem, die);
-		memcpy(again, die, sizeof die);
-		struct place_cost after = place_anneal(&problem, die), same = place_anneal(&problem, again);
-		assert_false(place_better(before, after));
-		assert_memory_equal(die, again, sizeof die);
-		assert_true(same.crossing == after.crossing && place_cost(&problem, die).overflow == after.overflow);
-		assert_true(!die[0] && !die[1] && !die[2]);
-		near += before.overflow > 0 && before.overflow < 0.05;
-		found += before.overflow > 0 && after.overflow <= 0;
-	}
-	assert_in_range(near, 4, 30);
-	assert_in_range(found, near / 2, 30);
-}
-
 /* Items without needs can only follow their bits, so nothing is lost by merging them. */
 static void merging_keeps_the_best(void **state)
 {
@@ -698,7 +667,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_test, close_test)
 	const struct CMUnitTest tests[] = {
 		TEST(ilp_finds_the_optimum), TEST(ilp_adds_up_columns), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
-		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(large_ones_that_fit_are_left), TEST(little_that_is_missing_is_found), TEST(merging_keeps_the_best),
+		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(large_ones_that_fit_are_left), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
 		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
 		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
