@@ -26,8 +26,8 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 void emit_link(const struct phases *phases, const struct platform *platform, const char *top, struct text *out);      /* hls/link.cfg: memory channels, dies */
 void emit_makefile(const struct platform *platform, const char *top, struct text *out);    /* hls/Makefile: csim, xclbin, host */
 void emit_host(const struct phases *phases, const char *top, struct text *out);       /* host/main.c */
+#define MANIFEST_BEGIN "{\"schema\":1,\"tool\":\""       /* what each manifest.json of ours begins with */
 /* manifest.json up to its list of files: names, shapes, and how host tensors lie in the buffers of the ports. */
-#define MANIFEST_BEGIN "{\"schema\":1,\"tool\":\""
 void emit_manifest(const struct phases *phases, const char *design, const char *top, bool packed, struct text *out);
 
 /* Ports of main, as the attributes of its arguments name them. */

@@ -26,11 +26,10 @@ static bool measure(struct again *again)
 {
 	const struct walk *walk = &again->walk;
 	again->words = again->distance = 1;
-	again->outer = again->inner = -1;
+	again->outer = -1;
 	for (int l = 0; l < walk->loops; l++) {
 		bool repeats = sends_again(walk, l);
 		again->outer = again->outer < 0 && repeats ? l : again->outer;
-		again->inner = repeats ? l : again->inner;
 		again->distance = repeats ? 1 : again->distance * walk->trip[l];
 		if (again->outer < 0 || repeats)
 			continue;

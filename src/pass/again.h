@@ -7,7 +7,7 @@
 
 struct again {
 	struct walk walk;         /* of the reader */
-	int outer, inner;         /* the first and the last loop that sends words again */
+	int outer;                /* the first loop that sends words again */
 	int64_t words;            /* that are kept: those of the loops inside `outer` */
 	int64_t distance;         /* turns between two of the same word, at least */
 };

@@ -270,12 +270,13 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	struct arena *arena = design->module->arena;
 	const char *name = text_format(arena, "w%d", design->serial++);
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
-	int64_t run = state->turn ? state->turn : image->words, lanes = image->order.lanes;
+	bool turns = state->turn;             /* else one run is all */
+	int64_t run = turns ? state->turn : image->words, lanes = image->order.lanes;
 	const int64_t trip[3] = {image->words / run, run, state->lanes}, stride[3] = {state->parts * run * lanes, lanes, 1};
 	int64_t base = number / state->ports * run * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2 + (state->turn > 0), state->turn ? trip : trip + 1, state->turn ? stride : stride + 1, s * state->elements) :
+		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2 + turns, trip + !turns, stride + !turns, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
 	design_buffer(design, name, word, image->words * source->count + (state->ports > 1), source->count, segment);
 	return name;
@@ -350,7 +351,7 @@ static void lower_state(struct design *design, const struct op *load)
 	image.words /= state.parts;
 	state.lanes = image.order.lanes / state.ports;
 	state.elements = image.words * state.lanes;
-	int served = apart || turns ? 1 : loads;          /* FIFOs of a loader */
+	int served = apart ? 1 : loads;       /* FIFOs of a loader */
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
 	for (int i = 0; i < state.parts; i++) {
 		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);

@@ -75,14 +75,14 @@ static bool bodies_are_apart(const struct kernel *kernel)
 	return !body_has(&kernel->update, OP_INDEX);
 }
 
-/* Cycles, points of the loops outside the reductions, and numbers in a word of sums. */
+/* Cycles, points of the loops outside the reductions, those of other loops inside, which have a sum each, and numbers in a word of sums. */
 struct sums {
-	int64_t inside, outside, width;
+	int64_t inside, outside, turns, width;
 };
 
 static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 {
-	struct sums sums = {1, 1, 1};
+	struct sums sums = {1, 1, 1, 1};
 	bool inside = false;
 	for (int i = 0; i < plan->parts; i++) {
 		bool reduction = kernel->loop[plan->part[i].source].reduction;
@@ -92,6 +92,7 @@ static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 		}
 		inside = inside || (reduction && plan->part[i].trip > 1);
 		*(inside ? &sums.inside : &sums.outside) *= plan->part[i].trip;
+		sums.turns *= inside && !reduction ? plan->part[i].trip : 1;
 	}
 	return sums;
 }
@@ -125,8 +126,7 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;
 }
 
-/* Adders one behind the other in a tree over so many numbers. */
-static int64_t levels_of(int64_t numbers)
+int64_t plan_tree_levels(int64_t numbers)
 {
 	int64_t levels = 0;
 	for (; numbers > 1; numbers /= 2)
@@ -136,23 +136,16 @@ static int64_t levels_of(int64_t numbers)
 
 int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency)
 {
-	return (levels_of(lanes) + 1 + levels_of(parts)) * latency + sums - 1;
+	return (plan_tree_levels(lanes) + 1 + plan_tree_levels(parts)) * latency + sums - 1;
 }
 
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency, bool told)
 {
-	int64_t parts = plan_partial(kernel, plan, latency), turns = 1;
+	int64_t parts = plan_partial(kernel, plan, latency), lanes = told && plan_is_tree(kernel, plan) ? plan->lanes : 1;
 	if (parts <= 1 || takes_turns(kernel, plan, parts))
 		return 0;
-	if (!told)
-		return sums_of(kernel, plan).outside * (1 + levels_of(parts)) * latency;
-	bool inside = false;
-	for (int i = 0; i < plan_loops(plan); i++) {
-		bool reduction = kernel->loop[plan->part[i].source].reduction;
-		inside = inside || (reduction && plan->part[i].trip > 1);
-		turns *= inside && !reduction ? plan->part[i].trip : 1;
-	}
-	return sums_of(kernel, plan).outside * plan_put_together(plan_is_tree(kernel, plan) ? plan->lanes : 1, parts, turns, latency);
+	struct sums sums = sums_of(kernel, plan);
+	return sums.outside * plan_put_together(lanes, parts, told ? sums.turns : 1, latency);
 }
 
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)

@@ -65,6 +65,11 @@ static bool is_single(const struct keys *keys)
 	return keys->fresh == 1;
 }
 
+int64_t keys_first(const struct keys *keys)
+{
+	return keys->behind ? keys->lead : keys->lead - keys->fresh;
+}
+
 int64_t keys_fresh_blocks(const struct keys *keys)
 {
 	return keys->fresh % keys->block ? 0 : keys->fresh / keys->block;
@@ -86,7 +91,7 @@ void rows_past(struct quantiser *q, const struct attention *a, const struct cach
 			stride = 0;
 		to->stride[i] = stride * parts->part[i].step;
 	}
-	to->offset = (a->keys.behind ? a->keys.lead : a->keys.lead - a->keys.fresh) * inner;
+	to->offset = keys_first(&a->keys) * inner;
 	for (int i = 0; i < parts->count && keys_fresh_blocks(&a->keys); i++)
 		if (parts->part[i].source == p->key && parts->part[i].step == a->keys.block)
 			access_add_guard(q->module, to, (struct guard_range){.loop = i, .low = keys_fresh_blocks(&a->keys), .high = a->keys.blocks});

@@ -247,7 +247,7 @@ static struct keys keys_of(const struct quantiser *q, const struct product *p)
 	keys.blocks = (keys.extent + keys.block - 1) / keys.block;
 	keys.lead = q->scheme->lead ? q->scheme->lead : keys.fresh;
 	keys.shared = q->scheme->lead;            /* then for whatever the rows of a launch, up to so many */
-	keys.rows = keys.shared ? keys.lead + keys.past + STATE_GROUP - 1 : keys.lead - keys.fresh + keys.block * keys.blocks;
+	keys.rows = keys.shared ? keys.lead + keys.past + STATE_GROUP - 1 : keys_first(&keys) + keys.block * keys.blocks;
 	if (keys.trip)
 		keys.count = q->main->region[0]->argument[function_argument_named(q->main, lookback_symbol(q->module, keys.trip->symbol))];
 	return keys;
@@ -299,7 +299,7 @@ static const struct attr *blocked_dims(struct quantiser *q, const struct keys *k
 	const struct run_time_trip *trip = keys_trip(q, keys);
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
 	int64_t own = keys_fresh_blocks(keys), rows = own * keys->block;
-	struct named items[6] = {{"first", attr_integer(module, keys->behind ? keys->lead : keys->lead - keys->fresh + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
+	struct named items[6] = {{"first", attr_integer(module, keys_first(keys) + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
 	int count = 3;
 	if (trip) {
 		items[count++] = (struct named){"symbol", attr_string(module, trip->symbol)};

@@ -61,6 +61,8 @@ bool keys_may_turn(const struct attention *a);
 void keys_turn(struct quantiser *q, struct attention *a);
 /* Node: the number of past rows, of operand `count`. */
 int keys_past(struct quantiser *q, const struct keys *keys, struct body *body, int count);
+/* The row of the state that the first key stands for, or would if it were no row of this launch. */
+int64_t keys_first(const struct keys *keys);
 /* Blocks that rows of this launch fill, in front of those of the past; 0: a block has some of both. */
 int64_t keys_fresh_blocks(const struct keys *keys);
 /* How often the loop over blocks runs; NULL: always as often. */

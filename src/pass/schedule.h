@@ -41,6 +41,8 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 /* Cycles of a launch in which a pipeline is empty because the partial sums of a point are put together in a nest of their own: the last term and a tree of sums each time; told: with the tree of a word's numbers and
  * the turns of several sums, which count where times are told to a hundredth. */
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency, bool told);
+/* Adders one behind the other in a tree over so many numbers. */
+int64_t plan_tree_levels(int64_t numbers);
 /* Of so many sums, each in so many parts: the last word's numbers go through their tree and into a part; then each sum takes a turn, and the last one goes through the tree of its parts. */
 int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */

@@ -373,10 +373,7 @@ static double tree_depth(const struct maker *m, const struct plan *plan)
 	const struct kernel *kernel = m->kernel->op->kernel;
 	int latency = plan_chain_latency(m->space->platform, m->space->arena, kernel);
 	int64_t numbers = kernel_has_reduction(kernel) ? plan_partial(kernel, plan, latency) * (plan_is_tree(kernel, plan) ? plan->lanes : 1) : 1;
-	double depth = 0;
-	for (; m->space->alone && numbers > 1; numbers /= 2)
-		depth += latency;
-	return depth;
+	return m->space->alone ? (double)(plan_tree_levels(numbers) * latency) : 0;
 }
 
 /* Where sums are formed in turns what they are of comes in that order: in attention of each block of keys, else of all. */
