@@ -5,6 +5,7 @@ struct collect {
 	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
 	struct value **out;       /* channels of the phases; at once, where they are collected by one datapath */
 	int64_t wide, narrow;     /* lanes of most words then, and of those of the others */
+	bool short_turns;         /* a slice gives fewer rows in the last turn of some phase */
 };
 
 /* Where a word of the result stands among those of its row: the turn, the part of it, the word of tokens, the token in it; NULL: the only one. */
@@ -86,10 +87,10 @@ static int64_t turns_of_rows(const struct phase *phase, int64_t each)
 }
 
 /* Where some phase has fewer rows in its last turn. */
-static struct value **rows_there(const struct unit *unit, struct process *p, const struct phase *phase, struct value *turn, int64_t each)
+static struct value **rows_there(const struct collect *c, struct process *p, const struct phase *phase, struct value *turn, int64_t each)
 {
 	const int64_t pitch[1] = {each};
-	struct value **there = unit->short_turns ? ARENA_ARRAY(p->module->arena, struct value *, each) : NULL, *rows = there ? make_own_index(p, phase->blocks * phase->block) : NULL;
+	struct value **there = c->short_turns ? ARENA_ARRAY(p->module->arena, struct value *, each) : NULL, *rows = there ? make_own_index(p, phase->blocks * phase->block) : NULL;
 	for (int64_t r = 1; there && r < each; r++)
 		there[r] = make_below(p, make_address(p, 1, &turn, pitch, r), rows);
 	return there;
@@ -116,7 +117,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
 	turn.token = turn.tokens > 1 ? process_loop_to(p, turn.tokens, abreast_there(p, phase, turn.tokens)) : NULL;
 	process_pipeline(p, 1);
-	turn.there = rows_there(unit, p, phase, counter[0], each);
+	turn.there = rows_there(c, p, phase, counter[0], each);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
 		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
@@ -178,7 +179,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (unit->abreast > 1 && loops++)
 		turn.token = phase->words_there ? process_loop_to(p, unit->abreast, abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
 	process_pipeline(p, 1);
-	turn.there = rows_there(unit, p, phase, row, rows);
+	turn.there = rows_there(c, p, phase, row, rows);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
 	const int64_t pitch[3] = {unit->slices * rows, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
 	struct value *inside = make_below(p, make_address(p, 3, place, pitch, 0), outputs);
@@ -196,6 +197,17 @@ static bool has_narrow_words(const struct unit *unit)
 	return false;
 }
 
+/* lanes: of all phases' words; 0: each has its own. */
+static bool has_short_turns(const struct unit *unit, int64_t lanes)
+{
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		if (phase->blocks * phase->block % unit_rows_in_turn(unit, lanes ? lanes : phase_lanes(phase)))
+			return true;
+	}
+	return false;
+}
+
 void lower_collect(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "collect");
@@ -203,6 +215,7 @@ void lower_collect(const struct unit *unit)
 	for (int i = 0; i < unit_processes(unit); i++)
 		c.sums[i] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	bool alike = collects_alike(unit, &c);
+	c.short_turns = has_short_turns(unit, alike ? c.wide : 0);
 	c.out = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; alike && i < (int)unit->phases.count; i++) {
 		p.design->layers = unit->phases.data[i].layers;

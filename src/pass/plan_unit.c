@@ -158,7 +158,6 @@ void plan_unit(struct unit *unit, const struct block *body)
 		phase->ends = 1;
 		phase->end[0] = (struct phase_end){phase->blocks, phase->rows};
 		unit->short_rows |= phase->rows < phase->block;
-		unit->short_turns |= phase->blocks * phase->block % unit_rows_in_turn(unit, phase_lanes(phase));
 		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
 		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
 		unit->distance = i && unit->distance < distance ? unit->distance : distance;

@@ -44,9 +44,8 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
-	bool short_rows;          /* some phase has a last block of fewer rows than the others, */
+	bool short_rows;          /* some phase has a last block of fewer rows than the others */
 	int ends_most;            /* of the phases that are worked on in the same loops */
-	bool short_turns;         /* or fewer rows in the last turn in which they are collected */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
