@@ -64,18 +64,18 @@ static enum token_side side_of(const struct op *op)
 /* --- memory */
 
 /* Adds to each loop's factor how the address goes with its counter.  false: also with something that is not known when the loop begins. */
-static bool add_terms(const struct value *value, int64_t factor, int first, int64_t *sum)
+static bool add_terms(const struct value *value, const struct block *body, int64_t factor, int first, int64_t *sum)
 {
 	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first)
 		sum[value->id] += factor;
-	if (!value->def || value->def->code == OP_CONSTANT || attr_get(value->def, "stream.gap"))
+	if (!value->def || value->def->parent != body || attr_get(value->def, "stream.gap"))
 		return true;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands)
 		return false;
 	bool known = true;
 	for (int i = 0; i < value->def->operands; i++)
-		known &= add_terms(value->def->operand[i], factor * affine_at(map->map, 0, i), first, sum);
+		known &= add_terms(value->def->operand[i], body, factor * affine_at(map->map, 0, i), first, sum);
 	return known;
 }
 
@@ -84,7 +84,7 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 {
 	int64_t factor[LEVELS] = {0}, run = 1;
 	int place = op->code == OP_MEMREF_LOAD ? 1 : 2;
-	*known = op->operands <= place || add_terms(op->operand[place], 1, first, factor);
+	*known = op->operands <= place || add_terms(op->operand[place], op->parent, 1, first, factor);
 	for (int l = b->loops - 1; l >= first; l--) {
 		if (b->loop[l].trips > 1 && factor[l] != run)
 			break;

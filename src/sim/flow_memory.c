@@ -19,6 +19,7 @@
 struct linear {               /* a sum of counters; `other`: and of something that is not known when the loop begins */
 	int levels;
 	int64_t *const *counter, *factor;
+	const struct block *body; /* of the loop: what is defined outside it is known when it begins */
 	bool other;
 };
 
@@ -27,7 +28,7 @@ static void add_terms(struct linear *sum, const struct value *value, int64_t fac
 	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
 	for (int i = 0; !value->def && i < sum->levels; i++)
 		sum->factor[i] += value->data == sum->counter[i] ? factor : 0;
-	if (!value->def || value->def->code == OP_CONSTANT || attr_get(value->def, "stream.gap"))
+	if (!value->def || value->def->parent != sum->body || attr_get(value->def, "stream.gap"))
 		return;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands) {
 		sum->other = true;
@@ -54,7 +55,7 @@ struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct o
 	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
 	int first = load ? 1 : 2, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
-	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor};
+	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor, .body = op->parent};
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
