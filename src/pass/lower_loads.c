@@ -576,12 +576,12 @@ bool lower_loads(struct design *design, struct block *body)
 	return true;
 }
 
-/* The number of the row that is taken.  NULL: rows are alike, and need none. */
-static struct value *gathered_row(struct process *p, struct value *when, struct value *rows, const struct op *op)
+/* Takes a row's number; NULL: rows are alike, and none tells where they are. */
+static struct value *gathered_row(struct process *p, struct value *when, struct value *rows, const struct op *op, int64_t pitch)
 {
 	struct value *row = make_take(p, when, rows);
 	int64_t limit = attr_integer_or(op, "limit", 1);
-	return limit > 1 ? make_clamped(p, row, limit) : NULL;
+	return pitch && limit > 1 ? make_clamped(p, row, limit) : NULL;
 }
 
 void lower_gather(struct design *design, const struct op *op)
@@ -606,12 +606,12 @@ void lower_gather(struct design *design, const struct op *op)
 	struct value *memory = process_argument(&p, port, "m"), *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
 	process_layers(&p);
 	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
-	bool alone = pitch[0] && !bound[0] && !bound[1] && trip[0] == 1 && attr_integer_or(op, "limit", 1) > 1;
-	struct value *row = alone ? gathered_row(&p, NULL, rows, op) : NULL;        /* its words are known when the loop begins: they are asked for at once */
+	bool alone = !bound[0] && !bound[1] && trip[0] == 1;
+	struct value *row = alone ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;  /* its words are known when the loop begins: they are asked for at once */
 	int opened = process_nest_to(&p, 3, trip, bound, 1, counter);
 	if (!alone)
-		row = gathered_row(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op);
-	struct value *address[2] = {pitch[0] ? row : NULL, counter[2]};
+		row = gathered_row(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);
+	struct value *address[2] = {row, counter[2]};
 	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));
 	process_close(&p, opened + (design->layers > 0));
