@@ -14,6 +14,8 @@
 #define FEW_WORDS 4096        /* of a launch */
 #define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
 #define SLOWER 3              /* so at most so many times as long */
+#define UNDER_WAY_NARROW 64   /* of narrow words, which take next to no room on their way */
+#define MANY_NARROW 256       /* in a launch, from which on that is worth it: each would take six cycles */
 #define UNDER_WAY_ALL 192     /* that all riders on its adapter have between them, as many as its channel's bandwidth needs and half as many again, since they wait for each other */
 #define WANTED_SOONER 4       /* of their words, one part in so many counts twice: a layer's are wanted while attention works, those of the unit a layer long */
 #define SELDOM 4              /* of a unit's port, the words that small operands have are at most one part in so many */
@@ -194,13 +196,20 @@ static bool is_shared(const struct bundling *b, int bundle)
 	return count > 1;
 }
 
-/* Requests under way of a port for full words that travel one by one. */
+/* Requests under way of a port whose words travel one by one; 0: as many as of any. */
 static int64_t under_way(const struct bundling *b, int number)
 {
+	const struct bundled *port = &b->port[number];
 	int64_t riders = 0;
+	if (!port->narrow || port->write)
+		return 0;
+	if (port->bits <= NARROW_BITS)
+		return port->words >= MANY_NARROW ? UNDER_WAY_NARROW : 0;
+	if (port->bits != UNIT_WORD_BITS || port->words <= FEW_WORDS)
+		return 0;
 	for (int i = 0; i < b->ports; i++)
 		riders += b->port[i].rides;
-	return !b->port[number].rides || riders * UNDER_WAY <= UNDER_WAY_ALL ? UNDER_WAY : riders < UNDER_WAY_ALL ? UNDER_WAY_ALL / riders : 1;
+	return !port->rides || riders * UNDER_WAY <= UNDER_WAY_ALL ? UNDER_WAY : riders < UNDER_WAY_ALL ? UNDER_WAY_ALL / riders : 1;
 }
 
 static void set_bundles(const struct bundling *b)
@@ -213,7 +222,7 @@ static void set_bundles(const struct bundling *b)
 		*attrs = attr_with(design->module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b->port[i].bundle], "stream.port"));
 		if (b->port[i].narrow)
 			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
-		if (b->port[i].narrow && !b->port[i].write && b->port[i].bits == UNIT_WORD_BITS && b->port[i].words > FEW_WORDS)
+		if (under_way(b, i))
 			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, under_way(b, i)));
 	}
 }
