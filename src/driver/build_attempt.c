@@ -235,10 +235,16 @@ static void note_excess(struct build *b, enum outcome outcome)
 bool build_fitting(struct build *b)
 {
 	enum outcome outcome = OUTCOME_REFUSED;
+	const struct diag *diag = &b->session->diag;
+	const char *first = NULL;
+	b->refused = NULL;
 	for (int number = 0; number < ATTEMPTS; number++) {
 		outcome = build_attempt(b);
-		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED)
+		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
+			b->refused = number == ATTEMPTS - 1 ? first : NULL;
 			return true;
+		}
+		first = !first && diag->count ? diag->entry[0].message : first;
 		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
 		note_excess(b, outcome);

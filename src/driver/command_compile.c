@@ -165,6 +165,13 @@ static bool run_range(struct session *session, struct range range)
 	return (!long_search || take_best(session)) && point_build(session, choosing, range.last);
 }
 
+/* Such a design works, and takes a hundred times as long: nobody should find that out by measuring. */
+static void say_narrowest(struct session *session)
+{
+	if (session->narrowest)
+		text_add(&session->notices, "stc: nothing but the narrowest kernels fits, one number a cycle: %s\nstc: fewer tokens a launch, fewer bits (--quant) or a larger platform leave more room\n", session->narrowest);
+}
+
 static bool compile_one(struct session *session, bool whole)
 {
 	struct range range;
@@ -172,6 +179,7 @@ static bool compile_one(struct session *session, bool whole)
 		return false;
 	if (!whole)
 		return write_text(session);
+	say_narrowest(session);
 	struct design_phases design = {.name = design_name(session->arena, session->options.file), .phase = {{NULL, session->module}}};
 	design.phases = (struct phases){1, design.phase};
 	return build_design(session, &design);

@@ -34,6 +34,7 @@ struct session {
 	struct choices choices;   /* the point that is compiled */
 	struct resources limit;   /* what the design may take: the platform, or less where options.limit says so */
 	double target_ms;         /* 0: none */
+	const char *narrowest;    /* why the design is as narrow as can be; NULL: it is not */
 	struct pass_context context;      /* of the pass that runs, or ran last */
 	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
 	struct map answers;       /* of searches (pass_context) */
