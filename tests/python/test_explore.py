@@ -184,6 +184,21 @@ def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
     assert {trial["built"]["clock"] for trial in json.loads((tmp_path / "state.json").read_text())["trials"]} == {200}
 
 
+def test_the_narrowest_design_says_why_it_is(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "streamtensor", "export", TREE / "examples" / "tiny-gpt2", "--phase", "decode", "--context", "64", "-o", tmp_path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    dies = json.loads((TREE / "platforms" / "u55c.json").read_text())["dies"]
+    said = {}
+    for blocks in (200, 125):
+        board = tmp_path / "little.json"
+        board.write_text(json.dumps({"name": "little", "like": "u55c", "dies": [{**die, "bram18": {"value": blocks, "source": "test"}, "uram": {"value": 0, "source": "test"}} for die in dies]}))
+        done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--platform", board, "-o", tmp_path / "design"], capture_output=True, text=True, timeout=300)
+        said[blocks] = done.stderr
+        assert done.returncode == 0, done.stderr
+    assert "narrowest" not in said[200]
+    assert "nothing but the narrowest kernels fits, one number a cycle: processes with memory ports need" in said[125]
+
+
 def test_a_crowded_die_costs_what_is_least(tmp_path):
     done = subprocess.run([sys.executable, "-m", "streamtensor", "export", TREE / "examples" / "tiny-gpt2", "--phase", "decode", "--context", "64", "-o", tmp_path], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

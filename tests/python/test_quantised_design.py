@@ -528,6 +528,19 @@ def test_heads_come_from_two_loaders_in_turn(core_built, tmp_path):
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32], 2000)) <= 1e-3
 
 
+def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(core_built, tmp_path):
+    """83 rows of each slice, two in a turn: every other phase has an even number of them."""
+    case = small_case(tmp_path / "model", "gpt2", 64, 32, n_positions=64, n_embd=384, n_head=6, vocab_size=12 * 83)
+    (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True, argmax=True)).text)
+    done = stc("compile", tmp_path / "model.mlir", "--platform", "u55c", "--quant", "w4a8", "--slices", "12", "--fix", "k151_largest:lanes=1", "-o", tmp_path / "design")
+    assert done.returncode == 0, done.stderr
+    text = next((tmp_path / "design" / "hls").glob("*.cpp")).read_text()
+    collected = re.search(r"static void p\d+_collect\((.*)\)", text)[1]
+    assert set(re.findall(r"<(\w+)> &y\d", collected)) == {"f32x8", "f32x4"}
+    done = stc("simulate", tmp_path / "design", "--extent=tokens=32", "--extent=positions=0", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["cycles"] > 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def counted(core_built, tmp_path_factory):
     """One design of both phases: PyTorch's side, its shapes, a prompt, its folder, and how to open it."""
