@@ -81,7 +81,7 @@ struct problem problem_of_widths(const struct width_space *space, int64_t points
 {
 	struct blake2 hash;
 	struct problem problem;
-	const int64_t numbers[] = {'w', points, space->kernels, space->loops, space->budget.dsp, space->budget.lut, space->budget.ports, space->extents, space->phases, space->stages, space->few_rows, space->deepens, space->alone, space->generous};
+	const int64_t numbers[] = {'w', points, space->kernels, space->loops, space->budget.dsp, space->budget.lut, space->budget.ports, space->extents, space->phases, space->stages, space->few_rows, space->deepens, space->alone, space->generous, space->hurries};
 	blake2_start(&hash);
 	blake2_add(&hash, numbers, sizeof numbers);
 	for (int e = 0; e < extents_of(space); e++) {

@@ -169,6 +169,7 @@ struct width_space {
 	double weight[WIDTH_PRICED];      /* of its time in that of a launch */
 	bool alone;               /* beside a unit of one token: attention may take words of WORD_BITS, else kernels need the room that they would take */
 	bool generous;            /* operators are worth a part of the best time so far, not of that of the widths given, which may be many times slower */
+	bool hurries;             /* memory is not short: of layers that follow each other without a break, what stands in front of them and behind them is made quicker */
 	bool deepens;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
 	bool few_rows;            /* of those the unit takes all together, group by group */

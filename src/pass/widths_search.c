@@ -21,6 +21,7 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define SLOW_PART 2           /* which take more than one part in so many of what the slowest takes */
 #define TRADED 4              /* steps of others for one of any kernel, at most; */
 #define TRADES_SHARE 8        /* of the points, one part in so many is for that */
+#define HURRY_SHARE 8         /* and of as many more, one part in so many is for what is waited for in front of layers and behind them */
 #define DEEPEST 0.125         /* of the slowest kernel's pace, the least that is tried behind a long past */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
 
@@ -470,6 +471,15 @@ static void refer_to_best(struct search *s)
 	s->now = price(s, s->choice, INFINITY);
 }
 
+/* Of such layers only what stands in front of the first one and behind the last one is waited for: chains of kernels, each of which alone is no quicker than the others. */
+static bool follow_each_other(const struct width_space *space)
+{
+	for (int l = 0; l < space->loops; l++)
+		if (space->loop[l].unit > 0)
+			return true;
+	return false;
+}
+
 void widths_joint(const struct width_space *space, int64_t points, int *choice)
 {
 	struct search s = {.space = space, .points = points, .random = RANDOM_SEED};
@@ -504,5 +514,10 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 		trade_all(&s, saved);
 	if (space->deepens)
 		deepen(&s, saved);
+	if (space->hurries && follow_each_other(space)) {
+		s.points += points / HURRY_SHARE;
+		refer_to_best(&s);
+		quicken(&s);
+	}
 	copy(&s, choice, s.choice);
 }

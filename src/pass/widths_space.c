@@ -218,6 +218,7 @@ static void choose_extents(const struct widths *w, struct width_space *space, co
 	const struct choices *choices = &w->streams->context->choices;
 	space->alone = w->slices && !space->stages && !space->rows && tokens <= 1;
 	space->generous = space->alone && !choices->value[CHOICE_DSP] && !choices->value[CHOICE_LUT];      /* what may crowd a die; narrower ones are found as well where it does */
+	space->hurries = !choices->value[CHOICE_ON_CHIP];          /* FIFOs in front of what is quicker hold more */
 	space->deepens = bound && !space->rows && space->stages && rows_have_break(unit_tokens(block, NULL));      /* of more, it would leave no room for what puts tokens in order */
 	for (int e = 0; e < space->extents; e++)
 		space->weight[e] = space->rows ? 1.0 / (double)(e ? tokens : 1) : 1.0 / space->extents;
