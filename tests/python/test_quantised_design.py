@@ -130,7 +130,9 @@ def module_of(layer):
     return nn.Sequential(layer)
 
 
-def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
+@pytest.mark.parametrize("numbers", [[3, 49, 0, 7], [49]])
+def test_a_network_with_an_embedding_of_bytes(core_built, numbers, tmp_path):
+    """The row of a single number is chosen before the loop over its words, which are asked for at once."""
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
@@ -141,10 +143,12 @@ def test_a_network_with_an_embedding_of_bytes(core_built, tmp_path):
             hidden = self.table(ids)
             return self.head(hidden + self.down(nn.functional.relu(self.up(hidden))))
 
-    module, ids = seeded(Network), torch.tensor([3, 49, 0, 7])
+    module, ids = seeded(Network), torch.tensor(numbers)
     design = compile_module(module, ids, "w4a8", tmp_path)
     expected = quantise.applied(module, quantise.Scheme.parse("w4a8"))(ids)
     assert torch.equal(run(design, ids, tmp_path), expected)
+    chosen = re.search(r"_gather\(const i8x\d+ .*\n\{\n.*\n(.*)\n", next((design / "hls").glob("*.cpp")).read_text())[1]
+    assert ("row.read()" in chosen) == (len(numbers) == 1)
     stored = sum(-(-4 * layer.weight.numel() // 8) + 2 * layer.weight.shape[0] * -(-layer.weight.shape[1] // 128) for layer in (module.up, module.down, module.head))
     report = json.loads((design / "report.json").read_text())
     assert report["quant"] == "w4a8"
