@@ -22,7 +22,6 @@ struct build {
 	int slices;               /* of the unit in the first attempt that took more than it may; 0: none did */
 	double excess;            /* and how many times too much */
 	double ms;                /* and modelled, where there is a target */
-	const char *refused;      /* why nothing but the narrowest design was built; NULL: a wider one was */
 };
 
 #define NARROW 30             /* hundredths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */

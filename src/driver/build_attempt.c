@@ -237,11 +237,11 @@ bool build_fitting(struct build *b)
 	enum outcome outcome = OUTCOME_REFUSED;
 	const struct diag *diag = &b->session->diag;
 	const char *first = NULL;
-	b->refused = NULL;
+	b->session->narrowest = NULL;
 	for (int number = 0; number < ATTEMPTS; number++) {
 		outcome = build_attempt(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
-			b->refused = number == ATTEMPTS - 1 ? first : NULL;
+			b->session->narrowest = number == ATTEMPTS - 1 ? first : NULL;
 			return true;
 		}
 		first = !first && diag->count ? diag->entry[0].message : first;

@@ -101,7 +101,5 @@ bool point_build(struct session *session, int first, int last)
 	struct build b = {.session = session, .tensor = session->module, .first = first, .last = last};
 	build_begin(&b);
 	compare_searches(&b);
-	bool built = build_allowed(&b) && (!session->target_ms || !build_is_whole(&b) || meet_target(&b));
-	session->narrowest = built ? b.refused : NULL;
-	return built;
+	return build_allowed(&b) && (!session->target_ms || !build_is_whole(&b) || meet_target(&b));
 }

@@ -34,7 +34,7 @@ struct session {
 	struct choices choices;   /* the point that is compiled */
 	struct resources limit;   /* what the design may take: the platform, or less where options.limit says so */
 	double target_ms;         /* 0: none */
-	const char *narrowest;    /* why the design is as narrow as can be; NULL: it is not */
+	const char *narrowest;    /* what the first design lacked, where the one at hand is as narrow as can be; else NULL */
 	struct pass_context context;      /* of the pass that runs, or ran last */
 	struct map *widths;       /* of the weights that the first of several phases reads (pass_context); NULL: there is only one phase */
 	struct map answers;       /* of searches (pass_context) */

@@ -222,8 +222,9 @@ static void set_bundles(const struct bundling *b)
 		*attrs = attr_with(design->module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b->port[i].bundle], "stream.port"));
 		if (b->port[i].narrow)
 			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
-		if (under_way(b, i))
-			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, under_way(b, i)));
+		int64_t requests = under_way(b, i);
+		if (requests)
+			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, requests));
 	}
 }
 
