@@ -380,6 +380,8 @@ static void walk_around(const struct unit *unit, struct process *p, int first, i
 	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
 }
 
+typedef void unit_walk(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context);
+
 /* A layer's phases, or its loop's. */
 static void walk_layer(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
@@ -387,7 +389,23 @@ static void walk_layer(const struct unit *unit, struct process *p, int first, in
 		walk_series(unit, p, i, series_end(unit, i), add, context);
 }
 
-/* All phases of a layer together where the launch has one tile, else as ever. */
+/* The loop over the layers, where there is one, and in it `walk`. */
+static void walk_layers(const struct unit *unit, struct process *p, int first, int end, unit_walk *walk, unit_group *add, void *context)
+{
+	p->design->layers = unit->phases.data[first].layers;
+	process_layers(p);
+	walk(unit, p, first, end, add, context);
+	process_close(p, p->design->layers > 0);
+	p->design->layers = 0;
+	p->layer = NULL;
+}
+
+static void walk_together(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	add(unit, p, first, end, context);
+}
+
+/* All phases of a layer together where the launch has one tile, and then layer after layer without a break; else as ever. */
 static void walk_alone(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
 	const struct phase *phase = &unit->phases.data[first];
@@ -396,24 +414,23 @@ static void walk_alone(const struct unit *unit, struct process *p, int first, in
 	*alone = *more;
 	alone->rest = true;
 	process_loop_to(p, 1, alone);
-	add(unit, p, first, end, context);
+	walk_layers(unit, p, first, end, walk_together, add, context);
 	process_close(p, 1);
 	process_loop_to(p, 1, more);
-	walk_layer(unit, p, first, end, add, context);
+	walk_layers(unit, p, first, end, walk_layer, add, context);
 	process_close(p, 1);
 }
 
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context)
 {
 	int end = unit_loop_end(unit, first);
-	if (unit->phases.data[first].around) {
+	const struct phase *phase = &unit->phases.data[first];
+	if (phase->around)
 		walk_around(unit, p, first, end, add, context);
-	} else {
-		p->design->layers = unit->phases.data[first].layers;
-		process_layers(p);
-		(alone && unit->phases.data[first].there.tiles ? walk_alone : walk_layer)(unit, p, first, end, add, context);
-		process_close(p, p->design->layers > 0);
-	}
+	else if (alone && phase->there.tiles)
+		walk_alone(unit, p, first, end, add, context);
+	else
+		walk_layers(unit, p, first, end, walk_layer, add, context);
 	p->design->layers = 0;
 	p->layer = NULL;
 	return end;
