@@ -271,17 +271,26 @@ static bool is_layers(const struct op *loop)
 	return attr_get(loop, "stream.layer") != NULL;
 }
 
+/* Loops around the layers choose between ways to do them: of all but one there is no trip. */
+static int64_t trips_around(const struct builder *b)
+{
+	int64_t trips = 1;
+	for (int i = 0; i < b->loops; i++)
+		trips *= b->loop[i].trips;
+	return trips;
+}
+
 /* Of a loop over layers only some are walked. */
 static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
-	int64_t outside = attr_get(loop, "stream.around") ? 1 : 0, layers = own->trips + outside;
+	int64_t outside = attr_get(loop, "stream.around") ? 1 : 0, layers = own->trips + outside, times = trips_around(b);
 	if (layers <= b->detail.layers || !b->detail.layers)
 		return;
 	own->skipped = layers - b->detail.layers;
 	own->trips = b->detail.layers - outside;
 	b->process->around = outside;
 	b->network->around |= outside;
-	b->uneven |= b->loops > 0 || b->process->rolled++ || (b->network->skipped && own->skipped != b->network->skipped);
+	b->uneven |= times > 1 || (times && b->process->rolled++) || (b->network->skipped && own->skipped != b->network->skipped);
 	b->network->skipped = own->skipped;
 	b->network->layers = b->detail.layers;
 }
