@@ -291,7 +291,7 @@ static double held_up(const struct bundling *b, int unit, int loader, const stru
 		adapters += b->port[i].process == b->port[loader].process;
 	for (int i = 0; i < unit; i++)
 		words += b->port[i].bundle >= unit && b->port[b->port[i].bundle].process == b->port[loader].process ? b->port[i].layered : 0;
-	return (double)words / adapters;
+	return (double)b->port[loader].layered + (double)words / adapters;
 }
 
 /* The loader that brings what stands side by side with this port already, or the one that has least to wait for; of its adapters the one that has least to do. */

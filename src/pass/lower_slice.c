@@ -2,19 +2,20 @@
 #include "pass/unit.h"
 
 struct slice {
+	int first;                /* of those of the process */
 	struct value *in, **weights, *scale, *next, *out;     /* channels; next: NULL for the last of its chain */
 	struct value **groups, *sums;     /* arrays: those of the phase, or of a tile of it, [abreast]; those of the block */
 };
 
 /* Σ x * w of a group, for each slice, for each token abreast. */
-static struct value *products(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *const *x, struct value *const *weights)
+static struct value *products(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *const *x, const struct slice *s)
 {
 	const int common = unit->common > 1 ? unit->abreast : 1, words = unit->products, dots = unit->abreast / common;
 	const int64_t sums = words * common, all = words * unit->abreast;
 	const struct type *whole = type_integer(p->module, 32), *row = sums > 1 ? type_shaped(p->module, TYPE_VECTOR, 1, &sums, whole) : whole;
 	struct value **operand = ARENA_ARRAY(p->module->arena, struct value *, common + words), **sum = ARENA_ARRAY(p->module->arena, struct value *, dots);
 	for (int i = 0; i < words; i++)
-		operand[common + i] = unit_take_word(unit, p, phase, counter, weights[i]);
+		operand[common + i] = unit_take_word(unit, p, phase, counter, s->first + i, s->weights[i]);
 	for (int q = 0; q < dots; q++) {
 		for (int j = 0; j < common; j++)
 			operand[j] = x[q * common + j];
@@ -44,7 +45,7 @@ static void add_products(const struct unit *unit, struct process *p, const struc
 		x[q] = unit->streams ? unit_stream(p, counter, s->in, s->groups[q], s->next) : make_load(p, s->groups[q], place);
 	if (!unit->streams)
 		unit_ahead(unit, p, phase, counter, s->in, s->groups, s->next);
-	struct value *factor[2] = {products(unit, p, phase, counter, x, s->weights), make_take(p, NULL, s->scale)};
+	struct value *factor[2] = {products(unit, p, phase, counter, x, s), make_take(p, NULL, s->scale)};
 	struct value *term[2] = {make_select(p, first, make_number(p, 0, unit->real), make_load(p, s->sums, row)), make_op(p, OP_MULF, unit->real, 2, factor)};
 	struct value *sum = make_op(p, OP_ADDF, unit->real, 2, term);
 	make_store(p, sum, s->sums, row);
@@ -65,7 +66,7 @@ void lower_slice(const struct unit *unit, int number, struct value *next)
 	struct arena *arena = unit->design->module->arena;
 	int first = number * unit->products;
 	struct process p = unit_process(unit, text_format(arena, "slice%d", first));
-	struct slice s = {.weights = ARENA_ARRAY(arena, struct value *, unit->products)};
+	struct slice s = {.first = first, .weights = ARENA_ARRAY(arena, struct value *, unit->products)};
 	s.in = process_argument(&p, unit->input[number], "x");
 	for (int i = 0; i < unit->products; i++)
 		s.weights[i] = process_argument(&p, unit->weights[first + i], text_format(arena, "w%d", i));

@@ -30,20 +30,40 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
-static struct value *row_below_end(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter)
+static int64_t rows_had(int64_t rows, int having, int slice)
+{
+	return rows - (slice >= having);
+}
+
+int64_t phase_rows(const struct phase *phase, int slice)
+{
+	return rows_had(phase->rows, phase->having, slice);
+}
+
+/* Has some phase a last block of fewer rows than the others there? */
+static bool has_short_rows(const struct unit *unit, int slice)
+{
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		if (phase_rows(&unit->phases.data[i], slice) < unit->phases.data[i].block)
+			return true;
+	return false;
+}
+
+static struct value *row_below_end(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice)
 {
 	struct value *rows = NULL;
 	for (int i = 0; i < unit->ends_most; i++) {
 		const struct phase_end *end = &phase->end[i < phase->ends ? i : 0];
-		struct value *last = make_same(p, counter[0], make_own_index(p, end->blocks - 1)), *own = make_own_index(p, end->rows);
+		struct value *last = make_same(p, counter[0], make_own_index(p, end->blocks - 1)), *own = make_own_index(p, rows_had(end->rows, end->having, slice));
 		rows = make_select(p, last, own, rows ? rows : make_own_index(p, phase->block));
 	}
 	return make_below(p, counter[2], rows);
 }
 
-struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo)
+struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo)
 {
-	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, unit->short_rows ? row_below_end(unit, p, phase, counter) : NULL);
+	int first = unit_loaded_with(unit, slice);
+	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, has_short_rows(unit, first) ? row_below_end(unit, p, phase, counter, first) : NULL);
 	struct value *word = make_take(p, there, fifo);
 	if (there && !token)                  /* of the rows beyond, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
@@ -178,7 +198,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	if (!unit->streams)
 		unit_begin(unit, p, phase, scales->in, scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
-	struct value *word = unit_take_word(unit, p, phase, counter, scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
+	struct value *word = unit_take_word(unit, p, phase, counter, -1, scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
 	for (int q = 0; q < unit->abreast; q++) {
 		own[q] = unit->streams ? unit_stream(p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
 		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];

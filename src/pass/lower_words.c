@@ -8,9 +8,10 @@
 #define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 
-static int64_t words_of(const struct phase *phase)
+/* slice: the first of those that are brought together; -1: scales of all. */
+static int64_t words_of(const struct phase *phase, int slice)
 {
-	return phase->contract.groups * ((phase->blocks - 1) * phase->block + phase->rows);
+	return phase->contract.groups * ((phase->blocks - 1) * phase->block + phase_rows(phase, slice));
 }
 
 /* Blocks of a phase that have as many rows each. */
@@ -19,12 +20,13 @@ struct part {
 };
 
 /* All blocks, or the full ones and the last. */
-static int parts_of(const struct phase *phase, struct part part[2])
+static int parts_of(const struct phase *phase, int slice, struct part part[2])
 {
-	bool ragged = phase->rows < phase->block && phase->blocks > 1;
-	part[0] = (struct part){0, phase->blocks - ragged, ragged ? phase->block : phase->rows};
-	part[1] = (struct part){phase->blocks - 1, 1, phase->rows};
-	return 1 + ragged;
+	int64_t rows = phase_rows(phase, slice);
+	bool ragged = rows < phase->block && phase->blocks > 1;
+	part[0] = (struct part){0, phase->blocks - ragged, ragged ? phase->block : rows};
+	part[1] = (struct part){phase->blocks - 1, 1, rows};
+	return 1 + (ragged && rows > 0);
 }
 
 /* Their words in the order of use; `each` numbers of the tensor for a row and group. */
@@ -73,17 +75,18 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 
 struct words {
 	int ports;                /* side by side, whose words come in step */
+	int slice;                /* the first that they are for; -1: all */
 	struct value **port, **out;
 	int parts;                /* of a port's words, a FIFO each */
 	int first;                /* phase whose words begin at `base`; each layer's are `pitch` behind those of the one before */
 	int64_t base, pitch;
 };
 
-static int64_t words_between(const struct unit *unit, int first, int end)
+static int64_t words_between(const struct unit *unit, int slice, int first, int end)
 {
 	int64_t words = 0;
 	for (int i = first; i < end; i++)
-		words += words_of(&unit->phases.data[i]);
+		words += words_of(&unit->phases.data[i], slice);
 	return words;
 }
 
@@ -101,10 +104,10 @@ static struct value *part_of(const struct unit *unit, struct process *p, struct 
 static void add_words(const struct unit *unit, struct process *p, int first, int end, void *context)
 {
 	const struct words *w = context;
-	struct value *counter[2] = {process_loop(p, words_between(unit, first, end)), p->layer};
+	struct value *counter[2] = {process_loop(p, words_between(unit, w->slice, first, end)), p->layer};
 	const int64_t step[2] = {1, w->pitch};
 	process_pipeline(p, 1);
-	struct value *address = make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->first, first));
+	struct value *address = make_address(p, 2, counter, step, w->base + p->layers_before * w->pitch + words_between(unit, w->slice, w->first, first));
 	for (int i = 0; i < w->ports; i++) {
 		struct value *word = make_load(p, w->port[i], address);
 		for (int k = 0; k < w->parts; k++)
@@ -118,7 +121,7 @@ static void add_run(const struct unit *unit, struct process *p, struct words *wo
 {
 	int64_t layers = unit->phases.data[first].layers;
 	words->first = first;
-	words->pitch = words_between(unit, first, end);
+	words->pitch = words_between(unit, words->slice, first, end);
 	unit_walk_loop(unit, p, first, true, add_words, words);
 	words->base += words->pitch * (layers ? layers : 1);
 }
@@ -129,12 +132,12 @@ static bool ends_with_row(const struct unit *unit)
 	const struct phase *last = &unit->phases.data[unit->phases.count - 1];
 	int64_t cycles = 0;
 	for (const struct phase *phase = unit->phases.data; phase < last; phase++)
-		cycles += words_of(phase) * phase->words * phase->tiles * (phase->layers ? phase->layers : 1);
-	return unit->abreast > UNIT_LANES && !unit->phases.data[0].contract.rows && last->tile == 1 && words_of(last) * HEAD_SHARE >= cycles;
+		cycles += words_of(phase, -1) * phase->words * phase->tiles * (phase->layers ? phase->layers : 1);
+	return unit->abreast > UNIT_LANES && !unit->phases.data[0].contract.rows && last->tile == 1 && words_of(last, -1) * HEAD_SHARE >= cycles;
 }
 
-/* The buffer of a port: the words of all phases, layer by layer. */
-static void add_buffer(const struct unit *unit, const char *name, const struct type *word, int slice, segment_of *segment)
+/* The buffer of a port: the words of all phases, layer by layer; as many as those that come in step with it have. */
+static void add_buffer(const struct unit *unit, const char *name, const struct type *word, int slice, int first_slice, segment_of *segment)
 {
 	struct arena *arena = unit->design->module->arena;
 	VEC(const struct attr *) segments = {0};
@@ -145,7 +148,7 @@ static void add_buffer(const struct unit *unit, const char *name, const struct t
 			for (int i = first; i < end; i++) {
 				const struct phase *phase = &unit->phases.data[i];
 				struct part part[2];
-				for (int n = 0, parts = parts_of(phase, part); n < parts; n++) {
+				for (int n = 0, parts = parts_of(phase, first_slice, part); n < parts; n++) {
 					VEC_PUSH(arena, &segments, segment(unit, phase, &part[n], phase->contract.layers ? layer : 0, slice, elements));
 					elements += part[n].blocks * phase->contract.groups * part[n].rows * type_elements(word);
 				}
@@ -192,7 +195,7 @@ static void load_in_order(const struct unit *unit, const struct loader *loader, 
 		fifo[i] = ahead_fifo(unit, name[port], loader->parts > 1 ? vector_of(design->module, loader->word->element, (of.end - of.first) * unit->products) : loader->word);
 	}
 	struct process p = unit_process(unit, text_format(arena, "load_%s", name[0]));
-	struct words words = {.ports = loader->ports, .parts = loader->parts, .port = ARENA_ARRAY(arena, struct value *, loader->ports), .out = ARENA_ARRAY(arena, struct value *, outs)};
+	struct words words = {.ports = loader->ports, .slice = loader->number, .parts = loader->parts, .port = ARENA_ARRAY(arena, struct value *, loader->ports), .out = ARENA_ARRAY(arena, struct value *, outs)};
 	for (int i = 0; i < outs; i++) {
 		if (i % loader->parts == 0)
 			words.port[i / loader->parts] = process_argument(&p, design_port(design, name[i / loader->parts], loader->word, name[i / loader->parts], false), loader->ports > 1 ? text_format(arena, "m%d", i) : "m");
@@ -204,16 +207,26 @@ static void load_in_order(const struct unit *unit, const struct loader *loader, 
 	}
 	process_finish(&p);
 	for (int i = 0; i < loader->ports; i++)
-		add_buffer(unit, name[i], loader->word, loader->number < 0 ? 0 : loader->number + i, loader->segment);
+		add_buffer(unit, name[i], loader->word, loader->number < 0 ? 0 : loader->number + i, loader->number, loader->segment);
 }
 
 /* Slices' words, a loader for each, or one for several: of tiles that are counted at run time its loops and what counts them take as many LUTs as a slice's scaling. */
+static int loaded_together(const struct unit *unit)
+{
+	return unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
+}
+
+int unit_loaded_with(const struct unit *unit, int slice)
+{
+	return slice < 0 ? slice : slice - slice % loaded_together(unit);
+}
+
 struct value **load_weights(const struct unit *unit)
 {
 	const struct contract *first = &unit->phases.data[0].contract;
 	const struct type *word = type_shaped(unit->design->module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit->slices);
-	int together = unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
+	int together = loaded_together(unit);
 	for (int s = 0; s < unit->slices; s += together) {
 		int ports = unit->slices - s < together ? unit->slices - s : together;
 		load_in_order(unit, &(struct loader){"unit", word, s, ports, weight_segment, 1}, &fifo[s]);

@@ -16,7 +16,8 @@
 
 #define JOINED_MOST 4         /* phases of one token that are worked on in the same loops */
 struct phase_end {
-	int64_t blocks, rows;     /* it is the last of so many; rows that there are words of */
+	int64_t blocks, rows;     /* it is the last of so many; rows that there are words of, */
+	int having;               /* of which so many slices, the first, have the last one */
 };
 
 struct phase {
@@ -29,6 +30,7 @@ struct phase {
 	const struct run_time_trip *words_there;
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
+	int having;               /* slices, the first, that have the last of them; the others' memory has no words of it */
 	int ends;                 /* of what is worked on in the same loops: parts, */
 	struct phase_end end[JOINED_MOST];        /* the last block of each */
 	bool kept;                /* it takes no groups, since slices have those of the phase before it still */
@@ -44,7 +46,6 @@ struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
-	bool short_rows;          /* some phase has a last block of fewer rows than the others */
 	int ends_most;            /* of the phases that are worked on in the same loops */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
@@ -99,8 +100,10 @@ void unit_ahead(const struct unit *unit, struct process *p, const struct phase *
 /* Where the tokens of a word are kept, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter);
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
-/* A word of weights, or of their scales: taken for the first token, and those behind it use the same; of one token for the rows that there are. */
-struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *fifo);
+/* A word of weights, or of their scales: taken for the first token, and those behind it use the same; for the rows that the slice has, or one that is read with it.  slice: -1: scales, of all. */
+struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo);
+int unit_loaded_with(const struct unit *unit, int slice);          /* the first of the slices whose words one process brings, in step; -1 of -1 */
+int64_t phase_rows(const struct phase *phase, int slice);          /* of the last block, that the memory of this slice has words of; -1: that of scales */
 /* FIFOs of what memory brings: [slices] the words of weights; those of scales, one part of a word after another. */
 struct value **load_weights(const struct unit *unit);
 struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */

@@ -446,7 +446,7 @@ static void join(const struct unit *unit, struct phase *all, const struct phase 
 {
 	all->blocks += phase->blocks;
 	all->ends += unit->streams;
-	all->end[all->ends - 1] = (struct phase_end){all->blocks, unit->streams ? phase->rows : all->rows};
+	all->end[all->ends - 1] = unit->streams ? (struct phase_end){all->blocks, phase->rows, phase->having} : (struct phase_end){all->blocks, all->rows, all->having};
 }
 
 static void add_each(const struct unit *unit, struct process *p, int first, int end, void *context)
