@@ -40,7 +40,7 @@ void fold_set_view(struct fold *fold, struct value *value, struct view view);
 bool fold_constant(struct fold *fold, const struct value *value, struct node *constant);
 struct node constant_of_attr(const struct attr *attr);                       /* number, or dense splat */
 
-/* Conversions of constants, and powers with small constant exponents as products and roots; else -1. */
+/* Conversions of constants, powers with small constant exponents as products and roots, quotients by powers of two as products; else -1. */
 int fold_scalar(struct module *module, struct body *body, const struct node *node);
 
 /* Imports the scalar body of a generic for its result `result`; the inputs that it needs are appended to the nest. */

@@ -1,7 +1,8 @@
-/* Scalar simplification while bodies are imported.  Exact: conversions of constants, x to the power 1, 2 (one product).
+/* Scalar simplification while bodies are imported.  Exact: conversions of constants, x to the power 1, 2 (one product), a quotient by a power of two, as a product.
  * Within rounding: powers 3, 4 and -1 as products and quotients, 0.5 and -0.5 as roots (which differ from pow only at -0 and -infinity). */
 #include "pass/fold.h"
 #include <math.h>
+#include <stdlib.h>
 
 static double number_of(const struct node *node)
 {
@@ -74,6 +75,15 @@ static int power(struct module *module, struct body *body, const struct type *ty
 	return square;
 }
 
+/* x by a power of two is x times its reciprocal, rounded alike, where neither is subnormal in the type; an f64 is later made an f32. */
+static int quotient(struct module *module, struct body *body, const struct type *type, int dividend, double divisor)
+{
+	int exponent, most = type->kind == TYPE_FLOAT && type->width == 16 ? 14 : 126;
+	if (fabs(frexp(divisor, &exponent)) != 0.5 || abs(exponent - 1) > most)
+		return -1;
+	return body_op(module, body, OP_MULF, type, dividend, real_constant(module, body, type, 1 / divisor), 0);
+}
+
 int fold_scalar(struct module *module, struct body *body, const struct node *node)
 {
 	if (node->kind != NODE_OP)
@@ -81,8 +91,10 @@ int fold_scalar(struct module *module, struct body *body, const struct node *nod
 	const struct node *argument = body_arguments(node) ? &body->node[node->argument[0]] : NULL;
 	if (body_arguments(node) == 1 && is_constant(argument))
 		return convert(module, body, node, argument);
-	if (node->code != OP_POWF && node->code != OP_FPOWI)
+	if (node->code != OP_POWF && node->code != OP_FPOWI && node->code != OP_DIVF)
 		return -1;
-	const struct node *exponent = &body->node[node->argument[1]];
-	return is_constant(exponent) ? power(module, body, node->type, node->argument[0], number_of(exponent)) : -1;
+	const struct node *right = &body->node[node->argument[1]];
+	if (!is_constant(right))
+		return -1;
+	return node->code == OP_DIVF ? quotient(module, body, node->type, node->argument[0], right->real) : power(module, body, node->type, node->argument[0], number_of(right));
 }

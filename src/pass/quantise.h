@@ -12,6 +12,13 @@ struct activation {
 	struct value *q, *scale;
 };
 
+struct late_factor {          /* of numbers of several tokens, which their scales have in place of the numbers */
+	const struct value *x;    /* without it */
+	struct value *by;
+	const struct kernel *from;        /* the kernel that multiplied by it */
+	int operand;              /* of that */
+};
+
 struct turned {               /* a mask whose numbers are in the order of a state */
 	struct value *from, *to;
 };
@@ -25,6 +32,7 @@ struct quantiser {
 	const struct op *head;    /* the last contraction */
 	struct map names;         /* of arguments */
 	VEC(struct activation) activations;
+	VEC(struct late_factor) factors;
 	VEC(struct turned) masks;
 	VEC(const struct attr *) attributes;      /* of arguments that were added */
 	int made;                 /* kernels that were replaced */
@@ -68,7 +76,7 @@ bool contraction_fits_unit(const struct quantiser *q, const struct contraction *
 void contraction_plain(struct quantiser *q, struct contraction *c);
 /* A bias of what only contractions with a bias read becomes a part of theirs. */
 void sink_biases(struct quantiser *q);
-/* Factors of what contractions of one token read that are the same for all that they add up go behind the sums. */
+/* Factors of what contractions read that are the same for all that they add up go behind the sums of one token, or into the scales of several. */
 void sink_factors(struct quantiser *q);
 void quantise_half(struct quantiser *q);
 /* The kernel's bodies read operands of bf16, where half[j], as the f32 that they stand for. */

@@ -234,6 +234,29 @@ static struct value *make_integers(struct quantiser *q, const struct contraction
 	return op->result[0];
 }
 
+/* The scales, each times its token's factor: the numbers came without it. */
+static struct value *with_factor(struct quantiser *q, const struct contraction *c, const struct late_factor *factor, struct value *scale)
+{
+	const struct walk walk = {scale, 0, ARENA_ARRAY(q->module->arena, int64_t, c->tokens + 1)};
+	struct value *operand[2] = {scale, factor->by};
+	struct access access;
+	bool found = access_behind(q->module, factor->from, factor->operand, c->op->kernel, c->x, &access);
+	INVARIANT(q->module->guard, found, "a factor that was found before");
+	struct digit groups = {type_elements(scale->type), 1, 0};
+	for (int t = 0; t < c->tokens; t++)
+		groups.extent /= token_extent(c, t);
+	struct op *op = walking_kernel(q, c, &walk, "factor", 1, &groups, 2, operand, scale->type);
+	struct kernel *kernel = op->kernel;
+	lie_row_major(kernel, kernel->loops, kernel->operand[0].stride);
+	kernel->operand[1].offset = access.offset;
+	for (int t = 0; t < c->tokens; t++)
+		kernel->operand[1].stride[t] = access.stride[c->token[t]];
+	const struct type *scalar = type_float(q->module, 32);
+	struct body *body = &kernel->update;
+	body->result = body_op(q->module, body, OP_MULF, scalar, body_operand(q->module, body, scalar, 0), body_operand(q->module, body, scalar, 1), 0);
+	return op->result[0];
+}
+
 struct activation activation_of(struct quantiser *q, const struct contraction *c)
 {
 	struct walk walk = walk_of(q, c);
@@ -256,6 +279,9 @@ struct activation activation_of(struct quantiser *q, const struct contraction *c
 	int outer = c->per_token ? 0 : grouping.outer;
 	made.scale = make_scale(q, c, &walk, &grouping, outer);
 	made.q = make_integers(q, c, &walk, &grouping, outer, made.scale);
+	for (size_t i = 0; i < q->factors.count; i++)
+		if (q->factors.data[i].x == c->op->operand[c->x])
+			made.scale = with_factor(q, c, &q->factors.data[i], made.scale);
 	VEC_PUSH(q->module->arena, &q->activations, made);
 	return made;
 }

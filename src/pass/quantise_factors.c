@@ -1,8 +1,9 @@
 /* A factor that is the same for all that a contraction adds up is multiplied into its sums: Σ_k (r x[k]) w[n, k] = r Σ_k x[k] w[n, k].  A norm's 1/rms is known when the whole
  * vector has come; without it numbers are rounded as they come, and the contraction does not wait.
  * Of rounded numbers as well: the scale of a group is r times as large, and x / s the same but for its last bits.
- * Only where the factor comes of a reduction, and nothing but contractions of one token that are quantised reads the product: several tokens' sums are ended one after the
- * other anyway, and would have a number each to wait for. */
+ * Only where the factor comes of a reduction, and nothing but quantised contractions reads the product.  Of one token the sums are multiplied.  Several tokens' sums are ended one after the
+ * other anyway, and would have a number each to wait for: there the scales are (quantise_activation.c), of so many tokens that they come in tiles, and where the factor comes of two
+ * reductions one behind the other, a mean and a variance: the second looks at the numbers while they are rounded. */
 #include "pass/quantise.h"
 
 struct factor {
@@ -48,11 +49,21 @@ static bool find_factor(struct op *op, int operand, struct factor *factor)
 	return leaf >= 0 && factor->product >= 0 && times_used(update, leaf) == 1;
 }
 
-/* Does this use of the product, as operand `through`, let the factor go behind the sums?  Then where these find it. */
-static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, int through, struct access *access)
+/* Is it made of a sum that waits for another one over the same numbers, as a variance does for their mean? */
+static bool waits_twice(const struct op *sum)
+{
+	const struct op *first = sum->operands == 2 ? sum->operand[1]->def : NULL;
+	return first && first->code == OP_KERNEL && kernel_has_reduction(first->kernel) && first->operands == 1 && first->operand[0] == sum->operand[0];
+}
+
+/* Does this use of the product, as operand `through`, let the factor go behind the sums, or into the scales of several tokens?  Then where it is found there. */
+static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, int through, bool several, struct access *access)
 {
 	struct contraction c;
-	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || contraction_tokens(&c) > 1 || c.x != through)
+	if (reader->code != OP_KERNEL || !contraction_match(q, reader, &c) || !contraction_bits(q, reader) || c.x != through)
+		return false;
+	contraction_scheme(q, &c);
+	if (several ? contraction_tokens(&c) <= UNIT_FEW || c.digits > 1 || !contraction_fits_unit(q, &c) : contraction_tokens(&c) > 1)
 		return false;
 	return access_behind(q->module, factor->op->kernel, factor->operand, reader->kernel, c.x, access);
 }
@@ -71,7 +82,7 @@ static void leave_out(struct module *module, const struct factor *factor)
 	kernel_tidy(module, factor->op);
 }
 
-static bool sink_factor(struct quantiser *q, const struct factor *factor)
+static bool sink_factor(struct quantiser *q, const struct factor *factor, bool several)
 {
 	const struct value *result = factor->op->result[0];
 	struct value *by = factor->op->operand[factor->operand];
@@ -83,7 +94,7 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor)
 			struct access access;
 			if (op->operand[j] != result)
 				continue;
-			if (!reads_sums(q, factor, op, j, &access))
+			if (!reads_sums(q, factor, op, j, several, &access))
 				return false;
 			uses++;
 			VEC_PUSH(q->module->arena, &readers, op);
@@ -91,7 +102,10 @@ static bool sink_factor(struct quantiser *q, const struct factor *factor)
 		}
 	if (!uses || uses != result->uses)
 		return false;
-	for (size_t i = 0; i < readers.count; i++)
+	const struct late_factor late = {result, by, kernel_clone(q->module, factor->op->kernel, factor->op->operands), factor->operand};
+	if (several)
+		VEC_PUSH(q->module->arena, &q->factors, late);
+	for (size_t i = 0; i < readers.count && !several; i++)
 		kernel_join_sum(q->module, readers.data[i], OP_MULF, by, accesses.data[i]);
 	leave_out(q->module, factor);
 	return true;
@@ -102,7 +116,7 @@ static void sink_one(struct quantiser *q, struct op *op)
 {
 	struct factor factor;
 	for (int j = 0; j < op->operands; j++)
-		if (find_factor(op, j, &factor) && sink_factor(q, &factor))
+		if (find_factor(op, j, &factor) && (sink_factor(q, &factor, false) || (waits_twice(op->operand[j]->def) && sink_factor(q, &factor, true))))
 			return;
 }
 

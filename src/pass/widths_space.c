@@ -40,6 +40,24 @@ static int scale_of(const struct widths *w, const struct op *op)
 	return pair ? scale->result[0]->id : -1;
 }
 
+static bool reads(const struct op *op, const struct value *value)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j] == value)
+			return true;
+	return false;
+}
+
+/* A variance that only scales have a use for (quantise_factors.c) is found while others work on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number; -1: it is no such. */
+static int mean_of(const struct widths *w, const struct op *op)
+{
+	const struct op *mean = w->abreast > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
+	bool pair = mean && mean->code == OP_KERNEL && mean->operands == 1 && mean->operand[0] == op->operand[0] && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel);
+	for (const struct op *reader = op->next; pair && reader; reader = reader->next)
+		pair = !reads(reader, op->result[0]) || !reads(reader, op->operand[0]);
+	return pair ? mean->result[0]->id : -1;
+}
+
 /* What a rolled layer's first pass has in place of a value that the layer before hands on; its maker's number, -1: no kernel. */
 static int entry_of(const struct value *carried)
 {
@@ -52,6 +70,7 @@ static void add_kernel(const struct widths *w, struct width_space *space, int k,
 	const struct op *op = w->kernel[k], *sums = widths_sums_of(op);
 	struct width_kernel *kernel = &space->kernel[k];
 	int part = first_part(w, k), twin = part < k ? part : scale_of(w, op);
+	twin = twin < 0 ? mean_of(w, op) : twin;
 	*kernel = (struct width_kernel){.op = op, .operands = op->operands, .loop = loop, .follows = twin >= 0 ? twin : sums ? sums->result[0]->id : -1, .alike = twin >= 0};
 	kernel->source = ARENA_ARRAY(space->arena, int, op->operands + 1);
 	kernel->phase = ARENA_ARRAY(space->arena, struct width_phase, op->operands + 1);

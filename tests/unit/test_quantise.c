@@ -81,7 +81,7 @@ static const char *attention(struct arena *arena, int heads, int share, int past
 	return text.data;
 }
 
-/* Two products with the numbers of a norm (by the largest, whose bits no order changes), x times its 1/root times v, and what follows both; they are a result as well where shape[3] says so. */
+/* Two products with the numbers of a norm (by the largest, whose bits no order changes), x times its 1/root times v, and what follows both; they are a result as well where shape[3] is odd, and the norm takes the row's largest number off before it looks at it where that has a 2. */
 static const char *normed(struct arena *arena, const int64_t *shape)
 {
 	int tokens = (int)shape[0], inputs = (int)shape[1], outputs = (int)shape[2];
@@ -91,10 +91,14 @@ static const char *normed(struct arena *arena, const int64_t *shape)
 	text_add(&text, "func.func @main(%%x: !x, %%v: !v, %%a: !w, %%b: !w) -> (!y%s) attributes {arg_attrs = [{stream.name = \"x\", stream.role = \"input\"}, {stream.name = \"v\", stream.role = \"weight\"},\n"
 			"  {stream.name = \"a\", stream.role = \"weight\"}, {stream.name = \"b\", stream.role = \"weight\"}]} {\n"
 			"  %%zero = arith.constant 0.0 : f32\n  %%small = arith.constant 1.0e-06 : f32\n  %%er = tensor.empty() : !r\n  %%ex = tensor.empty() : !x\n  %%ey = tensor.empty() : !y\n"
-			"  %%zr = linalg.fill ins(%%zero : f32) outs(%%er : !r) -> !r\n  %%zy = linalg.fill ins(%%zero : f32) outs(%%ey : !y) -> !y\n", shape[3] ? ", !x" : "");
-	text_add(&text, "  %%s = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%x : !x) outs(%%zr : !r) {\n"
-			"  ^bb0(%%p: f32, %%o: f32):\n    %%q = arith.mulf %%p, %%p : f32\n    %%t = arith.maximumf %%o, %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n"
-			"  %%r = linalg.generic {indexing_maps = [affine_map<(t) -> (t)>, affine_map<(t) -> (t)>], iterator_types = [\"parallel\"]} ins(%%s : !r) outs(%%er : !r) {\n"
+			"  %%zr = linalg.fill ins(%%zero : f32) outs(%%er : !r) -> !r\n  %%zy = linalg.fill ins(%%zero : f32) outs(%%ey : !y) -> !y\n", shape[3] & 1 ? ", !x" : "");
+	text_add(&text, "  %%l = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%x : !x) outs(%%zr : !r) {\n"
+			"  ^bb0(%%p: f32, %%o: f32):\n    %%t = arith.maximumf %%o, %%p : f32\n    linalg.yield %%t : f32\n  } -> !r\n");
+	text_add(&text, shape[3] & 2 ? "  %%s = linalg.generic {indexing_maps = [#id, #row, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%x, %%l : !x, !r) outs(%%zr : !r) {\n"
+			"  ^bb0(%%p: f32, %%d: f32, %%o: f32):\n    %%c = arith.subf %%p, %%d : f32\n    %%q = arith.mulf %%c, %%c : f32\n    %%t = arith.maximumf %%o, %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n" :
+			"  %%s = linalg.generic {indexing_maps = [#id, #row], iterator_types = [\"parallel\", \"reduction\"]} ins(%%x : !x) outs(%%zr : !r) {\n"
+			"  ^bb0(%%p: f32, %%o: f32):\n    %%q = arith.mulf %%p, %%p : f32\n    %%t = arith.maximumf %%o, %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n");
+	text_add(&text, "  %%r = linalg.generic {indexing_maps = [affine_map<(t) -> (t)>, affine_map<(t) -> (t)>], iterator_types = [\"parallel\"]} ins(%%s : !r) outs(%%er : !r) {\n"
 			"  ^bb0(%%p: f32, %%o: f32):\n    %%q = arith.addf %%p, %%small : f32\n    %%t = math.rsqrt %%q : f32\n    linalg.yield %%t : f32\n  } -> !r\n"
 			"  %%n = linalg.generic {indexing_maps = [#col, #id, #row, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%%v, %%x, %%r : !v, !x, !r) outs(%%ex : !x) {\n"
 			"  ^bb0(%%p: f32, %%q: f32, %%t: f32, %%o: f32):\n    %%u = arith.mulf %%q, %%t : f32\n    %%m = arith.mulf %%p, %%u : f32\n    linalg.yield %%m : f32\n  } -> !x\n");
@@ -104,7 +108,7 @@ static const char *normed(struct arena *arena, const int64_t *shape)
 				"  ^bb0(%%p: f32, %%q: f32, %%o: f32):\n    %%m = arith.mulf %%p, %%q : f32\n    %%t = arith.addf %%o, %%m : f32\n    linalg.yield %%t : f32\n  } -> !y\n", i, 'a' + i);
 	text_add(&text, "  %%z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = [\"parallel\", \"parallel\"]} ins(%%y0, %%y1 : !y, !y) outs(%%ey : !y) {\n"
 			"  ^bb0(%%p: f32, %%q: f32, %%o: f32):\n    %%u = arith.mulf %%p, %%p : f32\n    %%m = arith.mulf %%u, %%q : f32\n    linalg.yield %%m : f32\n  } -> !y\n"
-			"  return %%z%s : !y%s\n}\n", shape[3] ? ", %n" : "", shape[3] ? ", !x" : "");
+			"  return %%z%s : !y%s\n}\n", shape[3] & 1 ? ", %n" : "", shape[3] & 1 ? ", !x" : "");
 	return text.data;
 }
 
@@ -336,6 +340,45 @@ static void test_factors_go_behind_sums(void **state)
 		arena_free(made[i]->arena);
 }
 
+static void count_factors(struct op *op, void *count)
+{
+	size_t size = op->code == OP_KERNEL ? strlen(op->kernel->name) : 0;
+	*(int *)count += size > 7 && text_same(op->kernel->name + size - 7, "_factor");
+}
+
+/* Of many tokens the scales take the factor, of two statistics one behind the other; all levels agree, and the numbers are those of a module that keeps the factor, but for roundings. */
+static void expect_scales_take(const int64_t *shape, int factors)
+{
+	static const struct quant_scheme four = {.text = "w4a8", .weight = 4, .head = 4, .group = 128};
+	const int64_t kept[] = {shape[0], shape[1], shape[2], shape[3] | 1};
+	struct design_case taken, before, levels = expect_levels_agree(&four, SOFTMAX_AUTO, normed, shape, 0, 0);
+	int count = 0;
+	expect_waiting(&taken, shape, 1);
+	expect_waiting(&before, kept, 1);
+	ir_walk(module_body(taken.module), count_factors, &count);
+	assert_int_equal(count, factors);
+	case_arguments(&taken);
+	assert_true(eval_module(taken.module, taken.arena, taken.inputs, taken.input, taken.result) && eval_module(before.module, before.arena, taken.inputs, taken.input, before.result));
+	const float *found = taken.result[0].data, *expected = before.result[0].data;
+	float largest = 0;
+	for (int64_t i = 0; i < shape[0] * shape[2]; i++)
+		largest = st_abs(expected[i]) > largest ? st_abs(expected[i]) : largest;
+	for (int64_t i = 0; i < shape[0] * shape[2]; i++)
+		assert_true(st_abs(found[i] - expected[i]) <= 1e-5f * largest);
+	assert_true(largest > 0);
+	struct design_case *made[] = {&taken, &before, &levels};
+	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+		arena_free(made[i]->arena);
+}
+
+static void test_scales_take_factors(void **state)
+{
+	(void)state;
+	expect_scales_take((const int64_t[]){16, 256, 24, 2}, 1);
+	expect_scales_take((const int64_t[]){16, 256, 24, 0}, 0);         /* one statistic */
+	expect_scales_take((const int64_t[]){8, 256, 24, 2}, 0);          /* few tokens */
+}
+
 /* Rows of a unit's results whose last words are padded; what is padded is never found. */
 static void test_nearest(void **state)
 {
@@ -457,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_attention_on_bytes),
 		cmocka_unit_test(test_a_maximum_runs_over_blocks),
 		cmocka_unit_test(test_factors_go_behind_sums),
+		cmocka_unit_test(test_scales_take_factors),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_a_moved_bias),

@@ -485,6 +485,28 @@ static void test_sigmoids_fold(void **state)
 	expect_folded(ELEMENTWISE("    %p = math.exp %u : f32\n    %s = arith.addf %p, %two : f32\n    %g = arith.divf %one, %s : f32\n    %r = arith.mulf %a, %g : f32\n"), 0, 1, 2, 1);
 }
 
+/* How many quotients are left of the body; all numbers have the same bits. */
+static int quotients_left(const char *text)
+{
+	struct session s;
+	run_passes(&s, text, PASSES - 1, 0);
+	int count = operations(&s, OP_DIVF);
+	finish(&s);
+	return count;
+}
+
+static void test_quotients_by_powers_of_two(void **state)
+{
+	(void)state;
+	assert_int_equal(quotients_left(ELEMENTWISE("    %r = arith.divf %u, %two : f32\n")), 0);
+	assert_int_equal(quotients_left(ELEMENTWISE("    %n = arith.constant -1.024e3 : f32\n    %r = arith.divf %u, %n : f32\n")), 0);
+	assert_int_equal(quotients_left(ELEMENTWISE("    %n = arith.constant 0x7E800000 : f32\n    %r = arith.divf %u, %n : f32\n")), 0);         /* 2^126 */
+	assert_int_equal(quotients_left(ELEMENTWISE("    %n = arith.constant 0x7F000000 : f32\n    %r = arith.divf %u, %n : f32\n")), 1);         /* 2^-127 is subnormal */
+	assert_int_equal(quotients_left(ELEMENTWISE("    %n = arith.constant 0.0 : f32\n    %r = arith.divf %u, %n : f32\n")), 1);
+	assert_int_equal(quotients_left(ELEMENTWISE("    %r = arith.divf %u, %rate : f32\n")), 1);
+	assert_int_equal(quotients_left(ELEMENTWISE("    %r = arith.divf %two, %u : f32\n")), 1);
+}
+
 /* softmax times v, of two heads of two rows that share v; `first` is added to the scores in column 0, and the exponentials are a result as well where `others` says so. */
 static const char *attention(struct arena *arena, const char *first, bool others)
 {
@@ -695,6 +717,7 @@ int main(void)
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
 		cmocka_unit_test(test_f64_is_demoted),                 cmocka_unit_test(test_slices_split_their_producer),
 		cmocka_unit_test(test_sigmoids_fold),
+		cmocka_unit_test(test_quotients_by_powers_of_two),
 		cmocka_unit_test(test_quotients_sink), cmocka_unit_test(test_maxima_run),
 		cmocka_unit_test(test_layers_become_a_loop),           cmocka_unit_test(test_returned_views_are_copied),
 		cmocka_unit_test(test_roles_are_checked),              cmocka_unit_test(test_names_are_unique),
