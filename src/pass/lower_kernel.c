@@ -208,7 +208,7 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 	return all;
 }
 
-static struct value *sum_or(struct lowering *l, struct value *sum, struct value *start, int64_t number)
+struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number)
 {
 	struct value *terms = has_terms(l, number);
 	return terms ? make_select(&l->p, terms, sum, start) : sum;
@@ -223,7 +223,7 @@ static struct value *all_parts(struct lowering *l, struct value *array)
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_word(l));
 	for (int64_t i = 0; i < parts; i++) {
 		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
-		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_or(l, sum[i], start, i);
+		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_of_terms(l, sum[i], start, i);
 	}
 	return tree_over(l, sum, parts);
 }
@@ -297,7 +297,7 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = sum_or(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->carried.loop)

@@ -35,6 +35,8 @@ struct value *at_reduction_end(struct lowering *l, bool last);
 int first_reduction(const struct lowering *l);
 /* Which of the partial sums this term belongs to; NULL: there is one. */
 struct value *part_of_sum(struct lowering *l);
+/* One of the partial sums, or, where it has no term, what it begins with. */
+struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number);
 const struct type *sum_word(struct lowering *l);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);

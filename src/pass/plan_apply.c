@@ -4,6 +4,7 @@
 
 #define PARTS_OPERATORS 32    /* partial sums are put together by so many operators at most; */
 #define PARTS_CYCLES 128      /* that takes a pipeline of its own, so they save more cycles than this each time; */
+#define TURNS_SUMS 512        /* words of sums at most where the terms of a point are counted at run time */
 #define PARTS_NESTS 256       /* and it is done no more often, since models of time write these loops out */
 
 bool plan_is_lane(const struct plan *plan, int part)
@@ -98,7 +99,7 @@ static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 }
 
 /* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_turns.c), and cost no cycle. */
-static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+static bool fixed_terms_turn(const struct kernel *kernel, const struct plan *plan, int64_t parts)
 {
 	int nest = plan_loops(plan), outer = 0;
 	while (outer < nest && !(kernel->loop[plan->part[outer].source].reduction && plan->part[outer].trip > 1))
@@ -109,7 +110,52 @@ static bool takes_turns(const struct kernel *kernel, const struct plan *plan, in
 		if (i < outer ? loop->run_time || (plan->part[i].trip > 1) != (i == outer - 1) : !loop->reduction || counted)
 			return false;
 	}
-	return outer > 0 && plan->part[nest - 1].trip >= parts && !body_uses_counters(&kernel->post);
+	return outer > 0 && plan->part[nest - 1].trip >= parts;
+}
+
+/* The loops of a nest so far. */
+struct nest_seen {
+	int turning, rows, counted, reductions;
+	int64_t sums, inner;      /* inner: turns of the innermost reduction; 0: it is counted */
+	bool wrong;
+};
+
+static void see_loop(struct nest_seen *seen, const struct loop *loop, int number, bool columns)
+{
+	bool terms = loop->reduction && loop->extent > 1;
+	if (terms) {
+		seen->wrong |= columns || (loop->run_time && loop->run_time->plus < 1);
+		seen->inner = loop->run_time ? 0 : loop->extent;
+		seen->counted += loop->run_time != NULL;
+		seen->reductions++;
+		return;
+	}
+	seen->wrong |= seen->reductions && loop->run_time;
+	seen->rows += loop->run_time != NULL;
+	seen->sums *= seen->turning < 0 ? 1 : loop->extent;
+	if (seen->turning < 0 && !seen->reductions && !loop->run_time && loop->extent >= TURNS_LEAST)
+		seen->turning = number;
+}
+
+/* Loops outside of which one of fixed extent turns, not the innermost, so that it has a point more but seldom; one reduction that is counted, or some around a fixed one; and what has sums of its own. */
+int plan_counted_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	int nest = plan ? plan_loops(plan) : kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+	struct nest_seen seen = {.turning = -1, .sums = 2 * parts};
+	bool columns = false;
+	for (int i = 0; i < nest; i++) {
+		const struct loop *of = &kernel->loop[plan ? plan->part[i].source : i];
+		struct loop loop = {plan ? plan->part[i].trip : of->extent, of->reduction, of->run_time};
+		see_loop(&seen, &loop, i, columns);
+		columns = columns || (seen.reductions && !loop.reduction && loop.extent > 1);
+	}
+	bool apart = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
+	return seen.rows && seen.counted && apart && !seen.wrong && seen.sums <= TURNS_SUMS ? seen.turning : -1;
+}
+
+static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	return !body_uses_counters(&kernel->post) && (fixed_terms_turn(kernel, plan, parts) || plan_counted_turns(kernel, plan, parts) >= 0);
 }
 
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency)
@@ -146,6 +192,13 @@ int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int l
 		return 0;
 	struct sums sums = sums_of(kernel, plan);
 	return sums.outside * plan_put_together(lanes, parts, told ? sums.turns : 1, latency);
+}
+
+double plan_points_more(const struct kernel *kernel, const struct plan *plan, int latency)
+{
+	int64_t parts = plan_partial(kernel, plan, latency);
+	int turning = parts > 1 && !body_uses_counters(&kernel->post) ? plan_counted_turns(kernel, plan, parts) : -1;
+	return turning < 0 ? 1 : (double)(plan->part[turning].trip + 1) / (double)plan->part[turning].trip;
 }
 
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency)
