@@ -137,7 +137,7 @@ static void see_loop(struct nest_seen *seen, const struct loop *loop, int number
 		seen->turning = number;
 }
 
-/* Loops outside of which one of fixed extent turns, not the innermost, so that it has a point more but seldom; one reduction that is counted, or some around a fixed one; and what has sums of its own. */
+/* Rows of other kernels come innermost, where the search for orders puts them.  Loops outside of which one of fixed extent turns, not the innermost, so that it has a point more but seldom; one reduction that is counted, or some around a fixed one; and what has sums of its own. */
 int plan_counted_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
 {
 	int nest = plan ? plan_loops(plan) : kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
@@ -150,7 +150,7 @@ int plan_counted_turns(const struct kernel *kernel, const struct plan *plan, int
 		columns = columns || (seen.reductions && !loop.reduction && loop.extent > 1);
 	}
 	bool apart = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
-	return seen.rows && seen.counted && apart && !seen.wrong && seen.sums <= TURNS_SUMS ? seen.turning : -1;
+	return kernel->tiled && seen.rows && seen.counted && apart && !seen.wrong && seen.sums <= TURNS_SUMS ? seen.turning : -1;
 }
 
 static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)

@@ -145,7 +145,7 @@ def counted_sums(numbers, reduces, update, post=""):
     total = TOTAL.format(dims="d0, d1, d2" if columns else "d0, d1", access=f"({row}) * {numbers} + d2" if columns else row, address=f"d0 * {numbers} + d2" if columns else "d0",
                          loops=", ".join(map(str, [TURNS, ROWS_MOST, *columns])), reduction="0, 1, 0" if columns else "0, 1", count=count(1, 0, "rows"), of=of, tensor=tensor(TURNS, *columns),
                          segments=", ".join(["1", *["0"] * 31]))
-    text = text.replace("reduction = ", f"run_time = [{count(1, 0, 'rows')}, {count(2, 1, 'blocks')}], reduction = ", 1).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
+    text = text.replace("reduction = ", f"run_time = [{count(1, 0, 'rows')}, {count(2, 1, 'blocks')}], tiled, reduction = ", 1).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
     text = re.sub(r'( *"func.return".*?)%r(.*?)' + re.escape(of), lambda found: total + found[1] + "%total" + found[2] + tensor(TURNS, *columns), text, count=1)
     text = re.sub(r"function_type = \((.*?)\) -> .*?, res", rf"function_type = (\1, tensor<1xi64>, tensor<1xi64>) -> {tensor(TURNS, *columns)}, res", text, count=1)
     text = re.sub(r"arg_attrs = \[(.*?)\],", r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = "blocks", stream.role = "input"}],', text, count=1)
