@@ -1,7 +1,8 @@
 /* Sums that take turns: those of a point are put together while the terms of the next one are added, so that the pipeline never drains. */
 #include "ir/rows.h"
 #include "pass/lower_kernel.h"
-#include "pass/schedule.h"
+
+#define TURNS_LEAST 4         /* points of a loop, of which one more costs little */
 
 /* Does what is read change with every point of the loops outside, so that one counter will do for all of them? */
 static bool changes(const struct access *access, int outer)
@@ -28,10 +29,12 @@ static int counted_turns(const struct kernel *kernel, int outer)
 	return turning >= 0 ? turning : loops == 1 && is_counted(&kernel->loop[outer - 1]) ? outer - 1 : -1;
 }
 
-/* The loop that turns where the innermost reduction is of fixed extent. */
-static int fixed_terms(const struct op *op, int nest, int outer)
+int turning_loop(const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
+	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1), outer = kernel_outer_reduction(kernel), inner = kernel_inner_reduction(kernel);
+	if (kernel->partial == 1 || outer < 1 || kernel->loop[inner].run_time || kernel->loop[inner].extent < kernel->partial || body_uses_counters(&kernel->post))
+		return -1;
 	bool several = false, counted = false;
 	for (int i = 0; i < nest; i++) {
 		const struct loop *loop = &kernel->loop[i];
@@ -48,16 +51,6 @@ static int fixed_terms(const struct op *op, int nest, int outer)
 	return several ? outer - 1 : -1;
 }
 
-int turning_loop(const struct op *op)
-{
-	const struct kernel *kernel = op->kernel;
-	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1), outer = kernel_outer_reduction(kernel), inner = kernel_inner_reduction(kernel);
-	if (kernel->partial == 1 || outer < 1 || kernel->loop[inner].extent < kernel->partial || body_uses_counters(&kernel->post))
-		return -1;
-	int turning = kernel->loop[inner].run_time ? -1 : fixed_terms(op, nest, outer);
-	return turning < 0 ? plan_counted_turns(kernel, NULL, kernel->partial) : turning;
-}
-
 /* Points of the loops inside the one that turns, each of which has sums of its own. */
 static int64_t points_inside(const struct kernel *kernel, int turning)
 {
@@ -70,16 +63,7 @@ static int64_t points_inside(const struct kernel *kernel, int turning)
 int64_t sum_sets(const struct op *op)
 {
 	int turning = turning_loop(op);
-	return turning < 0 ? 1 : 2 * points_inside(op->kernel, turning);
-}
-
-/* The sums of a point of the loops outside. */
-static int64_t sums_of_point(const struct lowering *l)
-{
-	int64_t sums = 1;
-	for (int i = first_reduction(l); i < l->nest; i++)
-		sums *= l->kernel->loop[i].reduction ? 1 : l->kernel->loop[i].extent;
-	return sums;
+	return points_turn(op) ? 2 : turning < 0 ? 1 : 2 * points_inside(op->kernel, turning);
 }
 
 /* Two sets of sums, one for every second point. */
@@ -87,13 +71,12 @@ static struct value *turn_address(struct lowering *l, int turning, int64_t later
 {
 	struct process *p = &l->p;
 	const int64_t one = 1;
+	int outer = first_reduction(l);
 	int64_t *stride = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1), words = l->kernel->partial;
 	struct value **of = ARENA_ARRAY(p->module->arena, struct value *, l->nest + 1);
 	of[l->nest] = part;
 	stride[l->nest] = 1;
-	for (int i = l->nest - 1; i > turning; i--) {
-		if (l->kernel->loop[i].reduction)
-			continue;
+	for (int i = outer - 1; i > turning; i--) {
 		of[i] = l->counter[i];
 		stride[i] = words;
 		words *= l->kernel->loop[i].extent;
@@ -104,20 +87,14 @@ static struct value *turn_address(struct lowering *l, int turning, int64_t later
 	return make_address(p, l->nest + 1, of, stride, number);
 }
 
-/* NULL: all points of the loop go to the same sums. */
-static struct value *sum_counter(const struct lowering *l, int loop)
-{
-	return l->kernel->loop[loop].reduction ? NULL : l->counter[loop];
-}
-
 /* When what follows the sum is due, for the point before: at the first one of the loops that it does not change with. */
 static struct value *due_after(struct lowering *l, int j, int turning, struct value *when)
 {
-	int used = -1;
-	for (int i = 0; i < l->nest; i++)
-		used = sum_counter(l, i) && l->kernel->operand[j].stride[i] ? i : used;
-	for (int i = used + 1; i < l->nest; i++)
-		when = sum_counter(l, i) ? make_and(&l->p, when, make_equal(&l->p, l->counter[i], i == turning)) : when;
+	int outer = first_reduction(l), used = -1;
+	for (int i = 0; i < outer; i++)
+		used = l->counter[i] && l->kernel->operand[j].stride[i] ? i : used;
+	for (int i = used + 1; i < outer; i++)
+		when = l->counter[i] ? make_and(&l->p, when, make_equal(&l->p, l->counter[i], i == turning)) : when;
 	return when;
 }
 
@@ -129,7 +106,7 @@ static void push_turn(struct lowering *l, int turning, struct value *array)
 	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
 	struct value *when = make_compare(p, 5, l->counter[turning], 1), **sum = ARENA_ARRAY(p->module->arena, struct value *, kernel->partial);
 	for (int i = outer; i < l->nest; i++)
-		when = l->counter[i] && kernel->loop[i].reduction ? make_and(p, when, make_equal(p, l->counter[i], i == inner ? kernel->partial - 1 : 0)) : when;
+		when = l->counter[i] ? make_and(p, when, make_equal(p, l->counter[i], i == inner ? kernel->partial - 1 : 0)) : when;
 	for (int j = 0; j < l->op->operands; j++) {
 		if (!kernel_is_post_operand(kernel, j))
 			continue;
@@ -137,7 +114,7 @@ static void push_turn(struct lowering *l, int turning, struct value *array)
 		l->operand[j] = make_take(p, due_after(l, j, turning, when), fifo);
 	}
 	for (int64_t i = 0; i < kernel->partial; i++)
-		sum[i] = sum_of_terms(l, make_load(p, array, turn_address(l, turning, 1, NULL, i)), make_number(p, kernel->init, sum_word(l)), i);
+		sum[i] = make_load(p, array, turn_address(l, turning, 1, NULL, i));
 	l->accumulator = tree_over(l, sum, kernel->partial);
 	push_result(l, when, finished_sum(l));
 }
@@ -171,25 +148,6 @@ static int join_outside(struct lowering *l, int64_t *trip)
 	return row < points;
 }
 
-/* Terms that are counted: turns without one follow where there are fewer than parts, so that all parts are apart from what puts them together. */
-static void count_terms(struct lowering *l, const struct run_time_trip **run_time)
-{
-	int inner = kernel_inner_reduction(l->kernel);
-	if (!run_time[inner])
-		return;
-	struct run_time_trip *trip = arena_copy(l->p.module->arena, run_time[inner], sizeof *trip);
-	trip->least = l->kernel->partial;
-	run_time[inner] = trip;
-}
-
-/* Is this a turn with a term? */
-static struct value *has_term(struct lowering *l, struct value *turn_has)
-{
-	int inner = kernel_inner_reduction(l->kernel);
-	const struct run_time_trip *counted = l->kernel->loop[inner].run_time;
-	return counted ? make_and(&l->p, turn_has, make_below(&l->p, l->counter[inner], process_count(&l->p, counted, 1))) : turn_has;
-}
-
 static const struct run_time_trip *one_more(struct arena *arena, const struct run_time_trip *trip)
 {
 	struct run_time_trip *more = ARENA_NEW(arena, struct run_time_trip);
@@ -209,14 +167,13 @@ int lower_turns(struct lowering *l, int turning, int64_t *trip, const struct run
 	for (int i = 0; i < first_reduction(l); i++)
 		fixed = fixed && !run_time[i];
 	int opened = fixed ? join_outside(l, trip) : 0;
-	int64_t points = trip[turning]++, sums = sums_of_point(l) * l->kernel->partial;
-	struct value *array = make_array(p, "acc", 2 * points_inside(l->kernel, turning) * sums, word, l->kernel->partial), *start = make_number(p, l->kernel->init, word);
-	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, sums));
-	count_terms(l, run_time);
+	int64_t points = trip[turning]++;
+	struct value *array = make_array(p, "acc", 2 * points_inside(l->kernel, turning) * l->kernel->partial, word, l->kernel->partial), *start = make_number(p, l->kernel->init, word);
+	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, l->kernel->partial));
 	run_time[turning] = counted ? one_more(p->module->arena, counted) : NULL;
 	opened += process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
 	struct value *turn = l->counter[turning];
-	l->terms = has_term(l, counted ? make_below(p, turn, process_count(p, counted, 1)) : make_compare(p, 2, turn, points));
+	l->terms = counted ? make_below(p, turn, process_count(p, counted, 1)) : make_compare(p, 2, turn, points);
 	take_operands(l, TAKE_TERMS);
 	struct value *address = turn_address(l, turning, 0, part_of_sum(l), 0);
 	l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, array, address));

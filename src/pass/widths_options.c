@@ -367,12 +367,6 @@ static double drained_of(struct maker *m, const struct plan *plan)
 	return (double)plan_drained(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel), m->space->alone);
 }
 
-static double points_more(const struct maker *m, const struct plan *plan)
-{
-	const struct kernel *kernel = m->kernel->op->kernel;
-	return kernel_has_reduction(kernel) ? plan_points_more(kernel, plan, plan_chain_latency(m->space->platform, m->space->arena, kernel)) : 1;
-}
-
 /* Of the words of a sum, and of its parts, which are put together by trees; beside a unit of one token, that waits for them. */
 static double tree_depth(const struct maker *m, const struct plan *plan)
 {
@@ -435,7 +429,7 @@ static void add_option(struct maker *m, const enum reach *reach, const struct pl
 	for (int j = 0; j < m->kernel->operands; j++)
 		option.in[j] = lanes_of(kernel, plan, j);
 	int64_t interval = interval_of(m, plan), listed = kernel_has_reduction(kernel) ? plan_interval(kernel, plan, plan_chain_latency(m->space->platform, arena, kernel)) : 1;
-	double cycles = iterations(plan) * points_more(m, plan) * (double)interval + drained_of(m, plan), ahead = 0;
+	double cycles = iterations(plan) * (double)interval + drained_of(m, plan), ahead = 0;
 	for (int j = 0; j < m->kernel->operands; j++) {
 		double memory = memory_cycles(m, reach, plan, j, j == m->candidate->operand ? ports : 1);
 		double *takes = reach[j] == REACH_ORDERED && m->space->reads_ahead ? &ahead : &cycles;
