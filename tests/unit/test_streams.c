@@ -492,6 +492,32 @@ static void test_drained_rows(void **state)
 	}
 }
 
+/* Of rows and terms that are counted, two parts of a tile's sums are put together while the next row's terms come; of terms of which there may be none, or beside no tiles, eight are in a nest of their own. */
+static void test_counted_terms_turn(void **state)
+{
+	(void)state;
+	static const struct {
+		bool tiled;
+		int64_t plus, parts;
+		int interval;
+	} cases[] = {{true, 1, 2, 4}, {true, 0, 8, 1}, {false, 1, 8, 1}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture *f = begin(1);
+		const struct run_time_trip rows = {.symbol = "n", .tile = 1, .most = 8}, blocks = {.symbol = "m", .plus = cases[i].plus, .tile = 1, .most = 32};
+		struct op *op = row_sums(f, 2, 8, 32);
+		struct plan_part part[] = {{0, 2, 1}, {1, 8, 1}, {2, 32, 1}};
+		struct plan plan = {.parts = 3, .part = part, .lanes = 1, .rows = 1};
+		op->kernel->tiled = cases[i].tiled;
+		op->kernel->loop[1].run_time = &rows;
+		op->kernel->loop[2].run_time = &blocks;
+		assert_int_equal(plan_partial(op->kernel, &plan, 7), cases[i].parts);
+		assert_int_equal(plan_interval(op->kernel, &plan, 7), cases[i].interval);
+		assert_int_equal(plan_drained(op->kernel, &plan, 7, false) > 0, cases[i].parts == 8);
+		assert_int_equal(plan_points_turn(op->kernel, &plan, 2), cases[i].parts == 2);
+		end(f);
+	}
+}
+
 /* Partial sums go by a loop that counts; one of one turn has no counter. */
 static void test_partial_sums_are_counted(void **state)
 {
@@ -792,7 +818,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_counted_terms_turn), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
