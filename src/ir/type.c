@@ -198,7 +198,7 @@ bool run_time_same(const struct run_time_trip *left, const struct run_time_trip 
 {
 	if (!left || !right)
 		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest && left->least == right->least;
 }
 
 static int64_t count_to(const struct run_time_trip *trip, int64_t value)
@@ -212,6 +212,7 @@ static int64_t count_to(const struct run_time_trip *trip, int64_t value)
 int64_t run_time_count(const struct run_time_trip *trip, int64_t value)
 {
 	int64_t count = count_to(trip, value);
+	count = count < trip->least ? trip->least : count;
 	return trip->rest ? trip->most - count : count;
 }
 

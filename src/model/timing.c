@@ -82,7 +82,7 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
 	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
 		return false;
-	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest")};
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item_integer(attr, "least", 0)};
 	*times = over->integer;
 	return true;
 }

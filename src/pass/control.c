@@ -90,6 +90,12 @@ static struct value *symbol_value(struct process *p, const char *symbol)
 	return value;
 }
 
+static struct value *at_least(struct process *p, struct value *number, int64_t least)
+{
+	struct value *operand[2] = {number, make_index(p, least)};
+	return make_op(p, OP_MAXSI, type_index(p->module), 2, operand);
+}
+
 static struct value *at_most(struct process *p, struct value *number, int64_t most)
 {
 	struct value *operand[2] = {number, make_index(p, most)};
@@ -99,8 +105,8 @@ static struct value *at_most(struct process *p, struct value *number, int64_t mo
 struct value *process_count(struct process *p, const struct run_time_trip *trip, int64_t times)
 {
 	struct block *place = place_of(p, trip->symbol);
-	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld%s", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times,
-							 trip->rest ? " less" : ""));
+	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld%s>%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times,
+							 trip->rest ? " less" : "", (long long)trip->least));
 	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
@@ -110,14 +116,14 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 	const struct type *index = type_index(p->module);
 	const int64_t one = 1;
 	struct value *count = make_address(p, 1, &symbol, &one, trip->plus + trip->tile - 1);
-	struct value *low[2] = {count, make_index(p, 0)};
 	if (trip->plus + trip->tile < 1)
-		count = make_op(p, OP_MAXSI, index, 2, low);
+		count = at_least(p, count, 0);
 	if (trip->tile > 1) {
 		struct value *parts[2] = {count, make_index(p, trip->tile)};
 		count = make_op(p, OP_DIVSI, index, 2, parts);
 	}
 	count = at_most(p, count, trip->most);
+	count = trip->least ? at_least(p, count, trip->least) : count;
 	const int64_t each = trip->rest ? -times : times;
 	count = make_address(p, 1, &count, &each, trip->rest ? times * trip->most : 0);
 	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
@@ -165,9 +171,14 @@ struct value *process_point(struct process *p, const struct run_time_trip *trip,
 
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
 {
-	struct named items[] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
-				{"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}, {"rest", attr_unit(module)}};
-	return attr_dictionary(module, trip->rest ? 6 : 5, items);
+	struct named items[7] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
+				 {"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}};
+	int count = 5;
+	if (trip->rest)
+		items[count++] = (struct named){"rest", attr_unit(module)};
+	if (trip->least)
+		items[count++] = (struct named){"least", attr_integer(module, trip->least)};
+	return attr_dictionary(module, count, items);
 }
 
 static int64_t larger(int64_t left, int64_t right)

@@ -85,11 +85,18 @@ static struct value *due(struct lowering *l, int j, struct value *come)
 	return when;
 }
 
+struct value *operand_fifo(struct lowering *l, int operand)
+{
+	if (!l->source[operand])
+		l->source[operand] = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[operand]), text_format(l->p.module->arena, "x%d", operand));
+	return l->source[operand];
+}
+
 static struct value *next_word(struct lowering *l, int j, struct value *come)
 {
 	if (l->kept.convert && l->kept.operand == j)
 		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, come);
-	struct value *fifo = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[j]), text_format(l->p.module->arena, "x%d", j));
+	struct value *fifo = operand_fifo(l, j);
 	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j, come)), fifo);
 }
 
@@ -208,7 +215,7 @@ static struct value *has_terms(struct lowering *l, int64_t number)
 	return all;
 }
 
-static struct value *sum_or(struct lowering *l, struct value *sum, struct value *start, int64_t number)
+struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number)
 {
 	struct value *terms = has_terms(l, number);
 	return terms ? make_select(&l->p, terms, sum, start) : sum;
@@ -223,7 +230,7 @@ static struct value *all_parts(struct lowering *l, struct value *array)
 	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_word(l));
 	for (int64_t i = 0; i < parts; i++) {
 		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
-		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_or(l, sum[i], start, i);
+		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_of_terms(l, sum[i], start, i);
 	}
 	return tree_over(l, sum, parts);
 }
@@ -236,7 +243,10 @@ struct value *finished_sum(struct lowering *l)
 void push_result(struct lowering *l, struct value *when, struct value *result)
 {
 	const struct type *word = stream_word(l->p.module, l->op->result[0]->type);
-	make_push(&l->p, when, widen_word(l, result, word), process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y"));
+	struct value *pushed = widen_word(l, result, word);
+	if (!l->sink)
+		l->sink = process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y");
+	make_push(&l->p, when, pushed, l->sink);
 }
 
 /* Everything in one pipelined nest. */
@@ -297,7 +307,7 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	int64_t words;
 	int opened = add_terms(l, 0, trip, run_time, &array);
 	struct value *address = accumulator_address(l, NULL, 0, &words);
-	l->accumulator = sum_or(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
 	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
 	process_close(&l->p, opened);
 	if (l->carried.loop)
@@ -324,6 +334,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	l.width = l.kernel->lanes;
 	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
 	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
 	for (int i = 0; i < l.nest; i++) {
@@ -342,7 +353,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.carried.loop)
 		carried_give(&l.p, &l.carried, array);

@@ -14,6 +14,8 @@ struct lowering {
 	int64_t row;              /* of the rows that run at once, the one at hand */
 	struct value **counter;   /* [nest]; NULL where the trip is 1 */
 	struct value **operand;   /* words taken */
+	struct value **source;    /* FIFOs that they are taken from; NULL: none has been taken */
+	struct value *sink;       /* the FIFO of the results; NULL: none has been pushed */
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	struct served served;     /* no buffer, or one whose readers are served from the sums */
@@ -27,6 +29,7 @@ struct lowering {
 
 enum taken { TAKE_ALL, TAKE_TERMS, TAKE_POST };
 void take_operands(struct lowering *l, enum taken taken);
+struct value *operand_fifo(struct lowering *l, int operand);
 /* Inside all guards; NULL: always. */
 struct value *inside_guards(struct lowering *l, const struct access *access);
 /* All reduction counters at their first (or last) point; NULL: always. */
@@ -35,6 +38,8 @@ struct value *at_reduction_end(struct lowering *l, bool last);
 int first_reduction(const struct lowering *l);
 /* Which of the partial sums this term belongs to; NULL: there is one. */
 struct value *part_of_sum(struct lowering *l);
+/* One of the partial sums, or, where it has no term, what it begins with. */
+struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number);
 const struct type *sum_word(struct lowering *l);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
@@ -50,6 +55,12 @@ struct value *lower_body(struct lowering *l, const struct body *body, int result
 struct value *tree_over(struct lowering *l, struct value **term, int64_t terms);
 /* acc = combine(acc, tree(term)) for a reduction over lanes, else the update as it is. */
 struct value *updated_sum(struct lowering *l);
+
+/* ---- sums of counted terms that take turns (lower_points.c) */
+
+bool points_turn(const struct op *op);
+/* A nest for each tile, and one that gives its last point's sums.  Returns the loops opened. */
+int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
 
 /* ---- sums that take turns (lower_turns.c) */
 

@@ -63,7 +63,7 @@ static int64_t points_inside(const struct kernel *kernel, int turning)
 int64_t sum_sets(const struct op *op)
 {
 	int turning = turning_loop(op);
-	return turning < 0 ? 1 : 2 * points_inside(op->kernel, turning);
+	return points_turn(op) ? 2 : turning < 0 ? 1 : 2 * points_inside(op->kernel, turning);
 }
 
 /* Two sets of sums, one for every second point. */

@@ -4,6 +4,7 @@
 
 #define PARTS_OPERATORS 32    /* partial sums are put together by so many operators at most; */
 #define PARTS_CYCLES 128      /* that takes a pipeline of its own, so they save more cycles than this each time; */
+#define TURNS_PARTS 2         /* where the terms of a point are counted at run time: a block of keys is a word of so many numbers that a term in four cycles is quick, and its adders are shared then */
 #define PARTS_NESTS 256       /* and it is done no more often, since models of time write these loops out */
 
 bool plan_is_lane(const struct plan *plan, int part)
@@ -98,7 +99,7 @@ static struct sums sums_of(const struct kernel *kernel, const struct plan *plan)
 }
 
 /* One loop around the reductions, which alone stand inside: the parts are put together while the next point's terms come (lower_turns.c), and cost no cycle. */
-static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+static bool fixed_terms_turn(const struct kernel *kernel, const struct plan *plan, int64_t parts)
 {
 	int nest = plan_loops(plan), outer = 0;
 	while (outer < nest && !(kernel->loop[plan->part[outer].source].reduction && plan->part[outer].trip > 1))
@@ -112,6 +113,59 @@ static bool takes_turns(const struct kernel *kernel, const struct plan *plan, in
 	return outer > 0 && plan->part[nest - 1].trip >= parts && !body_uses_counters(&kernel->post);
 }
 
+/* The loops of a nest so far. */
+struct nest_seen {
+	int last, counted, reductions;        /* last: of several points outside the reductions */
+	int64_t inner;            /* turns of the innermost reduction; 0: it is counted */
+	bool wrong;
+};
+
+static void see_loop(struct nest_seen *seen, const struct loop *loop, int source, bool columns)
+{
+	bool several = loop->extent > 1 || loop->run_time;
+	if (!loop->reduction) {
+		seen->wrong |= seen->reductions && loop->run_time;
+		seen->last = several && !seen->reductions ? source : seen->last;
+		return;
+	}
+	if (!several)
+		return;
+	seen->wrong |= columns || (loop->run_time && loop->run_time->plus < 1);
+	seen->inner = loop->run_time ? 0 : loop->extent;
+	seen->counted += loop->run_time != NULL;
+	seen->reductions++;
+}
+
+/* What follows a sum comes for each of them, as they do. */
+static bool post_changes(const struct kernel *kernel, int last)
+{
+	for (int n = 0; n < kernel->post.count; n++)
+		if (kernel->post.node[n].kind == NODE_OPERAND && !kernel->operand[kernel->post.node[n].integer].stride[last])
+			return false;
+	return !body_uses_counters(&kernel->post);
+}
+
+bool plan_points_turn(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	int nest = plan ? plan_loops(plan) : kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+	struct nest_seen seen = {.last = -1};
+	bool columns = false;
+	for (int i = 1; i < nest; i++) {
+		int source = plan ? plan->part[i].source : i;
+		const struct loop *of = &kernel->loop[source];
+		struct loop loop = {plan ? plan->part[i].trip : of->extent, of->reduction, of->run_time};
+		see_loop(&seen, &loop, source, columns);
+		columns = columns || (seen.reductions && !loop.reduction && loop.extent > 1);
+	}
+	bool apart = seen.inner ? seen.inner % parts == 0 : seen.reductions == 1;
+	return kernel->tiled && parts > 1 && seen.last >= 0 && seen.counted && apart && !seen.wrong && post_changes(kernel, seen.last);
+}
+
+static bool takes_turns(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	return fixed_terms_turn(kernel, plan, parts) || plan_points_turn(kernel, plan, parts);
+}
+
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	bool carried;
@@ -121,6 +175,7 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 		return 1;
 	while (parts * distance < latency)
 		parts *= 2;
+	parts = parts > TURNS_PARTS && plan_points_turn(kernel, plan, TURNS_PARTS) ? TURNS_PARTS : parts;
 	int64_t saved = (latency - distance) * sums.inside / distance;
 	bool pays = (takes_turns(kernel, plan, parts) && saved * sums.outside > PARTS_CYCLES) || (saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS);
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;

@@ -45,6 +45,9 @@ int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int l
 int64_t plan_tree_levels(int64_t numbers);
 /* Of so many sums, each in so many parts: the last word's numbers go through their tree and into a part; then each sum takes a turn, and the last one goes through the tree of its parts. */
 int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latency);
+/* Of a tiled kernel, one of whose reductions is counted at run time: are parts of a point's sums put together while the next point's terms come (lower_points.c)?  One reduction that is counted, or some around a
+ * fixed one; inside it, what has sums of its own.  plan NULL: of a scheduled kernel. */
+bool plan_points_turn(const struct kernel *kernel, const struct plan *plan, int64_t parts);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
 /* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */

@@ -1,4 +1,6 @@
 """Schedules of one kernel: what several rows, several terms and sums in turn compute, as emitted C++ against numpy."""
+import re
+
 import numpy
 import pytest
 from conftest import stc
@@ -85,9 +87,9 @@ def test_products_of_rows_told_by_their_number(core_built, tmp_path, program, ex
     assert (found == numpy.einsum(product, x.astype(numpy.int32), whole)).all()
 
 
-def tree(terms):
+def tree(terms, combine=numpy.add):
     while len(terms) > 1:
-        terms = [left + right for left, right in zip(terms[::2], terms[1::2], strict=True)]
+        terms = [combine(left, right) for left, right in zip(terms[::2], terms[1::2], strict=True)]
     return terms[0]
 
 
@@ -114,3 +116,71 @@ def test_largest_in_turn_of_many_short_rows(core_built, tmp_path, least):
     found, text = run(tmp_path, largest.replace("init = 0.0", f"init = {least}"), "lanes=2", {"x": x})
     assert "acc[4]" in text
     assert (found == numpy.maximum(x.max(1), numpy.float32(least))).all()
+
+
+TILES, TURNS, ROWS_MOST, BLOCKS_MOST = 2, 5, 3, 11
+SUM = '    %y = "arith.addf"(%{0}, %0) : (f32, f32) -> f32\n'
+LARGEST = '    %y = "arith.maximumf"(%1, %0) : (f32, f32) -> f32\n'
+SCALED = '    %y = "arith.mulf"(%2, %1) : (f32, f32) -> f32\n'
+TOTAL = """    %total = "stream.kernel"(%r) {{access = [affine_map<({dims}) -> ({access})>], init = 0.0 : f32, loops = array<i64: {loops}>, name = "total", operand_segment_sizes = array<i32: {segments}>,
+      reduction = array<i64: {reduction}>, result = affine_map<({dims}) -> ({address})>, run_time = [{count}], update = @total.update}} : ({of}) -> {tensor}
+"""
+
+
+def tensor(*shape):
+    return f"tensor<{'x'.join(map(str, shape))}xf32>"
+
+
+def count(loop, plus, symbol):
+    return f'{{loop = {loop} : i64, plus = {plus} : i64, symbol = "{symbol}", tile = 1 : i64}}'
+
+
+def counted_sums(numbers, reduces, update, post=""):
+    """A kernel of tiles, turns, rows, blocks and the numbers of a block, of which rows and blocks are counted at run time, and one that adds up a turn's rows."""
+    turn, row, columns = f"d0 * {TURNS} + d1", f"d0 * {TURNS * ROWS_MOST} + d1 * {ROWS_MOST} + d2", [numbers] * (not reduces)
+    operands = [("x", tensor(TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers)), *[("s", tensor(TILES, TURNS, ROWS_MOST))] * bool(post)]
+    types, of, to = ["f32"] * (len(operands) + 1), tensor(TILES, TURNS, ROWS_MOST, *columns), tensor(TILES, TURNS, *columns)
+    text = module(operands, [f"({row}) * {BLOCKS_MOST * numbers} + d3 * {numbers} + d4", *[row] * bool(post)], [TILES, TURNS, ROWS_MOST, BLOCKS_MOST, numbers], [0, 0, 0, 1, int(reduces)],
+                  row if reduces else f"({row}) * {numbers} + d4", "f32", of, body("update", types, update) + (body("post", types, post) if post else ""), True)
+    total = TOTAL.format(dims="d0, d1, d2, d3" if columns else "d0, d1, d2", access=f"({row}) * {numbers} + d3" if columns else row, address=f"({turn}) * {numbers} + d3" if columns else turn,
+                         loops=", ".join(map(str, [TILES, TURNS, ROWS_MOST, *columns])), reduction="0, 0, 1, 0" if columns else "0, 0, 1", count=count(2, 0, "rows"), of=of, tensor=to,
+                         segments=", ".join(["1", *["0"] * 31]))
+    text = text.replace("reduction = ", f"run_time = [{count(2, 0, 'rows')}, {count(3, 1, 'blocks')}], tiled, reduction = ", 1).replace("):\n", ", %rows: tensor<1xi64>, %blocks: tensor<1xi64>):\n", 1)
+    text = re.sub(r'( *"func.return".*?)%r(.*?)' + re.escape(of), lambda found: total + found[1] + "%total" + found[2] + to, text, count=1)
+    text = re.sub(r"function_type = \((.*?)\) -> .*?, res", rf"function_type = (\1, tensor<1xi64>, tensor<1xi64>) -> {to}, res", text, count=1)
+    text = re.sub(r"arg_attrs = \[(.*?)\],", r'arg_attrs = [\1, {stream.name = "rows", stream.role = "input"}, {stream.name = "blocks", stream.role = "input"}],', text, count=1)
+    return text.replace("}) {stream.level", body("update", ["f32", "f32"], SUM.format(1)).replace("k.update", "total.update") + "}) {stream.level", 1)
+
+
+def in_turn(terms, parts, combine=numpy.add, least=0):
+    """The terms of a row go to the parts in turn."""
+    sums = [numpy.full(terms.shape[1:], least, numpy.float32) for _ in range(parts)]
+    for i, term in enumerate(terms):
+        sums[i % parts] = combine(sums[i % parts], term)
+    return tree(sums, combine)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 8, 11])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("reduces, lanes, parts", [(True, 16, 2), (False, 4, 2)])
+def test_sums_in_turn_of_counted_terms(core_built, tmp_path, reduces, lanes, parts, rows, blocks):
+    """Fewer terms than partial sums, as many, and more; of words that are one term, and of words whose numbers have a sum each."""
+    random = numpy.random.default_rng(rows * 16 + blocks)
+    x, s = random.standard_normal((TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 16), numpy.float32), random.standard_normal((TILES, TURNS, ROWS_MOST), numpy.float32)
+    found, text = run(tmp_path, counted_sums(16, reduces, SUM.format(2), SCALED), f"lanes={lanes}", {"x": x, "s": s, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])})
+    assert f"acc[{2 * parts * (1 if reduces else 16 // lanes)}]" in text and f"i < {TURNS} * trips" in text
+    for turn in numpy.ndindex(TILES, TURNS):
+        terms = [numpy.array([tree(list(word)) for word in row]) if reduces else row for row in x[turn][:rows, :blocks]]
+        wanted = in_turn(numpy.array([in_turn(row, parts) * scale for row, scale in zip(terms, s[turn], strict=False)]), 1)
+        assert (found[turn] == wanted).all()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 11])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_largest_in_turn_of_counted_blocks(core_built, tmp_path, rows, blocks):
+    """The turns inside a block go to the parts, whatever the number of blocks."""
+    x = numpy.random.default_rng(blocks).standard_normal((TILES, TURNS, ROWS_MOST, BLOCKS_MOST, 64), numpy.float32)
+    found, text = run(tmp_path, counted_sums(64, True, LARGEST), "lanes=4", {"x": x, "rows": numpy.array([rows]), "blocks": numpy.array([blocks - 1])})
+    assert f"acc[4]" in text and f"i < {TURNS} * trips" in text
+    largest = numpy.maximum(x[:, :, :rows, :blocks].max((3, 4)), 0)
+    assert all(found[turn] == in_turn(largest[turn], 1) for turn in numpy.ndindex(TILES, TURNS))

@@ -451,61 +451,6 @@ static void test_padded_widths(void **state)
 		}
 }
 
-/* y[a][b] = Σ x[a][b][c] */
-static struct op *row_sums(struct fixture *f, int64_t outer, int64_t rows, int64_t columns)
-{
-	const struct type *real = type_float(f->module, 32);
-	const int64_t from[] = {outer, rows, columns}, to[] = {outer, rows}, stride[] = {rows * columns, columns, 1}, result[] = {rows, 1, 0};
-	struct block *block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
-	struct value *x = block_add_argument(f->module, block, type_shaped(f->module, TYPE_TENSOR, 3, from, real));
-	struct op *op = kernel_new(f->module, NOWHERE, "sums", 3, 1, &x, type_shaped(f->module, TYPE_TENSOR, 2, to, real));
-	struct kernel *kernel = op->kernel;
-	for (int l = 0; l < 3; l++)
-		kernel->loop[l] = (struct loop){.extent = from[l], .reduction = l == 2};
-	memcpy(kernel->operand[0].stride, stride, sizeof stride);
-	memcpy(kernel->result.stride, result, sizeof result);
-	int term = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 0});
-	int before = body_add(f->module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
-	kernel->update.result = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_ADDF, .type = real, .argument = {before, term}});
-	kernel->combine = kernel_combine(kernel, &term);
-	return op;
-}
-
-/* Partial sums that no turns hide are put together after each row: behind the last word two sums of its four numbers, where these are told, one with a part, and three of the parts, 7 cycles each; of one loop of rows they are
- * while the next row comes. */
-static void test_drained_rows(void **state)
-{
-	(void)state;
-	static const enum reach reach[] = {REACH_CHIP};
-	static const struct {
-		int64_t outer, cycles, told;
-	} cases[] = {{4, 4 * 8 * (1 + 3) * 7, 4 * 8 * (2 + 1 + 3) * 7}, {1, 0, 0}};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct fixture *f = begin(1);
-		struct op *op = row_sums(f, cases[i].outer, 8, 128);
-		struct plan plan = plan_kernel(f->module, op, reach, false, 4);
-		assert_int_equal(plan_partial(op->kernel, &plan, 7), 8);
-		assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
-		assert_int_equal(plan_drained(op->kernel, &plan, 7, false), cases[i].cycles);
-		assert_int_equal(plan_drained(op->kernel, &plan, 7, true), cases[i].told);
-		end(f);
-	}
-}
-
-/* Partial sums go by a loop that counts; one of one turn has no counter. */
-static void test_partial_sums_are_counted(void **state)
-{
-	(void)state;
-	struct fixture *f = begin(1);
-	struct op *op = row_sums(f, 4, 8, 1);
-	for (int l = 0; l < 3; l++)
-		op->kernel->loop[l].reduction = true;
-	assert_int_equal(kernel_inner_reduction(op->kernel), 1);
-	op->kernel->loop[0].extent = op->kernel->loop[1].extent = 1;
-	assert_int_equal(kernel_inner_reduction(op->kernel), 2);
-	end(f);
-}
-
 /* A number of words without a small divisor is padded too: otherwise all sums would be held, not as many as additions need. */
 static void test_padded_sums(void **state)
 {
@@ -792,7 +737,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence_of_type), cmocka_unit_test(test_same), cmocka_unit_test(test_canonical), cmocka_unit_test(test_regroup),
-		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
+		cmocka_unit_test(test_ports), cmocka_unit_test(test_padded_widths), cmocka_unit_test(test_padded_sums), cmocka_unit_test(test_converter_holds_what_is_wanted), cmocka_unit_test(test_long_fifos_are_needed), cmocka_unit_test(test_no_cycle_of_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,98 @@
+/* Partial sums: how many there are, and what it costs to put them together. */
+#include "model/platform.h"
+#include "pass/schedule.h"
+#include "random_model.h"
+#include "stream_case.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* y[a][b] = Σ x[a][b][c] */
+static struct op *row_sums(struct fixture *f, int64_t outer, int64_t rows, int64_t columns)
+{
+	const struct type *real = type_float(f->module, 32);
+	const int64_t from[] = {outer, rows, columns}, to[] = {outer, rows}, stride[] = {rows * columns, columns, 1}, result[] = {rows, 1, 0};
+	struct block *block = block_new(f->module, op_new(f->module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL), 0);
+	struct value *x = block_add_argument(f->module, block, type_shaped(f->module, TYPE_TENSOR, 3, from, real));
+	struct op *op = kernel_new(f->module, NOWHERE, "sums", 3, 1, &x, type_shaped(f->module, TYPE_TENSOR, 2, to, real));
+	struct kernel *kernel = op->kernel;
+	for (int l = 0; l < 3; l++)
+		kernel->loop[l] = (struct loop){.extent = from[l], .reduction = l == 2};
+	memcpy(kernel->operand[0].stride, stride, sizeof stride);
+	memcpy(kernel->result.stride, result, sizeof result);
+	int term = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OPERAND, .type = real, .integer = 0});
+	int before = body_add(f->module, &kernel->update, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
+	kernel->update.result = body_add(f->module, &kernel->update, (struct node){.kind = NODE_OP, .code = OP_ADDF, .type = real, .argument = {before, term}});
+	kernel->combine = kernel_combine(kernel, &term);
+	return op;
+}
+
+/* Partial sums that no turns hide are put together after each row: behind the last word two sums of its four numbers, where these are told, one with a part, and three of the parts, 7 cycles each; of one loop of rows they are
+ * while the next row comes. */
+static void test_drained_rows(void **state)
+{
+	(void)state;
+	static const enum reach reach[] = {REACH_CHIP};
+	static const struct {
+		int64_t outer, cycles, told;
+	} cases[] = {{4, 4 * 8 * (1 + 3) * 7, 4 * 8 * (2 + 1 + 3) * 7}, {1, 0, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture *f = begin(1);
+		struct op *op = row_sums(f, cases[i].outer, 8, 128);
+		struct plan plan = plan_kernel(f->module, op, reach, false, 4);
+		assert_int_equal(plan_partial(op->kernel, &plan, 7), 8);
+		assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
+		assert_int_equal(plan_drained(op->kernel, &plan, 7, false), cases[i].cycles);
+		assert_int_equal(plan_drained(op->kernel, &plan, 7, true), cases[i].told);
+		end(f);
+	}
+}
+
+/* Of rows and terms that are counted, two parts of a tile's sums are put together while the next row's terms come; of terms of which there may be none, or beside no tiles, eight are in a nest of their own. */
+static void test_counted_terms_turn(void **state)
+{
+	(void)state;
+	static const struct {
+		bool tiled;
+		int64_t plus, parts;
+		int interval;
+	} cases[] = {{true, 1, 2, 4}, {true, 0, 8, 1}, {false, 1, 8, 1}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture *f = begin(1);
+		const struct run_time_trip rows = {.symbol = "n", .tile = 1, .most = 8}, blocks = {.symbol = "m", .plus = cases[i].plus, .tile = 1, .most = 32};
+		struct op *op = row_sums(f, 2, 8, 32);
+		struct plan_part part[] = {{0, 2, 1}, {1, 8, 1}, {2, 32, 1}};
+		struct plan plan = {.parts = 3, .part = part, .lanes = 1, .rows = 1};
+		op->kernel->tiled = cases[i].tiled;
+		op->kernel->loop[1].run_time = &rows;
+		op->kernel->loop[2].run_time = &blocks;
+		assert_int_equal(plan_partial(op->kernel, &plan, 7), cases[i].parts);
+		assert_int_equal(plan_interval(op->kernel, &plan, 7), cases[i].interval);
+		assert_int_equal(plan_drained(op->kernel, &plan, 7, false) > 0, cases[i].parts == 8);
+		assert_int_equal(plan_points_turn(op->kernel, &plan, 2), cases[i].parts == 2);
+		end(f);
+	}
+}
+
+/* Partial sums go by a loop that counts; one of one turn has no counter. */
+static void test_partial_sums_are_counted(void **state)
+{
+	(void)state;
+	struct fixture *f = begin(1);
+	struct op *op = row_sums(f, 4, 8, 1);
+	for (int l = 0; l < 3; l++)
+		op->kernel->loop[l].reduction = true;
+	assert_int_equal(kernel_inner_reduction(op->kernel), 1);
+	op->kernel->loop[0].extent = op->kernel->loop[1].extent = 1;
+	assert_int_equal(kernel_inner_reduction(op->kernel), 2);
+	end(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_counted_terms_turn), cmocka_unit_test(test_partial_sums_are_counted)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
