@@ -35,7 +35,8 @@ struct less {                 /* a way to take less than a crowded design */
 	int narrow;               /* hundredths of LUTs for kernels; 0: as wanted */
 	enum beside beside;       /* what it is for */
 	bool slow;
-	bool done;                /* built, and crowded */
+	bool done;                /* built, or like one that was */
+	bool crowded;             /* some die, when it was built */
 	double rating;
 	int64_t lut, dsp;         /* of its processes */
 };

@@ -9,8 +9,10 @@
 #define LESS_NARROW 40        /* NARROW beside slices of one token, or so many, which costs less time */
 #define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
-#define NARROW_TILES 24       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles */
+#define NARROW_TILES 24       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
+#define LESS_TILES 23         /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
+#define SLOWER_LOSES 1.05     /* dies may be too full at a slower clock as well, and then it is so many times as slow as it is rated, at least */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
 
 enum { LESS_MOST = 20 };
@@ -45,7 +47,7 @@ static int list_less(const struct session *session, const struct choices *wanted
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
@@ -129,6 +131,7 @@ void build_rate_way(struct build *b, const struct choices *wanted, struct less *
 	build_choose(b, wanted, less);
 	if (build_attempt(&part) == OUTCOME_BUILT)
 		build_rate(session, less);
+	less->rating *= less->slow ? SLOWER_LOSES : 1;
 	build_set_clock(session, clock);
 }
 
@@ -165,7 +168,21 @@ static bool build_less(struct build *b, const struct choices *wanted, struct les
 	b->from = rated && !less->slow ? FROM_MADE : FROM_TENSOR;
 	b->spares = !less->slow;
 	less->done = true;
-	return build_fitting(b) && (less->slow || !b->crowded);
+	bool built = build_fitting(b);
+	less->crowded = built && b->crowded && !less->slow;
+	return built && !less->crowded;
+}
+
+/* Does another way crowd a die that takes no more operators and has no more slices? */
+static bool is_hopeless(const struct less *list, int count, const struct less *less)
+{
+	for (int i = 0; i < count; i++) {
+		const struct less *other = &list[i];
+		bool slices = !less->slices || (other->slices && other->slices <= less->slices);
+		if (other->crowded && !less->slow && slices && other->lut <= less->lut && other->dsp <= less->dsp)
+			return true;
+	}
+	return false;
 }
 
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
@@ -198,7 +215,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	if (rated)
 		sort_less(list, count);
 	for (int i = 0; i < count && !session->stop; i++)
-		if (!list[i].done && build_less(b, wanted, &list[i], false))
+		if (!list[i].done && !(rated && is_hopeless(list, count, &list[i])) && build_less(b, wanted, &list[i], false))
 			return true;
 	return false;
 }
