@@ -700,6 +700,8 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     assert all(words[number] == words[number // 8 * 8] for number in words) and words[0] > words[8] > words[16] == words[24]  # eight come in step: as many as the first of them has
     assert sum("m_unit" in name and name != "m_unit_scales" for names in adapters for name in names) == 30
     assert words[0] < 1.007 * (2 * 12 * 1024 ** 2 + 50257 * 1024) / 128 / 30
+    loader = next(text for text in design.split('"func.func"') if re.search(r'sym_name = "p\d+_load_unit0"', text))
+    assert loader.count("{stream.layer}") == 2  # of a launch of one tile, all in one nest, and of more
     done = stc("simulate", tmp_path / "design", "--json", "--extent", "positions=0", "--extent", "tokens=1")
     assert json.loads(done.stdout)["cycles"] < words[0] * 64 / (14.375 * 0.92 / 0.3) + 1000
     assert len(re.findall(r"callee = @p\d+_scale}", design)) == 3
