@@ -210,7 +210,7 @@ static void load_in_order(const struct unit *unit, const struct loader *loader, 
 		add_buffer(unit, name[i], loader->word, loader->number < 0 ? 0 : loader->number + i, loader->number, loader->segment);
 }
 
-/* Slices' words, a loader for each, or one for several: of tiles that are counted at run time its loops and what counts them take as many LUTs as a slice's scaling. */
+/* Slices that a loader brings words for: one, or several, since of tiles that are counted at run time its loops and what counts them take as many LUTs as a slice's scaling. */
 static int loaded_together(const struct unit *unit)
 {
 	return unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
