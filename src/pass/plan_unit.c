@@ -30,18 +30,19 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->block = block;
 		phase->blocks = blocks;
 	}
-	phase->rows = unit->streams || phase->there.tiles ? rows - (phase->blocks - 1) * phase->block : phase->block;
+	bool few_words = unit->streams || phase->there.tiles;      /* of one token, which waits for memory */
+	phase->rows = few_words ? rows - (phase->blocks - 1) * phase->block : phase->block;
 	if (phase->tile > 1 && phase->blocks > 1 && (contract->once || unit_block_once((double)rows, contract->groups, (double)phase->words))) {
 		phase->block = rows > least ? rows : least;
 		phase->rows = phase->block;
 		phase->blocks = 1;
 	}
-	bool exact = (phase->blocks - 1) * phase->block + phase->rows == rows && rows > 1 && contract->outputs % unit->slices;
+	bool exact = few_words && (phase->blocks - 1) * phase->block + phase->rows == rows && rows > 1 && contract->outputs % unit->slices;
 	phase->having = exact ? (int)(contract->outputs % unit->slices) : unit->slices;
 }
 
 /* A phase that takes the numbers of the one before it may be worked on in the same loops, in blocks of as many rows, if that pads it to no more. */
-static void join_phase(const struct unit *unit, const struct phase *before, struct phase *phase)
+static void join_phase(const struct phase *before, struct phase *phase)
 {
 	int64_t rows = phase->blocks * phase->block, blocks = (rows + before->block - 1) / before->block;
 	phase->joined = phase->kept && !phase->contract.rows && phase->words == before->words && phase->contract.groups == before->contract.groups && blocks * before->block <= rows;
@@ -49,7 +50,6 @@ static void join_phase(const struct unit *unit, const struct phase *before, stru
 		return;
 	phase->block = phase->rows = before->block;
 	phase->blocks = blocks;
-	phase->having = unit->slices;
 }
 
 /* One token's: the last block of each may be of fewer rows, and rows beyond cost no more than the drain. */
@@ -155,7 +155,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 		if (i && unit->streams)
 			join_stream(phase - 1, phase, joined);
 		else if (i)
-			join_phase(unit, phase - 1, phase);
+			join_phase(phase - 1, phase);
 		joined = phase->joined ? joined + 1 : 1;
 		unit->ends_most = unit->streams && joined > unit->ends_most ? joined : unit->ends_most ? unit->ends_most : 1;
 		phase->ends = 1;

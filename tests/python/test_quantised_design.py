@@ -189,6 +189,22 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
         assert buffer["bytes"] == 64 * sum(max(1, (rows - slice_ + slices - 1) // slices) * -(-columns // 128) for rows, columns in layers)
 
 
+def test_joined_phases_of_a_prompt_have_rows_that_slices_do_not_divide(core_built, tmp_path):
+    """Two products of the same numbers, worked on in the same loops, of 21 rows a slice, which the last six slices have not."""
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.gate, self.down = nn.Linear(1024, 330), nn.Linear(1024, 330, bias=False), nn.Linear(330, 130)
+
+        def forward(self, x):
+            return self.down(torch.relu(self.up(x)) * self.gate(x))
+
+    module, x = seeded(Network), random(32, 1024)
+    design = compile_module(module, x, "w4a8", tmp_path)
+    assert sum(buffer["name"].startswith("unit") and buffer["name"][4:].isdigit() for buffer in json.loads((design / "manifest.json").read_text())["buffers"]) == 16
+    assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
+
+
 def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_group(core_built, tmp_path):
     """Both products of a gate work on a tile before the next; what they give is rounded group by group for the product behind, with no row held."""
     class Network(nn.Module):
