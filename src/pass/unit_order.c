@@ -378,6 +378,7 @@ static void walk_around(const struct unit *unit, struct process *p, int first, i
 	process_close(p, 1);
 	p->layer = NULL;
 	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
+	p->design->layers = 0;
 }
 
 typedef void unit_walk(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context);
@@ -431,8 +432,6 @@ int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool a
 		walk_alone(unit, p, first, end, add, context);
 	else
 		walk_layers(unit, p, first, end, walk_layer, add, context);
-	p->design->layers = 0;
-	p->layer = NULL;
 	return end;
 }
 
@@ -446,7 +445,8 @@ static void join(const struct unit *unit, struct phase *all, const struct phase 
 {
 	all->blocks += phase->blocks;
 	all->ends += unit->streams;
-	all->end[all->ends - 1] = unit->streams ? (struct phase_end){all->blocks, phase->rows, phase->having} : (struct phase_end){all->blocks, all->rows, all->having};
+	const struct phase *last = unit->streams ? phase : all;
+	all->end[all->ends - 1] = (struct phase_end){all->blocks, last->rows, last->having};
 }
 
 static void add_each(const struct unit *unit, struct process *p, int first, int end, void *context)
