@@ -61,6 +61,13 @@ bool kernel_has_reduction(const struct kernel *kernel)
 	return false;
 }
 
+const struct op *kernel_mean_of(const struct op *op)
+{
+	const struct op *mean = op->operands == 2 ? op->operand[1]->def : NULL;
+	bool pair = mean && mean->code == OP_KERNEL && mean->operands == 1 && mean->operand[0] == op->operand[0];
+	return pair && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel) ? mean : NULL;
+}
+
 static int loops_in_turn(const struct kernel *kernel)
 {
 	return kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);

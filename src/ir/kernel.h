@@ -88,6 +88,8 @@ struct kernel {
 struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);
+/* The reduction that another one over the same numbers waits for, as a variance does for their mean; NULL: `op` is no such. */
+const struct op *kernel_mean_of(const struct op *op);
 int kernel_outer_reduction(const struct kernel *kernel);                                    /* the outermost reduction loop of several points, lanes aside; -1: none */
 int kernel_inner_reduction(const struct kernel *kernel);                                    /* the innermost reduction loop of more than one turn, else the innermost one, lanes aside; -1: none */
 int body_add(struct module *module, struct body *body, struct node node);                  /* returns its index; equal nodes are shared */

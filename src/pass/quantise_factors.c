@@ -49,13 +49,6 @@ static bool find_factor(struct op *op, int operand, struct factor *factor)
 	return leaf >= 0 && factor->product >= 0 && times_used(update, leaf) == 1;
 }
 
-/* Is it made of a sum that waits for another one over the same numbers, as a variance does for their mean? */
-static bool waits_twice(const struct op *sum)
-{
-	const struct op *first = sum->operands == 2 ? sum->operand[1]->def : NULL;
-	return first && first->code == OP_KERNEL && kernel_has_reduction(first->kernel) && first->operands == 1 && first->operand[0] == sum->operand[0];
-}
-
 /* Does this use of the product, as operand `through`, let the factor go behind the sums, or into the scales of several tokens?  Then where it is found there. */
 static bool reads_sums(struct quantiser *q, const struct factor *factor, struct op *reader, int through, bool several, struct access *access)
 {
@@ -116,7 +109,7 @@ static void sink_one(struct quantiser *q, struct op *op)
 {
 	struct factor factor;
 	for (int j = 0; j < op->operands; j++)
-		if (find_factor(op, j, &factor) && (sink_factor(q, &factor, false) || (waits_twice(op->operand[j]->def) && sink_factor(q, &factor, true))))
+		if (find_factor(op, j, &factor) && (sink_factor(q, &factor, false) || (kernel_mean_of(op->operand[j]->def) && sink_factor(q, &factor, true))))
 			return;
 }
 

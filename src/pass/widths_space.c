@@ -51,8 +51,8 @@ static bool reads(const struct op *op, const struct value *value)
 /* A variance that only scales have a use for (quantise_factors.c) is found while others work on the same numbers, which it would hold up: it is as wide as their mean.  The mean's number; -1: it is no such. */
 static int mean_of(const struct widths *w, const struct op *op)
 {
-	const struct op *mean = w->abreast > 1 && op->operands == 2 ? op->operand[1]->def : NULL;
-	bool pair = mean && mean->code == OP_KERNEL && mean->operands == 1 && mean->operand[0] == op->operand[0] && kernel_has_reduction(op->kernel) && kernel_has_reduction(mean->kernel);
+	const struct op *mean = w->abreast > 1 ? kernel_mean_of(op) : NULL;
+	bool pair = mean;
 	for (const struct op *reader = op->next; pair && reader; reader = reader->next)
 		pair = !reads(reader, op->result[0]) || !reads(reader, op->operand[0]);
 	return pair ? mean->result[0]->id : -1;
