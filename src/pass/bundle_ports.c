@@ -250,6 +250,20 @@ int adapters_for_states(struct design *design, int64_t words)
 	return counts_tiles(&b) ? adapters : 0;
 }
 
+int ports_beside_unit(struct design *design, int *side)
+{
+	struct bundling b = {.design = design};
+	int ports = 0;
+	survey(&b);
+	*side = 1;
+	for (int i = 0; i < b.ports; i++) {
+		bool beside = rides_unit(&b.port[i]) && b.port[i].side > 1;
+		ports += beside;
+		*side = beside ? b.port[i].side : *side;
+	}
+	return ports;
+}
+
 /* What an adapter has to do while layers are worked on: keys and values come then alone, weights behind the last layer as well. */
 static int64_t load_of(const struct bundling *b, int bundle)
 {
@@ -282,16 +296,14 @@ static bool is_beside(const struct bundled *port, const struct bundled *other)
 	return port->process == other->process && port->part == other->part;
 }
 
-/* How much the loader of a unit's port would have to wait for if `port`'s part came through its adapters too: its ports go on in step, so what comes side by side holds it up once. */
+/* For how many words the loader of a unit's port would have to wait if `port`'s part came through its adapters too: its ports go on in step, so what comes side by side holds it up once. */
 static double held_up(const struct bundling *b, int unit, int loader, const struct bundled *port)
 {
-	int64_t words = port->layered * port->side;
-	int adapters = 0;
-	for (int i = unit; i < b->ports; i++)
-		adapters += b->port[i].process == b->port[loader].process;
+	double words = (double)(b->port[loader].layered + port->layered);
 	for (int i = 0; i < unit; i++)
-		words += b->port[i].bundle >= unit && b->port[b->port[i].bundle].process == b->port[loader].process ? b->port[i].layered : 0;
-	return (double)b->port[loader].layered + (double)words / adapters;
+		if (b->port[i].bundle >= unit && b->port[b->port[i].bundle].process == b->port[loader].process)
+			words += (double)b->port[i].layered / b->port[i].side;
+	return words;
 }
 
 /* The loader that brings what stands side by side with this port already, or the one that has least to wait for; of its adapters the one that has least to do. */

@@ -3,8 +3,11 @@
  * Where layers look back only so far (ir/lookback.h), one more process takes the symbol and sends what is left of it in each layer. */
 #include "ir/lookback.h"
 #include "pass/process.h"
+#include <string.h>
 
 #define CONTROL_DEPTH 2
+#define RELAYED_LEAST 16      /* where more processes ask on a board of several dies, a symbol goes to them through relays: neighbours stand on one die mostly, and their words cross to it together; */
+#define RELAYED 12             /* so many a relay */
 #define CONTROL_BITS 8        /* of what is sent, or twice as many, where that is enough to count as far as anybody does; more is as good as the most */
 
 /* What is made belongs before the first loop of `place`, behind the constants. */
@@ -257,10 +260,35 @@ static struct value *near_value(struct process *p, const struct lookback *lookba
 	return make_address(p, 2, both, whole, 0);
 }
 
-static void push_to_all(struct process *p, const struct control *control, struct value *word)
+static void push_to_all(struct process *p, size_t count, struct value *const *fifo, struct value *word)
 {
-	for (size_t k = 0; k < control->fifo.count; k++)
-		make_push(p, NULL, word, process_argument(p, control->fifo.data[k], text_format(p->module->arena, "y%zu", k)));
+	for (size_t k = 0; k < count; k++)
+		make_push(p, NULL, word, process_argument(p, fifo[k], text_format(p->module->arena, "y%zu", k)));
+}
+
+static void add_relay(struct design *design, const char *symbol, struct value *from, size_t count, struct value *const *fifo)
+{
+	struct process p = process_new(design, text_format(design->module->arena, "relay_%s", symbol));
+	struct value *in = process_argument(&p, from, "x"), *counter;
+	int opened = process_nest(&p, 0, NULL, 1, &counter);
+	push_to_all(&p, count, fifo, make_take(&p, NULL, in));
+	process_close(&p, opened);
+	process_finish(&p);
+}
+
+/* FIFOs that the control process itself writes: those of all that asked, or of relays in front of them. */
+static size_t relay(struct design *design, const struct control *control, struct value **fifo)
+{
+	size_t count = control->fifo.count, relays = 0;
+	if (design->context->platform->dies < 2 || count <= RELAYED_LEAST) {
+		memcpy(fifo, control->fifo.data, sizeof *fifo * count);
+		return count;
+	}
+	for (size_t first = 0; first < count; first += RELAYED) {
+		fifo[relays] = design_fifo(design, text_format(design->module->arena, "s_%s", control->symbol), control->word, CONTROL_DEPTH);
+		add_relay(design, control->symbol, fifo[relays++], count - first < RELAYED ? count - first : RELAYED, control->fifo.data + first);
+	}
+	return relays;
 }
 
 /* What is left of a symbol, in every layer. */
@@ -275,7 +303,7 @@ static void lower_near(struct design *design, const struct control *control)
 	process_layers(&p);
 	int opened = process_nest(&p, 0, NULL, 1, &counter);
 	struct value *value = near_value(&p, &lookback);
-	push_to_all(&p, control, control->word == value->type ? value : make_op(&p, OP_INDEX_CAST, control->word, 1, &value));
+	push_to_all(&p, control->fifo.count, control->fifo.data, control->word == value->type ? value : make_op(&p, OP_INDEX_CAST, control->word, 1, &value));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	design->layers = 0;
@@ -288,11 +316,12 @@ void lower_controls(struct design *design)
 		struct control *control = entry->value;
 		for (const struct control *near = control->near; near; near = near->near)
 			lower_near(design, near);
+		struct value **fifo = ARENA_ARRAY(design->module->arena, struct value *, control->fifo.count + 1);
+		size_t fifos = relay(design, control, fifo);
 		struct process p = process_new(design, text_format(design->module->arena, "control_%s", entry->key));
 		struct value *in = process_argument(&p, control->in, "x"), *counter;
 		int opened = process_nest(&p, 0, NULL, 1, &counter);
-		struct value *word = narrowed(&p, control, make_take(&p, NULL, in));
-		push_to_all(&p, control, word);
+		push_to_all(&p, fifos, fifo, narrowed(&p, control, make_take(&p, NULL, in)));
 		process_close(&p, opened);
 		process_finish(&p);
 	}

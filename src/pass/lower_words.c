@@ -5,7 +5,6 @@
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
 #define HEAD_SHARE 48         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
-#define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of all slices */
 
 /* slice: the first of those that are brought together; -1: scales of all. */
@@ -210,15 +209,9 @@ static void load_in_order(const struct unit *unit, const struct loader *loader, 
 		add_buffer(unit, name[i], loader->word, loader->number < 0 ? 0 : loader->number + i, loader->number, loader->segment);
 }
 
-/* Slices that a loader brings words for: one, or several, since of tiles that are counted at run time its loops and what counts them take as many LUTs as a slice's scaling. */
-static int loaded_together(const struct unit *unit)
-{
-	return unit_counts_tiles(unit->design->source->region[0]) ? LOADED_TOGETHER : 1;
-}
-
 int unit_loaded_with(const struct unit *unit, int slice)
 {
-	return slice < 0 ? slice : slice - slice % loaded_together(unit);
+	return slice < unit->alone ? slice < 0 ? slice : 0 : slice - (slice - unit->alone) % unit->together;
 }
 
 struct value **load_weights(const struct unit *unit)
@@ -226,10 +219,10 @@ struct value **load_weights(const struct unit *unit)
 	const struct contract *first = &unit->phases.data[0].contract;
 	const struct type *word = type_shaped(unit->design->module, TYPE_VECTOR, 1, &first->size, first->weight[0]->type->element);
 	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit->slices);
-	int together = loaded_together(unit);
-	for (int s = 0; s < unit->slices; s += together) {
-		int ports = unit->slices - s < together ? unit->slices - s : together;
-		load_in_order(unit, &(struct loader){"unit", word, s, ports, weight_segment, 1}, &fifo[s]);
+	for (int s = 0, end; s < unit->slices; s = end) {
+		for (end = s + 1; end < unit->slices && unit_loaded_with(unit, end) == s; end++)
+			;
+		load_in_order(unit, &(struct loader){"unit", word, s, end - s, weight_segment, 1}, &fifo[s]);
 	}
 	return fifo;
 }

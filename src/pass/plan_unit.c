@@ -4,6 +4,8 @@
 #define BLOCK_MOST 64
 #define DRAINED 50            /* cycles in which a slice's pipeline drains */
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
+#define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
+#define LOADERS_BESIDE 4      /* loaders that have keys and values beside them, at most: each has loops of its own */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
@@ -125,6 +127,16 @@ static int64_t words_about(const struct unit *unit)
 	return words / unit->design->context->platform->ports;
 }
 
+/* Of tiles that are counted at run time the loops of a loader, and what counts them, take as many LUTs as a slice's scaling, so it brings the words of several slices.  Its ports go on in step: where rows of a state come through a slice's
+ * channel as well they hold up all of them, so the slices of ports that stand side by side have a loader, and the first ones, which have none, another. */
+static void plan_loaders(struct unit *unit, const struct block *body)
+{
+	int side, beside = ports_beside_unit(unit->design, &side);
+	bool apart = beside && beside < unit->slices && beside % side == 0 && beside / side <= LOADERS_BESIDE;
+	unit->together = !unit_counts_tiles(body) ? 1 : apart ? side : LOADED_TOGETHER;
+	unit->alone = unit->together > 1 && apart ? unit->slices - beside : 0;
+}
+
 void plan_unit(struct unit *unit, const struct block *body)
 {
 	struct design *design = unit->design;
@@ -138,6 +150,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 	unit->products = dot.words;
 	unit->common = dot.commons;
 	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - adapters_for_states(design, words_about(unit)) - 1);
+	plan_loaders(unit, body);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
 		phase->there = rows_of_launch(design->module->arena, phase->contract.rows, phase->contract.tokens);

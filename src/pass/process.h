@@ -136,6 +136,7 @@ struct value *append_begin(struct process *p, const struct state *state, struct 
 void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner);
 void bundle_ports(struct design *design, int unit);       /* unit: the first port of a unit's loaders, which are the last; as many as there are ports: there is no unit */
 int adapters_beside_unit(struct design *design);          /* that the ports that are there now will be, but for those that ride on a unit's */
+int ports_beside_unit(struct design *design, int *side);           /* through which words of states come beside those of slices, several side by side; side: so many */
 int adapters_for_states(struct design *design, int64_t words);    /* that keys and values want beside a unit of many tokens that are counted at run time, whose slices have so many words: a port brings all of a state, and where these are more they would hold up a slice and with it the unit */
 int design_adapters(const struct design *design);         /* that its ports are */
 void lower_unit(struct design *design, const struct block *body);          /* all stream.contract */

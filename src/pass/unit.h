@@ -45,6 +45,7 @@ struct phase {
 struct unit {
 	struct design *design;
 	int slices, products;     /* memory ports for weights; slices of a process */
+	int alone, together;      /* one process brings the words of the first `alone` slices, and one those of each `together` behind them */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	int ends_most;            /* of the phases that are worked on in the same loops */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
