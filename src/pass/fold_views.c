@@ -135,6 +135,7 @@ static bool fold_splat(struct fold *fold, struct op *op)
 	return true;
 }
 
+/* A tensor of rank 0 is no group, however many dims of extent 1 the other side has. */
 static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 {
 	const struct attr *reassociation = attr_get(op, "reassociation");
@@ -146,7 +147,7 @@ static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 		at += reassociation->items[g].value->count;
 	}
 	first[*groups = reassociation->count] = at;
-	return at == rank;
+	return at == rank || *groups == 0;
 }
 
 static bool fold_collapse(struct fold *fold, struct op *op)
@@ -155,8 +156,6 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 	int groups, *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
 	if (!groups_of(op, view->rank, first, &groups))
 		return refuse(fold, op, "the reassociation does not cover the shape");
-	if (groups == 0)
-		first[0] = first[view->rank] = 0;
 	fold_set_view(fold, op->result[0], view_collapse(fold->module, view, groups, first));
 	return true;
 }
