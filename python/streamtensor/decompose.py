@@ -17,7 +17,8 @@ _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._a
 def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu}
+    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
+            torch.ops.aten.constant_pad_nd.default: _pad}
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -136,6 +137,20 @@ def _gelu(x, *, approximate="none"):
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _pad(x, pad, value=0):
+    """What widths below 0 cut off is cut first: MLIR takes a pad that leaves the shape as it was, (1, -1), for none."""
+    if min(pad, default=0) >= 0:
+        return NotImplemented
+    shape = [extent + sum(pad[2 * (x.ndim - 1 - dim):][:2]) for dim, extent in enumerate(x.shape)]
+    for at, (low, high) in enumerate(zip(pad[::2], pad[1::2])):
+        dim = x.ndim - 1 - at
+        left = x.shape[dim] + min(low, 0) + min(high, 0)
+        if left < 1:
+            return x.new_full(shape, value)
+        x = x.narrow(dim, max(-low, 0), left)
+    return torch.ops.aten.constant_pad_nd(x, [max(width, 0) for width in pad], value)
 
 
 def _cumsum(x, dim, *, dtype=None):
