@@ -18,7 +18,7 @@ def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
     return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
-            torch.ops.aten.constant_pad_nd.default: _pad}
+            torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided}
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -137,6 +137,13 @@ def _gelu(x, *, approximate="none"):
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _as_strided(x, size, stride, storage_offset=None):
+    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm."""
+    rows = [math.prod(size[dim + 1:]) for dim in range(len(size))]
+    whole = x.is_contiguous() and not storage_offset and math.prod(size) == x.numel()
+    return x.reshape(size) if whole and list(stride) == rows else NotImplemented
 
 
 def _pad(x, pad, value=0):

@@ -49,6 +49,7 @@ def test_a_mask_is_worked_out():
     lambda x: x[:, [-2, -1]] + x[:, [0, 2]],
     lambda x: x[[3, 0, 0]],
     lambda x: x.flip(0) + x.flip(0, 1),
+    lambda x: nn.functional.group_norm(x.reshape(1, 4, 5), 2, x[:, 0] + 1, x[:, 1]),
     lambda x: x * nn.functional.pad(x, (1, -1)) + nn.functional.pad(x, (-2, 2, 1, -1), value=0.5),
     lambda x: nn.functional.conv_transpose2d(x.reshape(1, 1, 4, 5), x[:3, :2].reshape(1, 1, 3, 2)),
     lambda x: x * torch.full((4, 5), 2.0) + torch.zeros(5),
