@@ -48,6 +48,7 @@ def test_a_mask_is_worked_out():
     lambda x: nn.functional.gelu(x * 3, approximate="tanh"),
     lambda x: x[:, [-2, -1]] + x[:, [0, 2]],
     lambda x: x[[3, 0, 0]],
+    lambda x: torch.tril(x.to(torch.bfloat16) * torch.tensor([1, 2, 3, 4, 0.3], dtype=torch.bfloat16)).float(),
     lambda x: x.flip(0) + x.flip(0, 1),
     lambda x: nn.functional.group_norm(x.reshape(1, 4, 5), 2, x[:, 0] + 1, x[:, 1]),
     lambda x: x * nn.functional.pad(x, (1, -1)) + nn.functional.pad(x, (-2, 2, 1, -1), value=0.5),
