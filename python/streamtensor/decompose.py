@@ -11,6 +11,9 @@ import operator
 import torch
 from torch.utils import _pytree
 
+_HALVES = (torch.float16, torch.bfloat16)
+_SUMS = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
+         torch.ops.aten.avg_pool3d.default)
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
 
@@ -18,7 +21,8 @@ def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
     return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
-            torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided}
+            torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided,
+            torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS}}
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -137,6 +141,21 @@ def _gelu(x, *, approximate="none"):
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _in_f32(operation):
+    """Halves are added up in f32, as PyTorch does: in bf16 a sum stands still at 256 times its terms."""
+    def wide(x, *args, dtype=None, **options):
+        return operation(x.float(), *args, **options).to(x.dtype) if x.dtype in _HALVES and dtype is None else NotImplemented
+    return wide
+
+
+def _rms_norm(x, normalized_shape, weight=None, eps=None):
+    """As PyTorch computes it, halves in f32 and with an epsilon where none is given: torch-mlir does neither."""
+    wide = x if x.dtype == torch.float64 else x.float()
+    mean = (wide * wide).mean(list(range(-len(normalized_shape), 0)), keepdim=True)
+    found = wide * torch.rsqrt(mean + (torch.finfo(wide.dtype).eps if eps is None else eps))
+    return (found if weight is None else found * weight).to(x.dtype)
 
 
 def _as_strided(x, size, stride, storage_offset=None):
