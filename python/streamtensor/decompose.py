@@ -11,13 +11,18 @@ import operator
 import torch
 from torch.utils import _pytree
 
+_HALVES = (torch.float16, torch.bfloat16)
+_SUMS = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
+         torch.ops.aten.avg_pool3d.default)
 _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._assert_async.msg}
 
 
 def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu}
+    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
+            torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided,
+            torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS}}
 
 
 def run(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -136,6 +141,42 @@ def _gelu(x, *, approximate="none"):
     if approximate == "none":
         return NotImplemented
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _in_f32(operation):
+    """Halves are added up in f32, as PyTorch does: in bf16 a sum stands still at 256 times its terms."""
+    def wide(x, *args, dtype=None, **options):
+        return operation(x.float(), *args, **options).to(x.dtype) if x.dtype in _HALVES and dtype is None else NotImplemented
+    return wide
+
+
+def _rms_norm(x, normalized_shape, weight=None, eps=None):
+    """As PyTorch computes it, halves in f32 and with an epsilon where none is given: torch-mlir does neither."""
+    wide = x if x.dtype == torch.float64 else x.float()
+    mean = (wide * wide).mean(list(range(-len(normalized_shape), 0)), keepdim=True)
+    found = wide * torch.rsqrt(mean + (torch.finfo(wide.dtype).eps if eps is None else eps))
+    return (found if weight is None else found * weight).to(x.dtype)
+
+
+def _as_strided(x, size, stride, storage_offset=None):
+    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm."""
+    rows = [math.prod(size[dim + 1:]) for dim in range(len(size))]
+    whole = x.is_contiguous() and not storage_offset and math.prod(size) == x.numel()
+    return x.reshape(size) if whole and list(stride) == rows else NotImplemented
+
+
+def _pad(x, pad, value=0):
+    """What widths below 0 cut off is cut first: MLIR takes a pad that leaves the shape as it was, (1, -1), for none."""
+    if min(pad, default=0) >= 0:
+        return NotImplemented
+    shape = [extent + sum(pad[2 * (x.ndim - 1 - dim):][:2]) for dim, extent in enumerate(x.shape)]
+    for at, (low, high) in enumerate(zip(pad[::2], pad[1::2])):
+        dim = x.ndim - 1 - at
+        left = x.shape[dim] + min(low, 0) + min(high, 0)
+        if left < 1:
+            return x.new_full(shape, value)
+        x = x.narrow(dim, max(-low, 0), left)
+    return torch.ops.aten.constant_pad_nd(x, [max(width, 0) for width in pad], value)
 
 
 def _cumsum(x, dim, *, dtype=None):

@@ -106,8 +106,18 @@ def _constant(graph, module, node, value: torch.Tensor):
         elif step:
             fresh = _counted(graph, node, value, step)
         else:
-            name = f"_folded_{node.name}"
-            module.register_buffer(name, value.contiguous(), persistent=False)
-            fresh = graph.get_attr(name)
+            fresh = _attribute(graph, module, node, value)
     fresh.meta = dict(node.meta)
+    return fresh
+
+
+def _attribute(graph, module, node, value: torch.Tensor):
+    """bf16 as f32 that is rounded, which changes no number: torch-mlir reads bf16 with a package of its own."""
+    name, brain = f"_folded_{node.name}", value.dtype == torch.bfloat16
+    module.register_buffer(name, (value.float() if brain else value).contiguous(), persistent=False)
+    fresh = graph.get_attr(name)
+    if brain:
+        fresh.meta = {"val": node.meta["val"].float()}
+        with graph.inserting_after(fresh):
+            fresh = graph.call_function(torch.ops.aten._to_copy.default, (fresh,), {"dtype": torch.bfloat16})
     return fresh

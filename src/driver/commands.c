@@ -6,6 +6,21 @@
 #define DEFAULT_PLATFORM "u55c"
 #define MLIR_VERSION "19"
 
+/* A module below tensor level that is read has all that the passes before would have written; parts of one may lack it. */
+static bool is_whole(struct session *session)
+{
+	static const char *const lists[] = {"stream.inputs", "stream.outputs", "stream.buffers"};
+	const struct op *main = module_main(session->module);
+	enum level level = session->module->level;
+	int count = level == LEVEL_TENSOR ? 0 : level == LEVEL_STREAM ? 2 : 3;
+	for (int i = 0; i < count; i++)
+		if (!attr_get(main, lists[i])) {
+			diag_error(&session->diag, main->location, "the function '%s' has no list %s", attr_text_or(main, "sym_name", ""), lists[i]);
+			return diag_note(&session->diag, "a dump has it, empty where there are none; docs/ir.md says what is in it");
+		}
+	return true;
+}
+
 bool load_module(struct session *session, const char *file)
 {
 	const char *reason, *name = text_same(file, "-") ? "<stdin>" : file;
@@ -16,7 +31,7 @@ bool load_module(struct session *session, const char *file)
 	if (!text)
 		return diag_error(&session->diag, (struct location){.file = name}, "cannot be read: %s", reason);
 	session->module = import_mlir(session->arena, &session->guard, &session->diag, name, text, size);
-	return session->module && ir_verify(session->module) && !session->diag.count;
+	return session->module && ir_verify(session->module) && !session->diag.count && is_whole(session);
 }
 
 bool load_platform(struct session *session)

@@ -100,6 +100,11 @@ static bool read_choices(const struct json *object, struct choices *choices)
 	return true;
 }
 
+static bool is_measure(double number)
+{
+	return number > 0 && isfinite(number);
+}
+
 static bool read_trial(const struct json *json, const struct exploration *exploration, struct trial *trial)
 {
 	*trial = (struct trial){.asked = {.fixed = exploration->given.fixed, .fix = exploration->given.fix}};
@@ -116,8 +121,9 @@ static bool read_trial(const struct json *json, const struct exploration *explor
 	trial->energy_mj = number_of(json, "energy_mj");
 	trial->used = (struct resources){whole_of(json, "lut"), whole_of(json, "ff"), whole_of(json, "dsp"), whole_of(json, "bram18"), whole_of(json, "uram")};
 	trial->on_chip = whole_of(json, "on_chip");
-	return read_choices(json_get(json, "built"), &trial->built) && trial->cycles > 0 && trial->simulated >= 0 && trial->ms > 0 && isfinite(trial->ms) && trial->used.dsp >= 0 &&
-	       trial->on_chip >= 0;
+	const struct resources *used = &trial->used;
+	return read_choices(json_get(json, "built"), &trial->built) && trial->cycles > 0 && trial->simulated >= 0 && is_measure(trial->ms) && is_measure(trial->per_second) &&
+	       is_measure(trial->energy_mj) && used->lut >= 0 && used->ff >= 0 && used->dsp >= 0 && used->bram18 >= 0 && used->uram >= 0 && trial->on_chip >= 0;
 }
 
 static bool damaged(struct session *session, const char *path, const char *what)

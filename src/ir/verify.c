@@ -213,6 +213,8 @@ bool ir_verify(struct module *module)
 		check_functions(&verifier);
 	if (!verifier.failed)
 		ir_walk(module_body(module), check_types, &verifier);
+	if (!verifier.failed && module->level != LEVEL_TENSOR)
+		verify_signature(&verifier);
 	if (!verifier.failed && module->level == LEVEL_STREAM)
 		verify_streams(&verifier);
 	if (!verifier.failed && module->level == LEVEL_HARDWARE)

@@ -18,6 +18,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op);           
 void verify_kernel(struct verifier *verifier, const struct op *op);
 void verify_ports(struct verifier *verifier, const struct op *op);                  /* of a valid kernel, at stream level */
 bool verify_symbol(const struct verifier *verifier, const char *name);              /* is it an input of one integer? */
+void verify_signature(struct verifier *verifier);                                   /* of main, below tensor level */
 void verify_streams(struct verifier *verifier);                                     /* stream level */
 void verify_hardware(struct verifier *verifier);                                    /* hardware level */
 

@@ -135,6 +135,7 @@ static bool fold_splat(struct fold *fold, struct op *op)
 	return true;
 }
 
+/* A tensor of rank 0 is no group, however many dims of extent 1 the other side has. */
 static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 {
 	const struct attr *reassociation = attr_get(op, "reassociation");
@@ -146,7 +147,7 @@ static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 		at += reassociation->items[g].value->count;
 	}
 	first[*groups = reassociation->count] = at;
-	return at == rank;
+	return at == rank || *groups == 0;
 }
 
 static bool fold_collapse(struct fold *fold, struct op *op)
@@ -155,8 +156,6 @@ static bool fold_collapse(struct fold *fold, struct op *op)
 	int groups, *first = ARENA_ARRAY(fold->module->arena, int, view->rank + 2);
 	if (!groups_of(op, view->rank, first, &groups))
 		return refuse(fold, op, "the reassociation does not cover the shape");
-	if (groups == 0)
-		first[0] = first[view->rank] = 0;
 	fold_set_view(fold, op->result[0], view_collapse(fold->module, view, groups, first));
 	return true;
 }
@@ -219,17 +218,23 @@ static struct view reduce_rank(struct module *module, const struct view *view, c
 	return view_permute(module, view, type->rank, dim, type->shape);
 }
 
+static struct view sliced(struct fold *fold, const struct op *op, const struct view *view, const int64_t *offset, const int64_t *size, const int64_t *stride)
+{
+	struct view part = *view;
+	if (!slice_all(fold->module, &part, offset, size, stride)) {
+		part = remake(fold, op, view);
+		slice_all(fold->module, &part, offset, size, stride);
+	}
+	return part;
+}
+
 static bool fold_slice(struct fold *fold, struct op *op)
 {
 	struct module *module = fold->module;
 	const struct attr *offset = attr_get(op, "static_offsets"), *size = attr_get(op, "static_sizes"), *stride = attr_get(op, "static_strides");
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return refuse(fold, op, "an offset, size or stride is not static");
-	struct view view = *fold_view(op->operand[0]);
-	if (!slice_all(module, &view, offset->integers, size->integers, stride->integers)) {
-		view = remake(fold, op, fold_view(op->operand[0]));
-		slice_all(module, &view, offset->integers, size->integers, stride->integers);
-	}
+	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers, size->integers, stride->integers);
 	if (op->result[0]->type->rank != view.rank)
 		view = reduce_rank(module, &view, op->result[0]->type);
 	fold_set_view(fold, op->result[0], view);
@@ -292,6 +297,24 @@ static bool fold_insert(struct fold *fold, struct op *op)
 	return true;
 }
 
+/* A border of negative width takes elements away. */
+static bool cut_borders(struct fold *fold, const struct op *op, struct view *view, const int64_t *low, const int64_t *high, const int64_t *stride)
+{
+	struct arena *arena = fold->module->arena;
+	int64_t *offset = ARENA_ARRAY(arena, int64_t, view->rank), *size = ARENA_ARRAY(arena, int64_t, view->rank);
+	bool cuts = false;
+	for (int r = 0; r < view->rank; r++) {
+		offset[r] = low[r] < 0 ? -low[r] : 0;
+		size[r] = view_extent(view, r) - offset[r] + (high[r] < 0 ? high[r] : 0);
+		cuts = cuts || low[r] < 0 || high[r] < 0;
+		if (size[r] < 1)
+			return refuse(fold, op, "a negative width takes away all that there is");
+	}
+	if (cuts)
+		*view = sliced(fold, op, view, offset, size, stride);
+	return true;
+}
+
 static bool fold_pad(struct fold *fold, struct op *op)
 {
 	const struct attr *low = attr_get(op, "static_low"), *high = attr_get(op, "static_high");
@@ -299,16 +322,18 @@ static bool fold_pad(struct fold *fold, struct op *op)
 	struct node border;
 	if (!all_static(low) || !all_static(high))
 		return refuse(fold, op, "a width is not static");
-	for (int r = 0; r < type->rank; r++)
-		if (low->integers[r] < 0 || high->integers[r] < 0)
-			return refuse(fold, op, "a width is negative");
 	if (!fold_constant(fold, op->region[0]->last->operand[0], &border))
 		return false;
-	int64_t *stride = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
-	for (int r = 0; r < type->rank; r++)
-		stride[r] = 1;
+	int64_t *offset = ARENA_ARRAY(fold->module->arena, int64_t, type->rank), *ones = ARENA_ARRAY(fold->module->arena, int64_t, type->rank);
+	struct view part = *fold_view(op->operand[0]);
+	for (int r = 0; r < type->rank; r++) {
+		ones[r] = 1;
+		offset[r] = low->integers[r] > 0 ? low->integers[r] : 0;
+	}
+	if (!cut_borders(fold, op, &part, low->integers, high->integers, ones))
+		return false;
 	struct view rest = view_of_constant(fold->module, type, border);
-	fold_set_view(fold, op->result[0], insert(fold, op, *fold_view(op->operand[0]), rest, low->integers, stride, type->shape));
+	fold_set_view(fold, op->result[0], insert(fold, op, part, rest, offset, ones, type->shape));
 	return true;
 }
 

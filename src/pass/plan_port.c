@@ -82,12 +82,12 @@ static struct port port_of(struct arena *arena, const struct kernel *kernel, con
 
 int plan_data_dim(const struct type *tensor, int64_t stride, int64_t extent, int64_t *coefficient)
 {
-	int64_t pitch = 1;
+	int64_t pitch = 1, distance = stride < 0 ? -stride : stride;
 	for (int d = tensor->rank - 1; d >= 0; d--) {
 		int64_t span = pitch * tensor->shape[d];
-		if (tensor->shape[d] > 1 && stride < span) {
+		if (tensor->shape[d] > 1 && distance < span) {
 			*coefficient = stride / pitch;
-			return stride % pitch == 0 && stride * (extent - 1) < span ? d : -1;
+			return distance % pitch == 0 && distance * (extent - 1) < span ? d : -1;
 		}
 		pitch = span;
 	}
@@ -108,14 +108,16 @@ static bool fill_dim(const struct type *tensor, struct port *port, int i, int64_
 	return true;
 }
 
-/* Do all tiles end inside the tensor? */
-static bool stays_inside(const struct type *tensor, const struct port *port, const int64_t *rows, int lane_dim)
+/* Does each tile begin, and unless `loose` end, inside the tensor? */
+static bool stays_inside(const struct type *tensor, const struct port *port, const int64_t *rows, int lane_dim, bool loose)
 {
 	for (int d = 0; d < tensor->rank; d++) {
-		int64_t last = rows[d * (port->dims + 1) + port->dims] + (d == lane_dim ? port->lanes - 1 : 0);
-		for (int i = 0; i < port->dims; i++)
-			last += rows[d * (port->dims + 1) + i] * port->dim[i].step * (port->dim[i].trip - 1);
-		if (last >= tensor->shape[d])
+		int64_t first = rows[d * (port->dims + 1) + port->dims], last = first + (d == lane_dim ? port->lanes - 1 : 0);
+		for (int i = 0; i < port->dims; i++) {
+			int64_t moved = rows[d * (port->dims + 1) + i] * port->dim[i].step * (port->dim[i].trip - 1);
+			*(moved < 0 ? &first : &last) += moved;
+		}
+		if (first < 0 || (!loose && last >= tensor->shape[d]))
 			return false;
 	}
 	return true;
@@ -152,7 +154,7 @@ static bool fill_rows(const struct kernel *kernel, const struct type *tensor, st
 		if (*lane_dim < 0 || coefficient != 1)
 			return false;
 	}
-	return loose || stays_inside(tensor, port, rows, *lane_dim);
+	return stays_inside(tensor, port, rows, *lane_dim, loose);
 }
 
 const struct type *plan_port_type(struct module *module, const struct kernel *kernel, const struct plan *plan, int operand, const struct type *tensor, const struct turns_there *there)

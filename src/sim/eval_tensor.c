@@ -160,10 +160,10 @@ static bool eval_pad(struct evaluation *e, struct op *op)
 	row_major(box.from, source->type);
 	row_major(box.to, out->type);
 	for (int d = 0; d < box.rank; d++) {
-		if (low[d] < 0 || low[d] + source->type->shape[d] > out->type->shape[d])
-			return diag_error(e->module->diag, op->location, "a negative border in dim %d", d);
-		box.extent[d] = source->type->shape[d];
-		box.to_first += low[d] * box.to[d];
+		int64_t cut = low[d] < 0 ? -low[d] : 0, at = low[d] < 0 ? 0 : low[d], left = source->type->shape[d] - cut, room = out->type->shape[d] - at;
+		box.extent[d] = left < room ? left : room;
+		box.from_first += cut * box.from[d];
+		box.to_first += at * box.to[d];
 	}
 	copy_box(&box, source->data, out->data, element_bytes(out));
 	return true;

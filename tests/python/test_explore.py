@@ -69,7 +69,7 @@ def test_a_state_of_something_else_is_refused(tmp_path):
     assert "its quant is" in explore(PERCEPTRON, state, "--resume", "--quant", "w8a8", fails=True)
     assert "its wishes is" in explore(PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True)
     kept = state.read_text()
-    for text, part in [("{", "no JSON"), ("{}", "lacks"), (kept.replace('"dsp": ', '"dsp": -'), "trial 0 is damaged"), (kept.replace('"asked": {}', '"asked": {"dsp": "x"}'), "damaged")]:
+    for text, part in [("{", "no JSON"), ("{}", "lacks"), (kept.replace('"dsp": ', '"dsp": -'), "trial 0 is damaged"), (kept.replace('"energy_mj"', '"energy"'), "trial 0 is damaged"), (kept.replace('"asked": {}', '"asked": {"dsp": "x"}'), "damaged")]:
         state.write_text(text)
         assert part in explore(PERCEPTRON, state, "--resume", fails=True)
 

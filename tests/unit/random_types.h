@@ -1,4 +1,4 @@
-/* Random models with streams of several element types, and reductions of many kinds over other dims than the last: what random_model.h leaves out. */
+/* Random models with streams of several element types, reductions of many kinds over other dims than the last, and dims read backwards: what random_model.h leaves out. */
 #ifndef RANDOM_TYPES_H
 #define RANDOM_TYPES_H
 #include "random_model.h"
@@ -115,11 +115,29 @@ static void step_reconverge(struct model *m)
 	model_pair(m, model_softmax(m, value), back, "    %r = arith.addf %a, %b : f32\n");
 }
 
+/* Some dims backwards, as a transposed convolution reads its weights. */
+static void step_flip(struct model *m)
+{
+	struct graph *g = &m->graph;
+	int from = graph_pick(g), backwards = (int)graph_next(g, 1u << GRAPH_RANK);
+	struct shape shape = g->shape[from];
+	int to = graph_add(g, shape);
+	const char *type = shape_type(g, shape);
+	add_empty(g, to, shape);
+	text_add(g->out, "  %%v%d = linalg.generic {indexing_maps = [%s], %s} outs(%%e%d : %s) {\n  ^bb0(%%o: f32):\n", to, map_identity(g, shape.rank, shape.rank), iterators(g, shape.rank, 0), to, type);
+	for (int r = 0; r < shape.rank; r++)
+		text_add(g->out, "    %%i%d = linalg.index %d : index\n    %%l%d = arith.constant %" PRId64 " : index\n    %%b%d = arith.subi %%l%d, %%i%d : index\n", r, r, r, shape.extent[r] - 1, r, r, r);
+	text_add(g->out, "    %%r = tensor.extract %%v%d[", from);
+	for (int r = 0; r < shape.rank; r++)
+		text_add(g->out, "%s%%%c%d", r ? ", " : "", backwards >> r & 1 ? 'b' : 'i', r);
+	text_add(g->out, "] : %s\n    linalg.yield %%r : f32\n  } -> %s\n", type, type);
+}
+
 /* Text of a model of up to `steps` parts. */
 static inline void random_types(uint64_t seed, int steps, struct text *out)
 {
 	static void (*const step[])(struct model *) = {
-		step_integers, step_integers, step_fold, step_fold, step_reconverge, step_linear, step_convolution, step_embedding, step_ragged, step_layers,
+		step_integers, step_integers, step_fold, step_fold, step_reconverge, step_flip, step_linear, step_convolution, step_embedding, step_ragged, step_layers,
 		model_binary, model_transpose, model_reshape, model_slice, model_concat, model_pad, model_window, model_broadcast,
 	};
 	random_parts(seed, steps, sizeof step / sizeof *step, step, out);

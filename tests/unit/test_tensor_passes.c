@@ -617,6 +617,29 @@ static void test_returned_views_are_copied(void **state)
 	               3, 0);
 }
 
+/* A tensor of rank 0 as one of more dims, and back. */
+static void test_rank_zero_is_reshaped(void **state)
+{
+	(void)state;
+	expect_kernels("func.func @main(%x: tensor<1x1xf32>, %y: tensor<f32>) -> (tensor<f32>, tensor<1x1x1xf32>) {\n"
+	               "  %a = tensor.collapse_shape %x [] : tensor<1x1xf32> into tensor<f32>\n"
+	               "  %b = tensor.expand_shape %y [] output_shape [1, 1, 1] : tensor<f32> into tensor<1x1x1xf32>\n"
+	               "  return %a, %b : tensor<f32>, tensor<1x1x1xf32>\n}\n",
+	               2, 0);
+}
+
+#define PADDED(widths, to) "func.func @main(%x: tensor<3x5xf32>) -> tensor<" to "> {\n  %z = arith.constant 0.5 : f32\n  %p = tensor.pad %x " widths " {\n" \
+	"  ^bb0(%i: index, %j: index):\n    tensor.yield %z : f32\n  } : tensor<3x5xf32> to tensor<" to ">\n  return %p : tensor<" to ">\n}\n"
+
+/* As PyTorch exports F.pad with widths below 0. */
+static void test_negative_borders_cut(void **state)
+{
+	(void)state;
+	expect_kernels(PADDED("low[1, -2] high[-1, 3]", "3x6xf32"), 1, 0);
+	expect_kernels(PADDED("low[-1, -1] high[-1, -2]", "1x2xf32"), 1, 0);
+	expect_refused(PADDED("low[0, -5] high[0, 1]", "3x1xf32"), "takes away all", 3);
+}
+
 static const char three_arguments[] = "func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>) -> tensor<2xf32> {\n  return %a : tensor<2xf32>\n}\n";
 
 /* What the import would have refused or filled in already: the attributes are set afterwards. */
@@ -720,6 +743,7 @@ int main(void)
 		cmocka_unit_test(test_quotients_by_powers_of_two),
 		cmocka_unit_test(test_quotients_sink), cmocka_unit_test(test_maxima_run),
 		cmocka_unit_test(test_layers_become_a_loop),           cmocka_unit_test(test_returned_views_are_copied),
+		cmocka_unit_test(test_rank_zero_is_reshaped),           cmocka_unit_test(test_negative_borders_cut),
 		cmocka_unit_test(test_roles_are_checked),              cmocka_unit_test(test_names_are_unique),
 		cmocka_unit_test(test_dynamic_views_are_refused),
 		cmocka_unit_test(test_random_graphs),
