@@ -27,7 +27,7 @@ struct values {               /* each once */
 /* The loops of a process that are one function; hls_datapath.c. */
 struct datapath {
 	VEC(struct op *) nests;   /* in order; none where there are fewer than two */
-	struct values varied;     /* constants of the first that are parameters */
+	struct values varied;     /* numbers of the first that are parameters */
 	struct values used;       /* channels and arrays, which are parameters too */
 	struct nest_numbers *numbers;     /* [nests] what stands in their place; the first has its own */
 	const char *name;

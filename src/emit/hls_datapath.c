@@ -35,18 +35,27 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 	return text.data;
 }
 
-/* The constants of the first loops that have another number in some other. */
+/* Those of the first loops that stand for another number in some other; or counts of run time that stand for themselves, which the function would not know otherwise. */
+static void add_numbers(struct emitter *e, struct datapath *path, bool others)
+{
+	for (size_t n = 1; n < path->nests.count; n++)
+		for (size_t i = 0; i < path->numbers[n].list.count; i++) {
+			const struct nest_number *number = &path->numbers[n].list.data[i];
+			if (others ? number->left != number->right : number->left->def->code != OP_CONSTANT)
+				add_once(e, &path->varied, number->left);
+		}
+}
+
 static void find_numbers(struct emitter *e, struct datapath *path)
 {
 	struct op *const *nest = path->nests.data;
 	size_t nests = path->nests.count;
 	path->numbers = ARENA_ARRAY(e->arena, struct nest_numbers, nests);
-	for (size_t n = 1; n < nests; n++) {
+	for (size_t n = 1; n < nests; n++)
 		if (!nest_match(e->arena, nest[0], nest[n], &path->numbers[n]))
 			hls_fail(e, nest[n], "is not of one datapath with those before it");
-		for (size_t i = 0; i < path->numbers[n].list.count; i++)
-			add_once(e, &path->varied, path->numbers[n].list.data[i].left);
-	}
+	add_numbers(e, path, true);
+	add_numbers(e, path, false);
 }
 
 static struct value *number_of(const struct datapath *path, size_t nest, struct value *left)

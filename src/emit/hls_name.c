@@ -123,7 +123,7 @@ static const char *block_name(struct emitter *e, const struct type *type)
 {
 	const char *element = hls_type(e, type->element);
 	struct text name = text_new(e->arena), shape = text_new(e->arena);
-	text_add(&name, "block_%s", element);
+	text_add(&name, "block_%s", strchr(element, '<') ? type->element->text : element);       /* ap_int<4> is no part of a name */
 	for (int d = 0; d < type->rank; d++) {
 		text_add(&name, "_%lld", (long long)type->shape[d]);
 		text_add(&shape, "[%lld]", (long long)type->shape[d]);

@@ -35,7 +35,7 @@ static bool match_value(struct matching *m, struct value *left, struct value *ri
 {
 	if (is_inside(left, m->left) && is_inside(right, m->right))
 		return left->id == right->id;
-	return left == right || (is_number(left) && is_number(right) && match_numbers(m, left, right));
+	return is_number(left) && is_number(right) ? match_numbers(m, left, right) : left == right;
 }
 
 /* Attributes are compared by what they say; those of one name and kind that hold lists must be the same one. */

@@ -8,7 +8,7 @@ struct nest_number {          /* index constants, or counts of run time, outside
 };
 
 struct nest_numbers {
-	VEC(struct nest_number) list;     /* where they are not the same value; each left once */
+	VEC(struct nest_number) list;     /* each left once; it may be the right as well */
 };
 
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */

@@ -314,6 +314,15 @@ static int64_t constant_of(const struct value *value)
 	return number ? number->integer : 0;
 }
 
+/* What is carried has one type in the loop and outside: words in just this one, not in one that denotes the same. */
+static struct value *want_carried(struct streams *s, const struct flow *flow, const struct type *type)
+{
+	struct value *words = want_stream(s, flow, type, 0);
+	if (words->def->code == OP_CONVERT)
+		attr_set(s->module, words->def, "carried", attr_unit(s->module));
+	return words;
+}
+
 static bool emit_loop(struct streams *s, struct op *old)
 {
 	struct module *module = s->module;
@@ -342,14 +351,14 @@ static bool emit_loop(struct streams *s, struct op *old)
 	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
 		struct flow *out = flow_of(old->region[0]->last->operand[kept[i]]);
 		const struct type *type = out->kind == FLOW_STREAM ? out->stream->type : natural_order(module, out->tensor);
-		yield[i] = want_stream(s, out, type, 0);
+		yield[i] = want_carried(s, out, type);
 		body->argument[i + 1]->type = types[i] = type;
 	}
 	op_append(body, op_new(module, OP_YIELD, old->location, streams, yield, 0, NULL));
 	s->block = outside;
 	s->layer = NULL;
 	for (int i = 0; i < streams; i++)
-		operand[3 + i] = want_stream(s, flow_of(old->operand[3 + kept[i]]), types[i], 0);
+		operand[3 + i] = want_carried(s, flow_of(old->operand[3 + kept[i]]), types[i]);
 	struct op *sized = op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
 	sized->region[0] = body;
 	body->parent = sized;

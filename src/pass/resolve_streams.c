@@ -1,5 +1,5 @@
 /* The last step of make_streams: each wish (a stream wanted in some type) becomes
- *     nothing      where the types denote the same words,
+ *     nothing      where the types denote the same words (a cast, where a loop carries them),
  *     a cast       where the elements come in the same order in words of another width,
  *     a chunk      where it is part of the stream in the stream's order,
  *     a converter  otherwise, shared by all readers that want the same type,
@@ -256,7 +256,8 @@ static void satisfy_all(struct module *module, struct value *from)
 		bool crossing = home(from) != wish->parent;
 		struct value *answer = answer_of_same(readers, i);
 		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, given, readers, i);
-		wish->result[0]->data = answer ? answer : satisfy(module, given, readers, i, wish);
+		answer = answer ? answer : satisfy(module, given, readers, i, wish);
+		wish->result[0]->data = attr_get(wish, "carried") ? cast_to(module, wish, answer, attr_get(wish, "tensor")->type, wish->result[0]->type) : answer;
 	}
 	from->data = NULL;
 }

@@ -563,6 +563,27 @@ def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(c
     assert done.returncode == 0 and json.loads(done.stdout)["cycles"] > 0, done.stderr
 
 
+def test_layers_take_words_as_wide_as_they_give(core_built, tmp_path):
+    """The table's rows come in words of eight numbers, as many as the last kernel of a layer gives: the same words, said in another way."""
+    case = small_case(tmp_path / "model", "llama", 40, hidden_size=136, intermediate_size=134, num_attention_heads=2, num_key_value_heads=2, head_dim=16)
+    (tmp_path / "model.mlir").write_text(case.model.lower(case.shape).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8,embedding=f32", "--contractions", "spatial", "--to", "stream", "-o", tmp_path / "stream.mlir")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("hidden, inner, shown", [(78, 199, "_collect_datapath("), (228, 91, "stream_of_blocks<block_i4_")], ids=["one datapath", "converters of four bits"])
+def test_counted_tokens_of_small_layers_are_programs(core_built, tmp_path, hidden, inner, shown):
+    """All phases of the unit count the same tokens: what stands for their loops is a function, which knows no number that it is not given. Of an odd number of columns weights of four bits come one a word, and wait in arrays that have a name of their own."""
+    case = small_case(tmp_path / "model", "llama", 40, 8, hidden_size=hidden, intermediate_size=inner, num_attention_heads=6, num_key_value_heads=3, head_dim=32, num_hidden_layers=1)
+    (tmp_path / "model.mlir").write_text(case.model.lower(replace(case.shape, counted=True)).text)
+    done = stc("compile", tmp_path / "model.mlir", "--quant", "w4a8", "--slices", "4", "--lanes", "2", "-O1", "--platform", "u55c", "-o", tmp_path / "design")
+    assert done.returncode == 0, done.stderr
+    source = next((tmp_path / "design" / "hls").glob("*.cpp"))
+    assert shown in source.read_text()
+    done = subprocess.run(["g++", "-std=c++17", "-fsyntax-only", f"-I{ROOT / 'runtime' / 'include'}", source], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def counted(core_built, tmp_path_factory):
     """One design of both phases: PyTorch's side, its shapes, a prompt, its folder, and how to open it."""
