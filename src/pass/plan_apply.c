@@ -166,6 +166,27 @@ static bool takes_turns(const struct kernel *kernel, const struct plan *plan, in
 	return fixed_terms_turn(kernel, plan, parts) || plan_points_turn(kernel, plan, parts);
 }
 
+/* So many parts, or fewer: a term goes to the part that the innermost reduction's counter says.  Where another reduction stands around that one, its turns have to be whole rounds of the parts, or the last term of a part and its
+ * next one, in the outer reduction's next turn, are nearer than a round.  Loops that are counted at run time may have one turn. */
+static int64_t parts_apart(const struct kernel *kernel, const struct plan *plan, int64_t parts)
+{
+	int64_t turns = 0, between = 1;       /* of the innermost reduction, 0 until it is seen; of loops between it and the one at hand */
+	for (int i = plan_loops(plan) - 1; i >= 0; i--) {
+		const struct loop *loop = &kernel->loop[plan->part[i].source];
+		int64_t trip = loop->run_time ? 1 : plan->part[i].trip;
+		if (trip == 1 && !loop->run_time)
+			continue;
+		if (!turns)
+			turns = loop->reduction ? trip : 0;
+		else if (!loop->reduction)
+			between *= trip;
+		else
+			while (parts > 1 && turns % parts && (between - 1) * turns < parts)
+				parts /= 2;
+	}
+	return parts;
+}
+
 int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int latency)
 {
 	bool carried;
@@ -176,6 +197,7 @@ int64_t plan_partial(const struct kernel *kernel, const struct plan *plan, int l
 	while (parts * distance < latency)
 		parts *= 2;
 	parts = parts > TURNS_PARTS && plan_points_turn(kernel, plan, TURNS_PARTS) ? TURNS_PARTS : parts;
+	parts = parts_apart(kernel, plan, parts);
 	int64_t saved = (latency - distance) * sums.inside / distance;
 	bool pays = (takes_turns(kernel, plan, parts) && saved * sums.outside > PARTS_CYCLES) || (saved > PARTS_CYCLES && sums.outside <= PARTS_NESTS);
 	return (parts - 1) * sums.width <= PARTS_OPERATORS && pays ? parts : 1;

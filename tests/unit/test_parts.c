@@ -91,8 +91,43 @@ static void test_partial_sums_are_counted(void **state)
 	end(f);
 }
 
+/* y[b] = Σ x[a][b][c] + …, loops in the order of the plan: a term of a sum begins when the one before it in the same part is there. */
+static void expect_terms_apart(const struct op *op, const int *order)
+{
+	enum { LATENCY = 7, MOST = 40 };
+	const struct loop *loop = op->kernel->loop;
+	struct plan_part part[3];
+	struct plan plan = {.parts = 3, .part = part, .lanes = 1, .rows = 1};
+	for (int i = 0; i < 3; i++)
+		part[i] = (struct plan_part){.source = order[i], .trip = loop[order[i]].extent, .step = 1};
+	int64_t parts = plan_partial(op->kernel, &plan, LATENCY), interval = plan_interval(op->kernel, &plan, LATENCY), cycle = 0, last[MOST][MOST], at[3];
+	int inner = part[2].trip > 1 && loop[order[2]].reduction ? order[2] : part[1].trip > 1 && loop[order[1]].reduction ? order[1] : order[0];
+	memset(last, -1, sizeof last);
+	for (at[order[0]] = 0; at[order[0]] < part[0].trip; at[order[0]]++)
+		for (at[order[1]] = 0; at[order[1]] < part[1].trip; at[order[1]]++)
+			for (at[order[2]] = 0; at[order[2]] < part[2].trip; at[order[2]]++, cycle += interval) {
+				int64_t *before = &last[at[1]][at[inner] % parts];
+				assert_true(*before < 0 || cycle - *before >= LATENCY);
+				*before = cycle;
+			}
+}
+
+static void test_terms_are_apart(void **state)
+{
+	(void)state;
+	static const int orders[][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0}};
+	for (uint64_t seed = 1; seed <= 400; seed++) {
+		struct fixture *f = begin(seed);
+		struct op *op = row_sums(f, number(f, 1, 40), number(f, 1, 6), number(f, 1, 40));
+		op->kernel->loop[0].reduction = true;
+		op->kernel->result.stride[0] = 0;
+		expect_terms_apart(op, orders[number(f, 0, 3)]);
+		end(f);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_counted_terms_turn), cmocka_unit_test(test_partial_sums_are_counted)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drained_rows), cmocka_unit_test(test_counted_terms_turn), cmocka_unit_test(test_partial_sums_are_counted), cmocka_unit_test(test_terms_are_apart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
