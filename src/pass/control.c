@@ -7,7 +7,7 @@
 
 #define CONTROL_DEPTH 2
 #define RELAYED_LEAST 16      /* where more processes ask on a board of several dies, a symbol goes to them through relays: neighbours stand on one die mostly, and their words cross to it together; */
-#define RELAYED 12             /* so many a relay */
+#define RELAYED 12            /* so many a relay */
 #define CONTROL_BITS 8        /* of what is sent, or twice as many, where that is enough to count as far as anybody does; more is as good as the most */
 
 /* What is made belongs before the first loop of `place`, behind the constants. */
