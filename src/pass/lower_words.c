@@ -211,7 +211,9 @@ static void load_in_order(const struct unit *unit, const struct loader *loader, 
 
 int unit_loaded_with(const struct unit *unit, int slice)
 {
-	return slice < unit->alone ? slice < 0 ? slice : 0 : slice - (slice - unit->alone) % unit->together;
+	if (slice < 0)
+		return slice;
+	return slice < unit->alone ? 0 : slice - (slice - unit->alone) % unit->together;
 }
 
 struct value **load_weights(const struct unit *unit)

@@ -131,10 +131,13 @@ static int64_t words_about(const struct unit *unit)
  * channel as well they hold up all of them, so the slices of ports that stand side by side have a loader, and the first ones, which have none, another. */
 static void plan_loaders(struct unit *unit, const struct block *body)
 {
+	unit->together = 1;
+	if (!unit_counts_tiles(body))
+		return;
 	int side, beside = ports_beside_unit(unit->design, &side);
 	bool apart = beside && beside < unit->slices && beside % side == 0 && beside / side <= LOADERS_BESIDE;
-	unit->together = !unit_counts_tiles(body) ? 1 : apart ? side : LOADED_TOGETHER;
-	unit->alone = unit->together > 1 && apart ? unit->slices - beside : 0;
+	unit->together = apart ? side : LOADED_TOGETHER;
+	unit->alone = apart ? unit->slices - beside : 0;
 }
 
 void plan_unit(struct unit *unit, const struct block *body)

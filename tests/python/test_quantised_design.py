@@ -59,6 +59,17 @@ def seeded(make):
     return make()
 
 
+class Gated(nn.Module):
+    """Two products of the same numbers, one times the other, and a product of that."""
+
+    def __init__(self, columns, inner, outputs):
+        super().__init__()
+        self.up, self.gate, self.down = nn.Linear(columns, inner), nn.Linear(columns, inner, bias=False), nn.Linear(inner, outputs)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x)) * self.gate(x))
+
+
 def test_a_dump_says_how_its_weights_are_quantised(core_built, tmp_path):
     """A dump from before share_units is gone on with to the same unit, without --quant."""
     x = random(1, 256)
@@ -191,15 +202,7 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
 
 def test_joined_phases_of_a_prompt_have_rows_that_slices_do_not_divide(core_built, tmp_path):
     """Two products of the same numbers, worked on in the same loops, of 21 rows a slice, which the last six slices have not."""
-    class Network(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.up, self.gate, self.down = nn.Linear(1024, 330), nn.Linear(1024, 330, bias=False), nn.Linear(330, 130)
-
-        def forward(self, x):
-            return self.down(torch.relu(self.up(x)) * self.gate(x))
-
-    module, x = seeded(Network), random(32, 1024)
+    module, x = seeded(lambda: Gated(1024, 330, 130)), random(32, 1024)
     design = compile_module(module, x, "w4a8", tmp_path)
     assert sum(buffer["name"].startswith("unit") and buffer["name"][4:].isdigit() for buffer in json.loads((design / "manifest.json").read_text())["buffers"]) == 16
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
@@ -207,15 +210,7 @@ def test_joined_phases_of_a_prompt_have_rows_that_slices_do_not_divide(core_buil
 
 def test_tiles_of_tokens_go_through_phases_of_the_same_numbers_and_group_by_group(core_built, tmp_path):
     """Both products of a gate work on a tile before the next; what they give is rounded group by group for the product behind, with no row held."""
-    class Network(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.up, self.gate, self.down = nn.Linear(128, 384), nn.Linear(128, 384, bias=False), nn.Linear(384, 128)
-
-        def forward(self, x):
-            return self.down(torch.relu(self.up(x)) * self.gate(x))
-
-    module, x = seeded(Network), random(48, 128)
+    module, x = seeded(lambda: Gated(128, 384, 128)), random(48, 128)
     design = compile_module(module, x, "w4a8", tmp_path, None, "--dump-dir", str(tmp_path / "dumps"))
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     dump = next((tmp_path / "dumps").glob("*-group_tokens.mlir")).read_text()

@@ -91,7 +91,7 @@ static void test_partial_sums_are_counted(void **state)
 	end(f);
 }
 
-/* y[b] = Σ x[a][b][c] + …, loops in the order of the plan: a term of a sum begins when the one before it in the same part is there. */
+/* y[b] = Σ x[a][b][c] over a and c, loops in this order: a term of a sum begins when the one before it in the same part is there. */
 static void expect_terms_apart(const struct op *op, const int *order)
 {
 	enum { LATENCY = 7, MOST = 40 };
