@@ -231,9 +231,11 @@ static void note_use(struct op *op, void *context)
 			VEC_PUSH(uses->arena, &uses->list, ((struct use){op, j}));
 }
 
-/* Elements between the rows that a bound loop reads; 0: it reads all, or the same for every row. */
+/* Elements between the rows that a bound loop reads, of a pick those that are read of what it picks; 0: it reads all, or the same for every row. */
 static int64_t rows_read(const struct binder *b, const struct use *use)
 {
+	if (use->op->code == OP_PICK)
+		return pitch_of(use->op->result[0]);
 	int loop = use->op->code == OP_KERNEL ? bound_loop(b, use->op) : -1;
 	const struct access *access = loop < 0 ? NULL : &use->op->kernel->operand[use->operand];
 	return access && !access_guard(access, loop) ? access->stride[loop] : 0;
@@ -289,11 +291,37 @@ static void bind_maker(struct binder *b, struct op *op)
 		bind_maker(b, op);        /* other loops may be bound as well */
 }
 
+/* Elements between the rows that all who use the value read; 0: some read all. */
+static int64_t rows_wanted(const struct binder *b, const struct value *value)
+{
+	struct uses uses = {.value = value, .arena = b->module->arena};
+	ir_walk(b->main->region[0], note_use, &uses);
+	int64_t pitch = uses.list.count ? rows_read(b, &uses.list.data[0]) : 0;
+	for (size_t i = 1; i < uses.list.count; i++)
+		pitch = rows_read(b, &uses.list.data[i]) == pitch ? pitch : 0;
+	return pitch;
+}
+
+/* Where the pick is all that reads what it picks from, none of that need be made whole. */
+static void bind_pick(struct binder *b, struct op *pick)
+{
+	int64_t pitch = pitch_of(pick->result[0]) ? 0 : rows_wanted(b, pick->result[0]);
+	set_pitch(b, pick->result[0], pitch ? pitch : pitch_of(pick->result[0]));
+	for (int j = 1; j < pick->operands && pitch; j++) {
+		const struct op *maker = pick->operand[j]->def;
+		bool binds = maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 && rows_wanted(b, maker->result[0]) == pitch;
+		if (!binds)
+			set_pitch(b, pick->result[0], pitch = 0);
+	}
+}
+
 static void bind_back(struct binder *b, struct block *block)
 {
 	for (struct op *op = block->last; op && !b->failed; op = op->previous) {
 		if (op->code == OP_FOR)
 			bind_back(b, op->region[0]);
+		if (op->code == OP_PICK)
+			bind_pick(b, op);
 		if (op->code == OP_KERNEL)
 			bind_maker(b, op);
 	}

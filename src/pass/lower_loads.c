@@ -1,5 +1,6 @@
 /* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
  * loader, which serves them in program order: in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
+#include "ir/contract.h"
 #include "pass/memory.h"
 #include "pass/streams.h"
 
@@ -11,6 +12,7 @@
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
 #define AHEAD_PASSING 16      /* on their way to a cast: a burst */
+#define HELD_UP 4             /* an operand may hold up the loader that others share for one part in so many of the time in which a unit takes the weights of a layer */
 
 struct source {               /* what a load reads: one tensor, or one a layer */
 	int count;
@@ -442,6 +444,30 @@ static bool crosses_narrow(const struct type *stream)
 	return type_bits(type_scalar(stream)) >= 32 && stream_lanes(stream) * type_bits(type_scalar(stream)) > WIDE_BITS;
 }
 
+/* Of such words, those that leave the die. */
+static int64_t narrow_bits(const struct design *design)
+{
+	return unit_counts_tiles(design->source->region[0]) ? COUNTED_BITS : WIDE_BITS;
+}
+
+/* Words that a slice takes of the contractions in a block, if there were as many as ports. */
+static int64_t slice_words(const struct design *design, const struct block *block)
+{
+	int64_t words = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		struct contract contract;
+		words += op->code == OP_CONTRACT && contract_of(op, &contract) ? contract.groups * contract.outputs : 0;
+	}
+	return words / design->context->platform->ports;
+}
+
+/* Does a loader wait long until so many words of an operand have passed its cast, while others wait for it? */
+static bool holds_up(const struct design *design, const struct op *load, const struct type *word, int64_t words)
+{
+	int64_t cycles = (words - AHEAD_PASSING) * type_bits(word) / narrow_bits(design);
+	return crosses_narrow(load->result[0]->type) && cycles > slice_words(design, load->parent) / HELD_UP;
+}
+
 static void serve_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *given, const struct type *wanted, int64_t words)
 {
 	struct design *design = shared->process.design;
@@ -450,7 +476,7 @@ static void serve_cast(struct shared_port *shared, struct value *from, struct va
 		return;
 	}
 	const struct type *scalar = type_scalar(given);
-	int64_t lanes = (unit_counts_tiles(design->source->region[0]) ? COUNTED_BITS : WIDE_BITS) / type_bits(scalar);
+	int64_t lanes = narrow_bits(design) / type_bits(scalar);
 	struct value *narrow = design_fifo(design, "s_words", vector_of(design->module, scalar, lanes), words * stream_lanes(given) / lanes);
 	design_prefetch(design, narrow);
 	keep_passing(design, narrow);
@@ -476,7 +502,9 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	if (type != load->result[0]->type || crosses_narrow(load->result[0]->type)) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		if (words_are_full(design->source))
+		if (words_are_full(design->source) && holds_up(design, load, target->type->element, words))
+			attr_set(design->module, target->def, "stream.kept", attr_unit(design->module));
+		else if (words_are_full(design->source))
 			keep_passing(design, target);
 		serve_cast(shared, target, fifo, type, load->result[0]->type, words);
 	}

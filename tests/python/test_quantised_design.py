@@ -740,6 +740,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     assert len(re.findall(r"callee = @p\d+_scale}", design)) == 3
     assert json.loads((tmp_path / "design" / "report.json").read_text())["clock_mhz"] == 300
     assert set(re.findall(r'name = "s_tokens_.*!stream.fifo<(i\d+), ', design)) == {"i8"}
+    assert re.findall(r'name = "s_words_\d+", stream.kept.*!stream.fifo<(.*), (\d+)>', design) == [("vector<16xf32>", "256")]  # biases of 4,096 numbers hold up no other operand
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
