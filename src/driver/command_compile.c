@@ -175,7 +175,7 @@ static void say_narrowest(struct session *session)
 static bool compile_one(struct session *session, bool whole)
 {
 	struct range range;
-	if (!load_module(session, session->options.file) || !choose_passes(session, &range) || !run_range(session, range) || !write_program(session))
+	if (!load_module(session, session->options.file) || !check_words(session) || !choose_passes(session, &range) || !run_range(session, range) || !write_program(session))
 		return false;
 	if (!whole)
 		return write_text(session);

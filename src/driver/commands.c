@@ -2,6 +2,7 @@
 #include "base/data.h"
 #include "driver/session.h"
 #include "frontend/import.h"
+#include "pass/fifo.h"
 
 #define DEFAULT_PLATFORM "u55c"
 #define MLIR_VERSION "19"
@@ -43,6 +44,17 @@ bool load_platform(struct session *session)
 	return session->platform != NULL;
 }
 
+/* Which platform times are of is all the same to the words. */
+bool check_words(struct session *session)
+{
+	struct pass_context context = {.platform = session->platform};
+	if (session->module->level != LEVEL_HARDWARE)
+		return true;
+	if (!context.platform && !(context.platform = platform_load(session->arena, &session->diag, DEFAULT_PLATFORM)))
+		return false;
+	return fifo_check(&context, session->module);
+}
+
 static void count_op(struct op *op, void *count)
 {
 	(void)op;
@@ -52,7 +64,7 @@ static void count_op(struct op *op, void *count)
 bool command_check(struct session *session)
 {
 	int count = 0;
-	if (!load_module(session, session->options.file))
+	if (!load_module(session, session->options.file) || !check_words(session))
 		return false;
 	ir_walk(module_body(session->module), count_op, &count);
 	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file, level_name(session->module->level), count);

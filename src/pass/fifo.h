@@ -84,14 +84,19 @@ bool fifo_trim(struct fifo_network *network, const int64_t *limit, int order, in
 #define FIFO_ORDERS 5
 /* The same from depths that suffice, for a search whose budget did not last: until no single one can be a word less.  Only where runs are the simulator's. */
 void fifo_settle(struct fifo_network *network, const int64_t *limit, int64_t *depth);
-/* The token model at several run-time extents; a FIFO that does not get as many words as are read from it breaks an invariant. */
+/* The token model at several run-time extents. */
 void fifo_open_extents(struct fifo_network *network);
+/* Of these: the channel that does not get as many words as are read from it, and what it gets; NULL: there is none. */
+const char *fifo_unbalanced(const struct fifo_network *network, const struct value **channel);
+const char *fifo_end_name(const struct fifo_network *network, int call);
 enum fifo_shown { FIFO_NOT_SHOWN, FIFO_SHOWN_BY_GRAPH, FIFO_SHOWN_BY_TOKENS };
 extern const char *const fifo_shown_name[];
 /* What shows that launches of any extents end with these depths: at each a run of the token model, for which they are raised where they must be; or, of safe depths, the graph of waits. */
 enum fifo_shown fifo_show(struct fifo_network *network, bool safe, int64_t *depth);
 /* Does trimming run the simulator?  It does where the budget suffices for some runs; else the token model. */
 bool fifo_simulates(const struct fifo_network *network);
+/* Of a dump, which may have been changed: does every channel get as many words as are read from it, and does a launch end with the depths that stand there?  false: a diagnostic says why not. */
+bool fifo_check(struct pass_context *context, struct module *module);
 /* A process's arguments get the types that main's channels have now. */
 void fifo_set_arguments(struct module *module, const struct op *call);
 /* Every FIFO but those whose depth their makers chose holds FIFO_LEAST words: no design takes less memory for them. */

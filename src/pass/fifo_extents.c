@@ -74,7 +74,7 @@ static bool several_inputs(const struct symbols *symbols)
 	return several;
 }
 
-static const char *end_name(const struct fifo_network *n, int call)
+const char *fifo_end_name(const struct fifo_network *n, int call)
 {
 	return attr_text_or(n->call[call], "callee", "?");
 }
@@ -88,18 +88,23 @@ static int unbalanced(const struct fifo_extents *extents)
 	return -1;
 }
 
-static void expect_balance(const struct fifo_network *n, const struct fifo_extents *extents)
+const char *fifo_unbalanced(const struct fifo_network *n, const struct value **channel)
 {
-	int number = unbalanced(extents);
+	int number = -1, i = 0;
+	for (; i < n->extents && (number = unbalanced(&n->at[i])) < 0; i++)
+		;
 	if (number < 0)
-		return;
-	const struct token_channel *channel = &extents->tokens->channels.data[number];
-	struct text where = text_new(n->arena);
-	text_add(&where, "%s", "");
-	for (int i = 0; i < extents->detail.extents; i++)
-		text_add(&where, "%s%s = %lld", i ? ", " : " where ", extents->detail.extent[i].symbol, (long long)extents->detail.extent[i].value);
-	INVARIANT(n->module->guard, false, "%s writes %lld words into %s, of which %s reads %lld%s", end_name(n, n->fifo[number].writer), (long long)channel->words,
-	          attr_text_or(n->fifo[number].channel->def, "name", "?"), end_name(n, n->fifo[number].reader), (long long)channel->read, where.data);
+		return NULL;
+	const struct fifo_extents *extents = &n->at[i];
+	const struct token_channel *words = &extents->tokens->channels.data[number];
+	const struct fifo *fifo = &n->fifo[number];
+	struct text what = text_new(n->arena);
+	*channel = fifo->channel;
+	text_add(&what, "%s writes %lld %s into %s, of which %s reads %lld", fifo_end_name(n, fifo->writer), (long long)words->words, fifo->sized ? "words" : "blocks",
+	         attr_text_or(fifo->channel->def, "name", "?"), fifo_end_name(n, fifo->reader), (long long)words->read);
+	for (int e = 0; e < extents->detail.extents; e++)
+		text_add(&what, "%s%s = %lld", e ? ", " : " where ", extents->detail.extent[e].symbol, (long long)extents->detail.extent[e].value);
+	return what.data;
 }
 
 void fifo_open_extents(struct fifo_network *n)
@@ -114,8 +119,6 @@ void fifo_open_extents(struct fifo_network *n)
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;
 		}
-	for (int i = 0; i < n->extents; i++)
-		expect_balance(n, &n->at[i]);
 	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short; tiles take turns with attention as much as they can at a short one. */
 	bool tiles = attr_get(n->main, "stream.around");
 	for (int i = 0; i < symbols.count; i++)
@@ -130,7 +133,7 @@ static bool holds_layers(const struct fifo_network *n)
 {
 	bool holds = n->tokens;
 	for (int i = 0; holds && i < n->count; i++) {
-		const struct op *process = module_find(n->module, end_name(n, n->fifo[i].writer));
+		const struct op *process = module_find(n->module, fifo_end_name(n, n->fifo[i].writer));
 		int64_t layers = attr_get(n->fifo[i].channel->def, "stream.layer") ? attr_integer_or(process, "stream.layers", 1) : 1;
 		layers = n->tokens->skipped && layers > n->tokens->layers ? n->tokens->layers : layers;
 		holds = !n->fifo[i].sized || n->tokens->channels.data[i].words <= layers * n->fifo[i].whole;
@@ -147,7 +150,7 @@ static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 	text_add(&full, "%s", "");
 	for (int i = 0; i < n->count; i++)
 		if (n->stuck[i])
-			text_add(&full, "; %s waits for room in %s, which holds %lld words", end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, "name", "?"), (long long)depth[i]);
+			text_add(&full, "; %s waits for room in %s, which holds %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, "name", "?"), (long long)depth[i]);
 	INVARIANT(n->module->guard, false, "a launch does not end%s", full.data);
 }
 

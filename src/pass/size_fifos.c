@@ -210,6 +210,9 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	n->predictions = PREDICTIONS;
 	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
 	fifo_open_extents(n);
+	const struct value *channel;
+	const char *unbalanced = fifo_unbalanced(n, &channel);
+	INVARIANT(module->guard, !unbalanced, "%s", unbalanced);
 	fifo_prove(n);
 	enum fifo_shown shown = choose(n, limits(n), depth) ? fifo_show(n, false, depth) : FIFO_NOT_SHOWN;
 	if (shown == FIFO_NOT_SHOWN) {
