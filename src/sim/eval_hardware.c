@@ -211,12 +211,54 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input)
 	return true;
 }
 
-bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input)
+/* A launch, with the claims that stand in `network`. */
+static bool launch(struct evaluation *e, int inputs, const struct tensor *input, struct network *network)
 {
-	struct machine m = {.e = e, .main = module_main(e->module), .network = {.e = e}};
+	struct machine m = {.e = e, .main = module_main(e->module), .network = *network};
+	m.network.e = e;
 	m.inputs = eval_list(e->module, "stream.inputs");
 	m.outputs = eval_list(e->module, "stream.outputs");
 	if (!m.inputs || !m.outputs)
 		return complain(&m, "stream.inputs or stream.outputs is missing on", attr_text_or(m.main, "sym_name", ""));
-	return make_buffers(&m) && pack_inputs(&m, inputs, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input);
+	bool done = make_buffers(&m) && pack_inputs(&m, inputs, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input);
+	*network = m.network;
+	return done;
+}
+
+/* Are results the same where reads of these arrays that come too early get wrong numbers? */
+static bool is_same(const struct evaluation *e, int inputs, const struct tensor *input, int first, int end)
+{
+	struct arena *arena = arena_within(e->arena);
+	struct evaluation again = *e;
+	struct network network = {.overtaken = first, .overtaken_end = end};
+	const struct diag told = *e->module->diag;
+	again.arena = arena;
+	again.result = ARENA_ARRAY(arena, struct tensor, e->results + 1);
+	bool same = launch(&again, inputs, input, &network);
+	for (int r = 0; same && r < e->results; r++)
+		same = !memcmp(again.result[r].data, e->result[r].data, tensor_bytes(e->result[r].type));
+	*e->module->diag = told;
+	arena_free(arena);
+	return same;
+}
+
+static bool claims_hold(const struct evaluation *e, int inputs, const struct tensor *input, const struct network *network)
+{
+	const struct claim *early = NULL;
+	int count = (int)network->claims.count;
+	for (int i = 0; i < count; i++)
+		early = network->claims.data[i]->nearest ? network->claims.data[i] : early;
+	if (!early || is_same(e, inputs, input, 0, count))
+		return true;
+	for (int i = 0; i < count; i++)
+		if (network->claims.data[i]->nearest && !is_same(e, inputs, input, i, i + 1))
+			early = network->claims.data[i];
+	return diag_error(e->module->diag, early->location, "stream.distance of %s in process %s is %lld, and results depend on what is read sooner than so many iterations after it was written, the soonest after %lld", early->array,
+	                  early->process, (long long)early->distance, (long long)early->nearest);
+}
+
+bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input)
+{
+	struct network network = {0};
+	return launch(e, inputs, input, &network) && claims_hold(e, inputs, input, &network);
 }

@@ -222,6 +222,8 @@ const struct instruction *do_load(struct network *network, struct process *proce
 	if (!word_address(network, process, at, &word))
 		return fail(network);
 	scalar_read(at->type, at->out, at->array->data, word * at->count, 1, at->count);
+	if (at->array->claim)
+		claim_load(process, at, word);
 	return at + 1;
 }
 
@@ -230,6 +232,8 @@ const struct instruction *do_store(struct network *network, struct process *proc
 	int64_t word;
 	if (!word_address(network, process, at, &word))
 		return fail(network);
+	if (at->array->claim)
+		claim_store(process, at, word);
 	scalar_write(at->type, at->in[0], at->array->data, word * at->count, 1, at->count);
 	return at + 1;
 }
@@ -248,6 +252,21 @@ const struct instruction *do_next(struct network *network, struct process *proce
 	int64_t *counter = at->out;
 	*counter += number(at->in[2]);
 	return *counter < number(at->in[1]) ? process->program.data + at->target : at + 1;
+}
+
+/* Before a pipeline begins. */
+const struct instruction *do_drain(struct network *network, struct process *process, const struct instruction *at)
+{
+	(void)network;
+	process->drained = process->iteration;
+	return at + 1;
+}
+
+const struct instruction *do_iterate(struct network *network, struct process *process, const struct instruction *at)
+{
+	(void)network;
+	process->iteration++;
+	return at + 1;
 }
 
 const struct instruction *do_end(struct network *network, struct process *process, const struct instruction *at)

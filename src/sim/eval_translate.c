@@ -1,5 +1,7 @@
 /* Translates a process into instructions: values become registers, loops become jumps, channels and arrays are bound. */
 #include "ir/dot.h"
+#include "ir/nest.h"
+#include "model/timing.h"
 #include "sim/eval_network.h"
 #include <string.h>
 
@@ -261,7 +263,9 @@ static bool translate_alloca(struct translator *t, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	char *data = arena_alloc(t->arena, (size_t)memref_bytes(type));
-	op->result[0]->data = array_new(t->arena, text_attr(op, "stream.name"), type, memref_words(type), data);
+	struct array *array = array_new(t->arena, text_attr(op, "stream.name"), type, memref_words(type), data);
+	array->claim = claim_new(t->network, t->process, op, array->words);
+	op->result[0]->data = array;
 	return true;
 }
 
@@ -292,6 +296,13 @@ static bool translate_store(struct translator *t, struct op *op)
 
 static bool translate_block(struct translator *t, struct block *block);
 
+/* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing beside them are one pipeline (sim/flow.h), but a datapath is a function of its own. */
+static bool goes_on(const struct op *loop)
+{
+	const struct op *parent = loop->parent->parent;
+	return parent->code == OP_FOR && nest_mark(loop) < 0 && timing_only_loop(parent->region[0]) == loop;
+}
+
 static bool translate_for(struct translator *t, struct op *op)
 {
 	struct value *counter = op->region[0]->argument[0];
@@ -299,8 +310,12 @@ static bool translate_for(struct translator *t, struct op *op)
 	if (op->operands != 3 || op->results)
 		return refuse(t, op, "a loop of a process carries no values");
 	loop.out = counter->data = registers(t, counter->type, 1);
+	if (!goes_on(op))
+		emit(t, (struct instruction){.run = do_drain});
 	int start = (int)t->process->program.count;
 	emit(t, loop);
+	if (attr_get(op, "stream.pipeline"))
+		emit(t, (struct instruction){.run = do_iterate});
 	if (!translate_block(t, op->region[0]))
 		return false;
 	loop.run = do_next;

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE           /* mkdtemp */
 /* The emitted C++ of a design folder beside the evaluator: a launch on random numbers, whose results must be the same bit for bit.
- *     beside DIR [INPUT=INTEGER …]          what integers the host gives are; 0 where nothing is said
+ *     beside [--evaluate] DIR [INPUT=INTEGER …]     what integers the host gives are; 0 where nothing is said.  --evaluate: the evaluator alone, which sees what the design claims of itself
  * Weights have random digits, their scales, and those of keys and values, are between 2^-11 and 2^-6. */
 #include "base/data.h"
 #include "base/json.h"
@@ -14,6 +14,7 @@ struct launch {
 	struct guard guard;
 	struct diag diag;
 	uint64_t random;
+	bool alone;
 	int given;
 	char **value;
 };
@@ -102,13 +103,18 @@ static const char *compare(struct launch *l, const char *folder, const char *wor
 	make_inputs(l);
 	if (!evaluate(l))
 		return l->diag.count ? l->diag.entry[0].message : "it cannot be evaluated";
+	if (l->alone)
+		return NULL;
 	void *library = load(l, folder, work);
 	return library ? emitted_run(&l->own, library, NULL) : "the C++ is not accepted";
 }
 
 int main(int count, char **word)
 {
-	struct launch l = {.random = 1, .given = count > 2 ? count - 2 : 0, .value = word + 2};
+	bool alone = count > 1 && !strcmp(word[1], "--evaluate");
+	count -= alone;
+	word += alone;
+	struct launch l = {.random = 1, .alone = alone, .given = count > 2 ? count - 2 : 0, .value = word + 2};
 	char work[] = "/tmp/stc-beside-XXXXXX", command[sizeof work + 16];
 	l.own.arena = arena_new(&l.guard);
 	l.diag.arena = l.own.arena;
@@ -121,7 +127,7 @@ int main(int count, char **word)
 		wrong = compare(&l, word[1], work);
 	snprintf(command, sizeof command, "rm -rf %s", work);
 	bool removed = !system(command);
-	printf("%s: %s\n", word[1], wrong ? wrong : "the same");
+	printf("%s: %s\n", word[1], wrong ? wrong : alone ? "evaluated" : "the same");
 	arena_free(l.own.arena);
 	return wrong || !removed;
 }
