@@ -166,10 +166,18 @@ static bool run_range(struct session *session, struct range range)
 }
 
 /* Such a design works, and takes a hundred times as long: nobody should find that out by measuring. */
-static void say_narrowest(struct session *session)
+static void say_narrowest(struct session *session, const struct design_phases *design)
 {
-	if (session->narrowest)
-		text_add(&session->notices, "stc: nothing but the narrowest kernels fits, one number a cycle: %s\nstc: fewer tokens a launch, fewer bits (--quant) or a larger platform leave more room\n", session->narrowest);
+	bool any = false;
+	for (int p = 0; p < design->phases.count; p++) {
+		if (!design->narrowest[p])
+			continue;
+		const char *phase = design->phases.count > 1 ? text_format(session->arena, " of phase %s", design->phase[p].name) : "";
+		text_add(&session->notices, "stc: nothing but the narrowest kernels%s fits, one number a cycle: %s\n", phase, design->narrowest[p]);
+		any = true;
+	}
+	if (any)
+		text_add(&session->notices, "stc: fewer tokens a launch, fewer bits (--quant) or a larger platform leave more room\n");
 }
 
 static bool compile_one(struct session *session, bool whole)
@@ -179,16 +187,19 @@ static bool compile_one(struct session *session, bool whole)
 		return false;
 	if (!whole)
 		return write_text(session);
-	say_narrowest(session);
-	struct design_phases design = {.name = design_name(session->arena, session->options.file), .phase = {{NULL, session->module}}};
+	struct design_phases design = {.name = design_name(session->arena, session->options.file), .phase = {{NULL, session->module}}, .narrowest = {session->narrowest}};
 	design.phases = (struct phases){1, design.phase};
+	say_narrowest(session, &design);
 	return build_design(session, &design);
 }
 
 static bool compile_two(struct session *session)
 {
 	struct design_phases design = {0};
-	return phases_compile(session, &design) && write_program(session) && build_design(session, &design);
+	if (!phases_compile(session, &design) || !write_program(session))
+		return false;
+	say_narrowest(session, &design);
+	return build_design(session, &design);
 }
 
 bool command_compile(struct session *session)

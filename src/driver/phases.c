@@ -31,10 +31,18 @@ static int64_t wires_of(const struct design_cost *cost)
 	return most;
 }
 
+/* A part of the platform; messages say so. */
+static struct platform *part_of(struct session *session, const struct platform *platform)
+{
+	struct platform *part = arena_copy(session->arena, platform, sizeof *platform);
+	part->name = text_format(session->arena, "%s beside the other phase", platform->name);
+	return part;
+}
+
 /* What the first phase leaves for the second.  credit: of the first's ports, which may serve both. */
 static const struct platform *rest_of(struct session *session, const struct platform *platform, const struct design_cost *first, struct resources credit)
 {
-	struct platform *rest = arena_copy(session->arena, platform, sizeof *platform);
+	struct platform *rest = part_of(session, platform);
 	for (int d = 0; d < platform->dies; d++)
 		rest->die[d] = resources_less(platform->die[d], first->die[d]);
 	rest->crossing_wires -= wires_of(first);
@@ -44,7 +52,7 @@ static const struct platform *rest_of(struct session *session, const struct plat
 
 static const struct platform *half_of(struct session *session, const struct platform *platform)
 {
-	struct platform *half = arena_copy(session->arena, platform, sizeof *platform);
+	struct platform *half = part_of(session, platform);
 	for (int d = 0; d < platform->dies; d++) {
 		struct resources *die = &half->die[d];
 		*die = (struct resources){die->lut / 2, die->ff / 2, die->dsp / 2, die->bram18 / 2, die->uram / 2};
@@ -102,13 +110,15 @@ static bool begin_phase(struct session *session, const struct phase *phase)
 }
 
 /* The module that is made stays. */
-static bool finish_phase(struct session *session, const struct platform *platform, struct phase *phase)
+static bool finish_phase(struct session *session, const struct platform *platform, int number, struct design_phases *design)
 {
+	struct phase *phase = &design->phase[number];
 	session->platform = platform;
 	session->limit = smaller(session->limit, platform_total(platform));
 	if (!point_build(session, pass_find("make_streams"), pass_count - 1))
 		return false;
 	phase->module = session->module = module_clone(session->module, session->arena);
+	design->narrowest[number] = session->narrowest;
 	return true;
 }
 
@@ -141,7 +151,7 @@ static bool build_second(struct session *session, const struct platform *platfor
 		session->module = tensor;
 		session->choices = *choices;
 		session->limit = limit;
-		if (!finish_phase(session, rest_of(session, platform, first, credit), &design->phase[1]) || !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
+		if (!finish_phase(session, rest_of(session, platform, first, credit), 1, design) || !join_phases(platform, &design->phase[0], &design->phase[1], &design->joined))
 			return false;
 		struct design_cost second = design_cost(session->arena, platform, design->phase[1].module), both = together(platform, &design->joined, *first, &second);
 		if (fits(platform, &both))
@@ -168,7 +178,7 @@ static bool build_begun(struct session *session, struct choices choices, struct 
 	session->choices = choices;
 	session->module = begun[0];
 	session->follows = false;
-	bool built = finish_phase(session, half_of(session, platform), &design->phase[0]);
+	bool built = finish_phase(session, half_of(session, platform), 0, design);
 	if (built) {
 		struct design_cost first = design_cost(session->arena, platform, design->phase[0].module);
 		choices.fixed = 0;    /* --fix and --target-ms are about the first phase */

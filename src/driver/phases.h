@@ -12,6 +12,7 @@ struct design_phases {
 	struct phases phases;
 	struct phase phase[PHASES_MOST];
 	struct joined joined;     /* where there are two */
+	const char *narrowest[PHASES_MOST];       /* of each, as session->narrowest */
 };
 
 /* options.file and options.with through all passes: the first with half of the platform, the second with what that leaves. */

@@ -190,8 +190,7 @@ static bool refuse(const struct placing *p, const char *what, const char *name, 
 	struct diag *diag = p->module->diag;
 	bool memory = strstr(name, "BRAM") || strstr(name, "URAM");
 	diag_error(diag, module_main(p->module)->location, "%s %lld %s, %lld more than the %lld of %s", what, (long long)need, name, (long long)(need - have), (long long)have, where);
-	return diag_note(diag, "%s; or a smaller model, or another --platform (`stc platforms` lists them)",
-			 memory ? "--on-chip with less keeps more in external memory" : "--dsp with less gives kernels fewer lanes");
+	return diag_note(diag, "%sa smaller model, or another --platform (`stc platforms` lists them)", memory ? "--on-chip with less keeps more in external memory; or " : "");
 }
 
 static bool refuse_item(const struct placing *p, int item)

@@ -185,18 +185,22 @@ def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
 
 
 def test_the_narrowest_design_says_why_it_is(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "streamtensor", "export", TREE / "examples" / "tiny-gpt2", "--phase", "decode", "--context", "64", "-o", tmp_path], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    for phase in ("decode", "prefill"):
+        done = subprocess.run([sys.executable, "-m", "streamtensor", "export", TREE / "examples" / "tiny-gpt2", "--phase", phase, "--tokens", "8", "--context", "64", "-o", tmp_path / phase], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / phase / "model.mlir").rename(tmp_path / f"{phase}.mlir")
     dies = json.loads((TREE / "platforms" / "u55c.json").read_text())["dies"]
     said = {}
-    for blocks in (200, 125):
+    for blocks, more in ((200, []), (125, []), (230, ["--with", tmp_path / "prefill.mlir"]), (200, ["--with", tmp_path / "prefill.mlir"])):
         board = tmp_path / "little.json"
         board.write_text(json.dumps({"name": "little", "like": "u55c", "dies": [{**die, "bram18": {"value": blocks, "source": "test"}, "uram": {"value": 0, "source": "test"}} for die in dies]}))
-        done = subprocess.run([STC, "compile", tmp_path / "model.mlir", "--platform", board, "-o", tmp_path / "design"], capture_output=True, text=True, timeout=300)
-        said[blocks] = done.stderr
-        assert done.returncode == 0, done.stderr
-    assert "narrowest" not in said[200]
-    assert "nothing but the narrowest kernels fits, one number a cycle: processes with memory ports need" in said[125]
+        done = subprocess.run([STC, "compile", tmp_path / "decode.mlir", *more, "--platform", board, "-o", tmp_path / "design"], capture_output=True, text=True, timeout=300)
+        said[blocks, bool(more)] = done.stderr
+        assert done.returncode == ((blocks, bool(more)) == (200, True)), done.stderr
+    assert "narrowest" not in said[200, False]
+    assert "nothing but the narrowest kernels fits, one number a cycle: processes with memory ports need" in said[125, False]
+    assert "nothing but the narrowest kernels of phase decode fits, one number a cycle: processes with memory ports need" in said[230, True]
+    assert "of die 0, the memory die of little beside the other phase" in said[200, True]
 
 
 def test_a_crowded_die_costs_what_is_least(tmp_path):
