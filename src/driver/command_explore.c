@@ -24,9 +24,12 @@ static bool open_state(struct session *session, struct exploration *exploration)
 {
 	const char *path = session->options.output;
 	struct stat status;
-	bool there = !stat(path, &status);
-	if (!there)
-		return true;
+	if (stat(path, &status))
+		return output_place_check(session->arena, &session->diag, path);
+	if (S_ISDIR(status.st_mode)) {
+		diag_error(&session->diag, (struct location){.file = path}, "is a folder");
+		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+	}
 	if (session->options.resume)
 		return exploration_read(session, path, exploration);
 	diag_error(&session->diag, (struct location){.file = path}, "exists");
@@ -106,6 +109,8 @@ bool command_explore(struct session *session)
 		return false;
 	session->diag.count = 0;
 	bool done = explore(session, &exploration, trials, keep);
+	if (!done && !exploration.trials.count && session->diag.count && !session->stop)
+		return false;
 	if (done && exploration.trials.count && !any_design(&exploration))
 		return refuse_all(session, &exploration);
 	print_front(session, &exploration);

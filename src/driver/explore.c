@@ -198,6 +198,7 @@ static bool try_point(struct session *session, struct exploration *exploration, 
 {
 	struct module *tensor = session->module;
 	const struct platform *board = session->platform;
+	bool first = !exploration->trials.count;
 	struct trial trial = {.asked = *point};
 	size_t stages = session->stages.count;
 	int64_t events = session->options.events;
@@ -219,8 +220,8 @@ static bool try_point(struct session *session, struct exploration *exploration, 
 	session->platform = board;
 	session->module = tensor;
 	session->stages.count = stages;
-	if (session->stop)
-		return false;
+	if (session->stop || (first && !built && session->options.fix.count && text_same(session->guard.stage, "make_streams")))
+		return false;         /* a kernel that is not there, or cannot be as wide: so it is whatever is tried */
 	session->diag.count = 0;
 	VEC_PUSH(session->arena, &exploration->trials, trial);
 	return true;

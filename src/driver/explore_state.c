@@ -166,7 +166,7 @@ static bool is_of(struct session *session, const char *path, const struct json *
 bool exploration_read(struct session *session, const char *path, struct exploration *exploration)
 {
 	const struct json *json = read_state(session, path);
-	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "wishes", json_text(json, "wishes"), exploration->wishes))
+	if (!json || !is_of(session, path, json, exploration) || !same(session, path, "wish", json_text(json, "wishes"), exploration->wishes))
 		return false;
 	for (const struct json *item = json_get(json, "trials")->first; item; item = item->next) {
 		struct trial trial;
@@ -211,6 +211,9 @@ bool exploration_take(struct session *session, const char *point)
 	const struct json *json = read_state(session, path);
 	if (!json || !choices_are_free(session) || !exploration_begin(session, &exploration) || !is_of(session, path, json, &exploration))
 		return false;
+	const char *wishes = json_text(json, "wishes");           /* limits come first; without any the design is as it was found */
+	if (strncmp(wishes ? wishes : "", exploration.wishes, strlen(exploration.wishes)) != 0)
+		return same(session, path, "wish", wishes, exploration.wishes);
 	const struct json *item = json_get(json, "trials")->first;
 	for (long i = 0; item && i < id; i++)
 		item = item->next;

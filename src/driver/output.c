@@ -96,6 +96,16 @@ static const char *resolved(struct arena *arena, const char *target)
 	return link && realpath(path, real) ? text_copy(arena, real, strlen(real)) : path;
 }
 
+bool output_place_check(struct arena *arena, struct diag *diag, const char *target)
+{
+	const char *path = resolved(arena, target), *slash = strrchr(path, '/');
+	const char *parent = !slash ? "." : slash == path ? "/" : text_copy(arena, path, (size_t)(slash - path));
+	if (!access(text_format(arena, "%s/.", parent), W_OK | X_OK))
+		return true;
+	diag_error(diag, (struct location){.file = path}, "cannot be made: %s", strerror(errno));
+	return diag_note(diag, "a path in a folder that exists and can be written to");
+}
+
 bool output_check(struct arena *arena, struct diag *diag, const char *target)
 {
 	struct stat status;
@@ -103,7 +113,7 @@ bool output_check(struct arena *arena, struct diag *diag, const char *target)
 	struct location at = {.file = path};
 	bool ours = lstat(path, &status) || (S_ISDIR(status.st_mode) && (is_empty(path) || is_design(arena, path)));
 	if (ours && !is_here(path))
-		return true;
+		return output_place_check(arena, diag, path);
 	diag_error(diag, at, ours ? "is the folder that this runs in, and would be replaced" : "exists and is no design of ours");
 	return diag_note(diag, "a path that does not exist yet, an empty folder, or a design folder, which is replaced");
 }

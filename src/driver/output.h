@@ -19,7 +19,9 @@ struct output {
 	VEC(struct output_entry) entries;
 };
 
-/* The target does not exist, is empty, or is a design of ours; else a diagnostic. */
+/* The folder that the target stands in, or will, can be written to; else a diagnostic. */
+bool output_place_check(struct arena *arena, struct diag *diag, const char *target);
+/* The same, and the target does not exist, is empty, or is a design of ours. */
 bool output_check(struct arena *arena, struct diag *diag, const char *target);
 /* NULL after diagnostics: the target exists and is no design of ours, or its place cannot be written to. */
 struct output *output_begin(struct arena *arena, struct diag *diag, const char *target, const volatile sig_atomic_t *stop);

@@ -67,7 +67,7 @@ def test_a_state_of_something_else_is_refused(tmp_path):
     explore(PERCEPTRON, state, "--trials", 2)
     assert "its model is" in explore(MLP, state, "--resume", fails=True)
     assert "its quant is" in explore(PERCEPTRON, state, "--resume", "--quant", "w8a8", fails=True)
-    assert "its wishes is" in explore(PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True)
+    assert "its wish is" in explore(PERCEPTRON, state, "--resume", "--max-dsp", 300, fails=True)
     kept = state.read_text()
     for text, part in [("{", "no JSON"), ("{}", "lacks"), (kept.replace('"dsp": ', '"dsp": -'), "trial 0 is damaged"), (kept.replace('"energy_mj"', '"energy"'), "trial 0 is damaged"), (kept.replace('"asked": {}', '"asked": {"dsp": "x"}'), "damaged")]:
         state.write_text(text)
@@ -182,6 +182,23 @@ def test_the_clock_falls_where_a_die_is_crowded(tmp_path):
     assert "FREQUENCY ?= 200" in (tmp_path / "slow" / "hls" / "Makefile").read_text()
     stc("explore", MLP, "--platform", board, "-o", tmp_path / "state.json", "--trials", 2)
     assert {trial["built"]["clock"] for trial in json.loads((tmp_path / "state.json").read_text())["trials"]} == {200}
+
+
+def test_what_cannot_be_is_told_before_anything_is_tried(tmp_path):
+    state = tmp_path / "state.json"
+    told = explore(PERCEPTRON, state, "--trials", 3, "--fix", "nokernel:lanes=4", fails=True)
+    assert "--fix names 'nokernel', which is no kernel of the design\nnote: the nearest is k0" in told and not state.exists()
+    assert "is a folder" in explore(PERCEPTRON, tmp_path, "--trials", 3, fails=True)
+    assert "cannot be made: No such file or directory" in explore(PERCEPTRON, tmp_path / "no" / "state.json", "--trials", 3, fails=True)
+
+
+def test_a_point_is_the_design_that_was_tried(tmp_path):
+    state = tmp_path / "state.json"
+    explore(PERCEPTRON, state, "--trials", 1, "--max-dsp", 500)
+    compile_point = [STC, "compile", PERCEPTRON, "--platform", "u55c", "--point", f"{state}:0", "-o", tmp_path / "design"]
+    for limits, refused in (([], False), (["--max-dsp", "500"], False), (["--max-dsp", "100"], True)):
+        done = subprocess.run([*compile_point, *limits], capture_output=True, text=True, timeout=300)
+        assert done.returncode == refused and ("its wish is '--max-dsp 500', not '--max-dsp 100'" in done.stderr) == refused, done.stderr
 
 
 def test_the_narrowest_design_says_why_it_is(tmp_path):

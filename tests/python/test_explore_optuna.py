@@ -64,7 +64,7 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
     assert cli.main(other) == 1
     assert "its model is" in capsys.readouterr().err
     assert cli.main([*WORDS, "--resume", "--max-dsp", "50%", "-o", str(folder)]) == 1
-    assert "its wishes is ''" in capsys.readouterr().err
+    assert "its wish is ''" in capsys.readouterr().err
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / explore.STORAGE).write_text("no journal\n")
@@ -88,7 +88,7 @@ def test_a_fixed_kernel_and_a_target_hold_in_all_trials(tmp_path, capsys):
     assert explore.finished(study)[0].values[1] < explore.finished(free)[0].values[1]
     capsys.readouterr()
     assert cli.main([*WORDS, "--resume", "--fix", "k0:lanes=4", "-o", str(tmp_path / "e")]) == 1
-    assert "its wishes is '--target-ms 0.06 --fix k0:lanes=32', not '--fix k0:lanes=4'" in capsys.readouterr().err
+    assert "its wish is '--target-ms 0.06 --fix k0:lanes=32', not '--fix k0:lanes=4'" in capsys.readouterr().err
     assert cli.main([*WORDS, "--trials", "1", "--fix", "k77:lanes=2", "-o", str(tmp_path / "f")]) == 1
     assert "none of 1 trials is a design" in (told := capsys.readouterr().err) and "k77" in told
 
