@@ -408,8 +408,11 @@ def _explore(options, progress: Progress) -> int:
     wishes = [word for limit in LIMITS if (most := getattr(options, f"max_{limit}")) for word in (f"--max-{limit}", most)]
     wishes += ["--target-ms", options.target_ms] if options.target_ms else []
     wishes += [word for fix in options.fix for word in ("--fix", fix)]
-    task = explore.Task(_text(options.model), _platform(options, progress), _quant(options), wishes)
+    platform = _platform(options, progress)
+    file = Path(platform)  # by a path that workers elsewhere on this machine know as well
+    task = explore.Task(_text(options.model), str(file.resolve()) if file.is_file() else platform, _quant(options), wishes)
     space = explore.choices(task.platform)
+    explore.check_fixed(task)
     workers = explore.Cluster(options.scheduler) if options.scheduler else explore.Local(count)  # first: without them nothing is left in the folder
     try:
         study = explore.open_study(options.output, task, options.resume)

@@ -33,15 +33,28 @@ class Task:
         return {"model": hashlib.blake2b(self.text.encode(), digest_size=32).hexdigest(), "platform": self.platform, "quant": self.quant or "none", "wishes": " ".join(self.wishes)}
 
 
+def run_compiler(task: Task, work: str, *words) -> subprocess.CompletedProcess:
+    mlir = Path(work) / "model.mlir"
+    mlir.write_text(task.text)
+    command = [core.find(core.COMPILER), "compile", mlir, "--platform", task.platform, *task.wishes, *(["--quant", task.quant] if task.quant else []), *words]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+
+def check_fixed(task: Task) -> None:
+    """Raises where `--fix` names what no kernel is called, or widths that it cannot have: so it would be in all trials."""
+    if "--fix" not in task.wishes:
+        return
+    with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
+        done = run_compiler(task, work, "--stop-after", "make_streams", "-o", Path(work) / "streams.mlir")
+    if done.returncode:
+        raise core.CompileError(done.stderr.replace(f"{work}/", ""))
+
+
 def evaluate(task: Task, point: dict) -> dict:
     """One point: its figures, or why there is no design. Raises Died if the compiler was killed."""
     with tempfile.TemporaryDirectory(prefix="streamtensor-") as work:
-        mlir, design = Path(work) / "model.mlir", Path(work) / "design"
-        mlir.write_text(task.text)
-        words = [word for name, value in point.items() for word in (f"--{name}", str(value))]
-        command = [core.find(core.COMPILER), "compile", mlir, "--platform", task.platform, "-o", design, *task.wishes, *words]
-        command += ["--quant", task.quant] if task.quant else []
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        design = Path(work) / "design"
+        done = run_compiler(task, work, "-o", design, *(word for name, value in point.items() for word in (f"--{name}", value)))
         if done.returncode < 0:
             raise Died(f"the compiler was ended by signal {-done.returncode}")
         if done.returncode:
@@ -120,6 +133,18 @@ def needed(name: str):
 # --- the study
 
 
+def expect_journal(path: Path) -> None:
+    """Raises where the file is none. What a run was writing when it was killed is without the end of its line, and what comes next would stand in the same line: it is cut off."""
+    text = path.read_bytes()
+    whole = text[:text.rfind(b"\n") + 1]
+    for line in whole.splitlines():
+        json.loads(line)["op_code"]
+    if text and not whole:
+        raise ValueError("its first line has no end")
+    if whole != text:
+        path.write_bytes(whole)
+
+
 def open_study(folder: Path, task: Task, resume: bool):
     """The study in `folder`; one of another model, platform, scheme or wish is refused."""
     optuna = needed("optuna")
@@ -130,14 +155,16 @@ def open_study(folder: Path, task: Task, resume: bool):
         raise Error(f"{folder} holds an exploration", "--resume goes on with it; or another folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        if there:
+            expect_journal(folder / STORAGE)
         storage = JournalStorage(JournalFileBackend(str(folder / STORAGE)))
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
                                     load_if_exists=True)
-    except (ValueError, KeyError, json.JSONDecodeError) as error:
+    except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise Error(f"{folder / STORAGE} is no storage of an exploration: {error}", "a folder that `streamtensor explore` wrote") from None
     for key, value in task.identity().items():
         if study.user_attrs.get(key, value) != value:
-            raise Error(f"{folder / STORAGE} is of another exploration: its {key} is '{study.user_attrs[key]}', not '{value}'", "the same input and options as before; or another folder")
+            raise Error(f"{folder / STORAGE} is of another exploration: its {key.removesuffix('es')} is '{study.user_attrs[key]}', not '{value}'", "the same input and options as before; or another folder")
         study.set_user_attr(key, value)
     return study
 
