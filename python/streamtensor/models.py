@@ -5,6 +5,7 @@ like, which no checkpoint holds) are real.
 """
 import contextlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,12 +166,26 @@ LEAST = {name: 1 for name in ("num_hidden_layers", "hidden_size", "intermediate_
 LEAST["max_position_embeddings"] = 2  # a prompt and an answer
 
 
+def _numbers(entries: dict):
+    """Its numbers by their names, those of its groups too."""
+    for name, value in entries.items():
+        if isinstance(value, dict):
+            yield from _numbers(value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield name, value
+
+
 def _check_extents(place, config) -> None:
     """transformers builds a model of some of these that cannot run."""
     for name, least in LEAST.items():
         value = getattr(config, name, None)
         if isinstance(value, int) and value < least:
             raise Error(f"{place}: {name} is {value}", f"accepted is {least} or more")
+    for name, value in _numbers(config.to_dict()):
+        if not math.isfinite(value):
+            raise Error(f"{place}: {name} is {value}", "accepted are finite numbers")
+        if name.endswith("theta") and value <= 0:
+            raise Error(f"{place}: {name} is {value}", "accepted is a number above 0")
     heads, groups = (getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads"))
     if heads and groups and heads % groups:
         raise Error(f"{place}: num_attention_heads is {heads}, no multiple of num_key_value_heads, {groups}")

@@ -101,7 +101,7 @@ class Checkpoint:
             except Exception as error:
                 raise Error(f"{path}: cannot read '{key}': {error}") from error
         raise Error(f"{self._folder}: the checkpoint has no tensor '{name}'",
-                    f"it has {len(self._files)} tensors, the first is '{next(iter(self._files), '')}'")
+                    f"it has {len(self._files)} tensors, the first is '{next(iter(self._files))}'" if self._files else "it has none")
 
 
 class Unread:

@@ -86,7 +86,11 @@ static bool check_folder(struct session *session, const char *folder, const char
 	int64_t version = 0;
 	if (!manifest)
 		return false;
-	if (!json_integer(json_get(manifest, "design"), &version) || version != DESIGN_VERSION) {
+	if (!json_integer(json_get(manifest, "design"), &version)) {
+		diag_error(&session->diag, (struct location){.file = folder}, "its manifest.json is not that of a design");
+		return diag_note(&session->diag, "a design folder that `stc compile` wrote, or a hardware-level dump");
+	}
+	if (version != DESIGN_VERSION) {
 		diag_error(&session->diag, (struct location){.file = folder}, "is a design of version %lld", (long long)version);
 		return diag_note(&session->diag, "version %d: compile it again", DESIGN_VERSION);
 	}
@@ -258,6 +262,19 @@ int64_t simulate_extent_most(const struct module *module, const char *symbol)
 	return most;
 }
 
+static bool unknown_extent(struct session *session, const char *text)
+{
+	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	struct text known = text_new(session->arena);
+	for (int i = 0; inputs && i < inputs->count; i++) {
+		const char *name = attr_item_text(inputs->items[i].value, "name");
+		if (simulate_is_extent(session->module, name))
+			text_add(&known, "%s%s", known.size ? ", " : "", name);
+	}
+	diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
+	return diag_note(&session->diag, "%s", known.size ? known.data : "it has none: its launches are all the same");
+}
+
 static bool set_extent(struct session *session, const char *text, struct extent_value *extent)
 {
 	const char *equals = strchr(text, '=');
@@ -273,10 +290,8 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 		diag_error(&session->diag, NOWHERE, "--extent %s: a launch is about one row at least", text);
 		return diag_note(&session->diag, "accepted is 1 or more");
 	}
-	if (!simulate_is_extent(session->module, extent->symbol)) {
-		diag_error(&session->diag, NOWHERE, "--extent %s: the design has no run-time extent of this name", text);
-		return diag_note(&session->diag, "accepted are the inputs that stream.dims of an argument names");
-	}
+	if (!simulate_is_extent(session->module, extent->symbol))
+		return unknown_extent(session, text);
 	int64_t most = simulate_extent_most(session->module, extent->symbol);
 	if (extent->value <= most)
 		return true;
@@ -289,9 +304,16 @@ static const struct extent_value *read_extents(struct session *session)
 {
 	const struct option_list *list = &session->options.extent;
 	struct extent_value *extent = ARENA_ARRAY(session->arena, struct extent_value, (int)list->count + 1);
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
 		if (!set_extent(session, list->data[i], &extent[i]))
 			return NULL;
+		for (size_t j = 0; j < i; j++)
+			if (text_same(extent[j].symbol, extent[i].symbol)) {
+				diag_error(&session->diag, NOWHERE, "--extent names '%s' twice", extent[i].symbol);
+				diag_note(&session->diag, "one --extent for each input");
+				return NULL;
+			}
+	}
 	return !session->options.tokens || tokens_check(session, (int)list->count, extent) ? extent : NULL;
 }
 
@@ -341,7 +363,7 @@ bool command_simulate(struct session *session)
 		return false;
 	if (outcome != FLOW_OVER_BUDGET)
 		return print(session, &simulated);
-	diag_error(&session->diag, NOWHERE, "%s takes %lld iterations a launch, more than the %lld that are simulated of %lld", name, (long long)flow_events(network), (long long)options.budget,
-		   (long long)options.launches);
+	diag_error(&session->diag, NOWHERE, "%s: %lld launch%s of %lld iterations are more than the %lld that are simulated", name, (long long)options.launches, options.launches == 1 ? "" : "es",
+		   (long long)flow_events(network), (long long)options.budget);
 	return diag_note(&session->diag, "--events COUNT raises the limit");
 }

@@ -210,7 +210,7 @@ static bool parse_option(struct arena *arena, struct diag *diag, const struct co
 	bool is_long = given[1] == '-';
 	const char *name = is_long ? given + 2 : given + 1, *equals = is_long ? strchr(name, '=') : NULL;
 	size_t size = equals ? (size_t)(equals - name) : strlen(name);
-	bool attached = !is_long && size > 1 && strchr("123456789", name[1]);     /* -O2 */
+	bool attached = !is_long && size > 1 && strchr("0123456789", name[1]);     /* -O2 */
 	const struct option *option = is_long || size == 1 || attached ? option_find(command, name, size, is_long ? 0 : *name) : NULL;
 	if (!option)
 		return unknown_option(diag, command, equals ? text_copy(arena, given, (size_t)(equals - given)) : given, text_copy(arena, name, size));

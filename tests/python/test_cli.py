@@ -172,6 +172,8 @@ LLAMA = FAMILIES["llama"]
     ("{", "config.json: not a model configuration"),
     (json.dumps({**LLAMA, "num_hidden_layers": 0}), "config.json: num_hidden_layers is 0"),
     (json.dumps({**LLAMA, "num_hidden_layers": -1}), "config.json: num_hidden_layers is -1"),
+    (json.dumps({**LLAMA, "rms_norm_eps": float("nan")}), "config.json: rms_norm_eps is nan"),
+    (json.dumps({**LLAMA, "rope_theta": 0}), "config.json: rope_theta is 0"),
     (json.dumps({**LLAMA, "vocab_size": 0}), "config.json: vocab_size is 0"),
     (json.dumps({**LLAMA, "max_position_embeddings": 1}), "config.json: max_position_embeddings is 1"),
     (json.dumps({**LLAMA, "num_key_value_heads": 3}), "no multiple of num_key_value_heads, 3"),

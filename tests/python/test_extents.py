@@ -77,10 +77,15 @@ def test_cycles_grow_with_the_extent(built):
     assert json.loads(stc("simulate", built / "design", "--json").stdout)["cycles"] == cycles[2]
 
 
-@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent"), ("past=16", "room for 15")])
+@pytest.mark.parametrize("extent, message", [("past", "NAME=COUNT"), ("past=-1", "NAME=COUNT"), ("future=3", "no run-time extent of this name\nnote: past"), ("past=16", "room for 15")])
 def test_wrong_extents_are_refused(built, extent, message):
     done = stc("simulate", built / "design", "--extent", extent)
     assert done.returncode == 1 and message in done.stderr and not done.stdout
+
+
+def test_an_extent_given_twice_is_refused(built):
+    done = stc("simulate", built / "design", "--extent", "past=1", "--extent", "past=2")
+    assert done.returncode == 1 and "--extent names 'past' twice" in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize("change, message", [
