@@ -1,8 +1,9 @@
 /* A scan over the text before MLIR's parser sees it.  That parser recurses at every bracket and overflows its stack at a few thousand;
  * here brackets outside strings and comments are counted, all kinds together, and 256 open ones are the most.
- * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers, and values must be defined before they are used (scan_name.c). */
+ * It also follows a null pointer where the lists of linalg.transpose, broadcast and reduce hold anything but integers, its verifier indexes with what a permutation holds, and values must be defined before they are used (scan_name.c). */
 #include "frontend/read.h"
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OPERATORS_MOST 4096   /* without a bracket or comma in between, where the parser recurses too */
@@ -107,23 +108,28 @@ static const char *value_after(const char *text, const char *word)
 	return *text == '=' ? text + 1 + scan_spaces(text + 1) : NULL;
 }
 
-/* `[1, 0]` */
-static bool is_integer_list(const char *text)
+/* `[1, 0]`: how many they are, and the largest; -1: it is something else. */
+static int integers_in(const char *text, int64_t *most)
 {
+	int count = 0;
+	*most = -1;
 	if (*text++ != '[')
-		return false;
+		return -1;
 	text += scan_spaces(text);
-	while (*text != ']') {
-		text += *text == '-';
+	for (; *text != ']'; count++) {
+		bool negative = *text == '-';
+		text += negative;
 		size_t digits = strspn(text, "0123456789");
+		int64_t number = digits && digits <= 18 ? strtoll(text, NULL, 10) : 0;
+		*most = negative ? INT64_MAX : number > *most ? number : *most;
 		text += digits;
 		text += scan_spaces(text);
 		if (digits == 0 || digits > 18 || (*text != ',' && *text != ']'))
-			return false;
+			return -1;
 		text += *text == ',';
 		text += scan_spaces(text);
 	}
-	return text[-1] != ',';
+	return text[-1] != ',' ? count : -1;
 }
 
 /* In a dictionary any attribute may have the name. */
@@ -146,18 +152,27 @@ static bool is_bad_alias(struct scanner *scanner)
 	return !scan_alias(&scanner->aliases, text, scanner->depth == 0);
 }
 
-static bool is_bad_list(const struct scanner *scanner)
+struct list {
+	const char *word;
+	bool places;              /* it says where each of its places goes */
+	const char *expected, *accepted;
+};
+
+/* NULL: there is none here, or it is fine. */
+static const struct list *wrong_list(const struct scanner *scanner)
 {
-	static const char *const words[] = {"permutation", "dimensions"};
+	static const struct list lists[] = {{"permutation", true, "a permutation", "[N, …], each number from 0 on once"}, {"dimensions", false, "a list of integers", "[N, …]"}};
 	const char *text = scanner->text + scanner->at;
 	if ((*text != 'p' && *text != 'd') || (scanner->at > 0 && is_word(text[-1])))
-		return false;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		const char *value = value_after(text, words[i]);
-		if (value && !is_in_dictionary(scanner) && !is_integer_list(value))
-			return true;
+		return NULL;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		const char *value = value_after(text, lists[i].word);
+		int64_t most;
+		int count = value && !is_in_dictionary(scanner) ? integers_in(value, &most) : 0;
+		if (count < 0 || (count && lists[i].places && most >= count))
+			return &lists[i];
 	}
-	return false;
+	return NULL;
 }
 
 static void step_over(struct scanner *scanner)
@@ -182,8 +197,9 @@ bool scan_text(struct diag *diag, const char *file, const char *text, size_t siz
 			return diag_error(diag, here(&scanner, file), "a NUL byte"), diag_note(diag, "accepted is MLIR text"), false;
 		if (is_bad_alias(&scanner))
 			return diag_error(diag, here(&scanner, file), "an alias that stands for too much"), diag_note(diag, "accepted are aliases of up to 2^24 others, nested up to 1000 deep"), false;
-		if (is_bad_list(&scanner))
-			return diag_error(diag, here(&scanner, file), "a list of integers is expected here"), diag_note(diag, "accepted is [N, …]"), false;
+		const struct list *list = wrong_list(&scanner);
+		if (list)
+			return diag_error(diag, here(&scanner, file), "%s is expected here", list->expected), diag_note(diag, "accepted is %s", list->accepted), false;
 		if (text[scanner.at] == '%' && !scan_name(&scanner.names, text + scanner.at))
 			return diag_error(diag, here(&scanner, file), "a value that is not defined before this use"), diag_note(diag, "accepted are names that the text has defined"), false;
 		step_over(&scanner);

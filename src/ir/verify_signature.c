@@ -26,7 +26,11 @@ static const char *wrong_tensor(const struct attr *entry)
 		{"gathered", ATTR_INTEGER, false}, {"dims", ATTR_ARRAY, false}, {"next", ATTR_DICTIONARY, false}, {"from", ATTR_DICTIONARY, false},
 	};
 	const char *wrong = wrong_item(entry, sizeof wanted / sizeof *wanted, wanted);
-	return wrong || attr_item(entry, "type")->type->kind == TYPE_TENSOR ? wrong : "type";
+	const struct type *type = wrong ? NULL : attr_item(entry, "type")->type;
+	const struct attr *axis = wrong ? NULL : attr_item(entry, "axis"), *dims = wrong ? NULL : attr_item(entry, "dims");
+	if (wrong || type->kind != TYPE_TENSOR)
+		return wrong ? wrong : "type";
+	return axis && (axis->integer < 0 || axis->integer >= type->rank) ? "axis" : dims && dims->count != type->rank ? "dims" : NULL;
 }
 
 static const char *wrong_segment(const struct attr *segment)

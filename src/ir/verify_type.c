@@ -146,6 +146,53 @@ static void check_for(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "the counter's types or the carried values' types differ");
 }
 
+/* A result that is one counter as it is: which; else -1. */
+static int counter_of(struct affine_map map, int result)
+{
+	int counter = -1, terms = affine_constant(map, result) != 0;
+	for (int d = 0; d < map.dims; d++)
+		if (affine_at(map, result, d)) {
+			counter = affine_at(map, result, d) == 1 ? d : -1;
+			terms++;
+		}
+	return terms == 1 ? counter : -1;
+}
+
+/* The least and the largest value of a result; false: how far some counter goes is not known here, or it goes nowhere. */
+static bool range_of(struct affine_map map, int result, const int64_t *extent, int64_t *low, int64_t *high)
+{
+	*low = *high = affine_constant(map, result);
+	for (int d = 0; d < map.dims; d++) {
+		int64_t end = affine_at(map, result, d) * (extent[d] - 1);
+		if (affine_at(map, result, d) && extent[d] < 1)
+			return false;
+		*(end < 0 ? low : high) += end;
+	}
+	return true;
+}
+
+/* Windows, whose maps are sums, may leave what they are moved over: negative strides and dilations do. */
+static void check_windows(struct verifier *verifier, const struct op *op, const struct attr *maps)
+{
+	int dims = maps->count ? maps->items[0].value->map.dims : 0;
+	int64_t *extent = ARENA_ARRAY(verifier->module->arena, int64_t, dims + 1), low, high;
+	for (int i = 0; i < op->operands; i++)
+		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR && r < maps->items[i].value->map.results; r++) {
+			int counter = counter_of(maps->items[i].value->map, r);
+			if (counter >= 0)
+				extent[counter] = operand_type(op, i)->shape[r];
+		}
+	for (int i = 0; i < op->operands; i++)
+		for (int r = 0; operand_type(op, i)->kind == TYPE_TENSOR && r < maps->items[i].value->map.results; r++) {
+			int64_t has = operand_type(op, i)->shape[r];
+			if (!range_of(maps->items[i].value->map, r, extent, &low, &high) || (low >= 0 && high < has))
+				continue;
+			verify_fail(verifier, op, "operand %d is read from %lld to %lld in dim %d, which has %lld", i, (long long)low, (long long)high, r, (long long)has);
+			diag_note(verifier->module->diag, "accepted are strides, dilations and extents with which it stays inside");
+			return;
+		}
+}
+
 static void check_generic(struct verifier *verifier, const struct op *op)
 {
 	const struct attr *maps = attr_get(op, "indexing_maps");
@@ -157,6 +204,8 @@ static void check_generic(struct verifier *verifier, const struct op *op)
 	for (int i = 0; i < op->operands; i++)
 		if (maps->items[i].value->kind != ATTR_MAP || body->argument[i]->type != type_scalar(operand_type(op, i)))
 			verify_fail(verifier, op, "operand %d does not fit its map or its argument", i);
+	if (!verifier->failed)
+		check_windows(verifier, op, maps);
 }
 
 static void check_pick(struct verifier *verifier, const struct op *op)
