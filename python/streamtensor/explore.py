@@ -100,7 +100,7 @@ class Cluster:
         distributed = needed("distributed")
         try:
             self._client = distributed.Client(address, timeout=10)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise Error(f"no Dask scheduler answers at {address}: {error}", "`dask scheduler` prints its address, as tcp://HOST:8786") from None
         self._wait = distributed.wait
         if not self._client.scheduler_info()["workers"]:
@@ -145,6 +145,13 @@ def expect_journal(path: Path) -> None:
         path.write_bytes(whole)
 
 
+def drop_lost_lock(path: Path) -> None:
+    """A lock is a link to the journal. One that leads nowhere, since the run that made it was killed and the folder is elsewhere now, Optuna would wait for without an end; others for half a minute."""
+    lock = path.with_name(f"{path.name}.lock")
+    if lock.is_symlink() and not lock.exists():
+        lock.unlink()
+
+
 def open_study(folder: Path, task: Task, resume: bool):
     """The study in `folder`; one of another model, platform, scheme or wish is refused."""
     optuna = needed("optuna")
@@ -157,7 +164,8 @@ def open_study(folder: Path, task: Task, resume: bool):
     try:
         if there:
             expect_journal(folder / STORAGE)
-        storage = JournalStorage(JournalFileBackend(str(folder / STORAGE)))
+        drop_lost_lock(folder / STORAGE)
+        storage = JournalStorage(JournalFileBackend(str((folder / STORAGE).resolve())))  # absolute, as the lock's link has to lead to it
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
                                     load_if_exists=True)
     except (ValueError, KeyError, TypeError, AssertionError) as error:

@@ -74,6 +74,16 @@ def test_a_storage_of_something_else_is_refused(tmp_path, capsys):
         assert (broken / explore.STORAGE).read_text() == text
 
 
+def test_a_lock_of_a_run_that_was_killed_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*WORDS, "--trials", "1", "-o", "e"]) == 0
+    lock = tmp_path / "e" / f"{explore.STORAGE}.lock"
+    lock.symlink_to(f"e/{explore.STORAGE}")  # leads nowhere from where it stands
+    begun = time.monotonic()
+    assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", "e"]) == 0
+    assert time.monotonic() - begun < 25 and not lock.is_symlink()
+
+
 def test_a_record_that_was_cut_short_is_left_out(tmp_path):
     folder = tmp_path / "e"
     assert cli.main([*WORDS, "--trials", "2", "-o", str(folder)]) == 0
@@ -189,7 +199,8 @@ def test_no_scheduler_is_told_and_nothing_left(tmp_path, capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=.5))
         assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", "tcp://127.0.0.1:1", "--trials", "2", "-o", str(tmp_path / "e")]) == 1
-    assert "no Dask scheduler answers" in capsys.readouterr().err and not (tmp_path / "e").exists()
+        assert cli.main(["explore", str(MODEL), "--platform", "u55c", "--scheduler", "nonsense", "--trials", "2", "-o", str(tmp_path / "e")]) == 1
+    assert capsys.readouterr().err.count("no Dask scheduler answers") == 2 and not (tmp_path / "e").exists()
 
 
 def test_the_choices_are_the_compilers():
