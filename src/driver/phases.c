@@ -251,13 +251,37 @@ static struct design_cost cost_of(const struct design_phases *design, const stru
 	return together(report->platform, &design->joined, report[0].cost, &report[1].cost);
 }
 
+/* Of all buffers in the board's memory; what the second phase shares with the first is there once. */
+static double buffer_bytes(const struct design_phases *design)
+{
+	double bytes = 0;
+	for (int p = 0; p < design->phases.count; p++) {
+		const struct attr *list = attr_get(module_main(design->phase[p].module), "stream.buffers");
+		for (int b = 0; list && b < list->count; b++) {
+			const struct attr *buffer = list->items[b].value;
+			bytes += attr_item(buffer, "same") ? 0 : (double)attr_item_integer(buffer, "words", 0) * (double)type_bits(attr_item(buffer, "word")->type) / 8;
+		}
+	}
+	return bytes;
+}
+
+static bool memory_fits(struct session *session, const struct design_phases *design)
+{
+	double need = buffer_bytes(design), have = (double)session->platform->channel_bytes * session->platform->channels;
+	if (need <= have)
+		return true;
+	diag_error(&session->diag, NOWHERE, "the design does not fit: its weights, states, inputs and results take %.0f MB, %.0f more than the %.0f of memory that %s has", need / 1e6, (need - have) / 1e6, have / 1e6,
+		   session->platform->name);
+	return diag_note(&session->diag, "fewer bits (--quant), a shorter context, or another --platform");
+}
+
 bool phases_fit(struct session *session, const struct design_phases *design)
 {
 	struct design_cost cost[PHASES_MOST];
 	for (int p = 0; p < design->phases.count; p++)
 		cost[p] = design_cost(session->arena, session->platform, design->phase[p].module);
 	struct design_cost all = design->phases.count > 1 ? together(session->platform, &design->joined, cost[0], &cost[1]) : cost[0];
-	return report_fits(session, &all);
+	return report_fits(session, &all) && memory_fits(session, design);
 }
 
 void phases_open(struct session *session, const struct design_phases *design, struct simulation *simulation, struct forecast **forecast)
