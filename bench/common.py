@@ -2,11 +2,23 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STC = os.environ.get("STC", str(ROOT / "build" / "stc"))
+
+
+def given_words(text: str, known: tuple[str, ...] = ()) -> list[str]:
+    """What the script is given; ends it with `text`, what it is for, where that is asked for or an option is none of `known`."""
+    given = sys.argv[1:]
+    unknown = [word for word in given if word.startswith("-") and word not in known]
+    if unknown:
+        asked = set(unknown) <= {"-h", "--help"}
+        print(text.strip() if asked else f"unknown option {unknown[0]}\n{text.strip()}", file=sys.stdout if asked else sys.stderr)
+        sys.exit(not asked)
+    return given
 
 
 def stc(*words: object) -> str:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import ROOT, stc
+from common import ROOT, given_words, stc
 
 SEARCHES = ["", "joint", "intensity", "neighbour", "default-tile"]  # the first: what the compiler does
 POINTS = 2_000_000
@@ -109,4 +109,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(given_words(__doc__, ("--small",))))

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import stc
+from common import given_words, stc
 
 STRATEGIES = ["safe", "normal", "conservative", "lp", "trim", "least"]
 
@@ -63,4 +63,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(given_words(__doc__, ("--events",)))

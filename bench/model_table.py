@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 
-from common import ROOT, Table, first_cell
+from common import ROOT, Table, first_cell, given_words
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -141,6 +141,8 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     names = [name for name in arguments if name != "--write"] or list(MODELS)
+    if unknown := [name for name in names if name not in MODELS]:
+        sys.exit(f"{unknown[0]} is none of {', '.join(MODELS)}")
     rows = {name: row(name) for name in names}
     if "--write" not in arguments:
         print(table(rows))
@@ -150,4 +152,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(given_words(__doc__, ("--write",))))

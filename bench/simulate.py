@@ -6,7 +6,7 @@ import resource
 import sys
 from pathlib import Path
 
-from common import stc
+from common import given_words, stc
 
 MORE = 10
 
@@ -19,10 +19,11 @@ def simulate(design: str, launches: int) -> tuple[dict, float]:
 
 
 def main() -> None:
-    if len(sys.argv) < 2:
+    designs = given_words(__doc__)
+    if not designs:
         sys.exit(__doc__)
     print(f"{'design':40} {'cycles':>12} {'events':>12} {'s, one launch':>14} {'s, in all':>10} {'events/s':>10}")
-    for design in sys.argv[1:]:
+    for design in designs:
         one, whole = simulate(design, 1)
         _, many = simulate(design, 1 + MORE)
         seconds = max((many - whole) / MORE, 1e-9)
