@@ -45,14 +45,14 @@ bool load_platform(struct session *session)
 }
 
 /* Which platform times are of is all the same to the words. */
-bool check_words(struct session *session)
+bool check_words(struct session *session, bool depths)
 {
 	struct pass_context context = {.platform = session->platform};
 	if (session->module->level != LEVEL_HARDWARE)
 		return true;
 	if (!context.platform && !(context.platform = platform_load(session->arena, &session->diag, DEFAULT_PLATFORM)))
 		return false;
-	return fifo_check(&context, session->module);
+	return fifo_check(&context, session->module, depths);
 }
 
 static void count_op(struct op *op, void *count)
@@ -64,7 +64,7 @@ static void count_op(struct op *op, void *count)
 bool command_check(struct session *session)
 {
 	int count = 0;
-	if (!load_module(session, session->options.file) || !check_words(session))
+	if (!load_module(session, session->options.file) || !check_words(session, true))
 		return false;
 	ir_walk(module_body(session->module), count_op, &count);
 	text_add(&session->out, "%s: level %s, %d operations, valid\n", session->options.file, level_name(session->module->level), count);

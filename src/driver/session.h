@@ -63,7 +63,7 @@ bool session_messages(struct session *session, struct text *out);  /* notices an
 
 bool run_passes(struct session *session, int first, int last);
 bool load_module(struct session *session, const char *file);       /* → module, verified */
-bool check_words(struct session *session);                         /* of hardware level: every channel gets what is read from it, and a launch ends */
+bool check_words(struct session *session, bool depths);            /* of hardware level: every channel gets what is read from it, and, with `depths`, a launch ends */
 bool load_platform(struct session *session);
 
 bool command_compile(struct session *session);

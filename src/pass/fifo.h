@@ -95,8 +95,8 @@ extern const char *const fifo_shown_name[];
 enum fifo_shown fifo_show(struct fifo_network *network, bool safe, int64_t *depth);
 /* Does trimming run the simulator?  It does where the budget suffices for some runs; else the token model. */
 bool fifo_simulates(const struct fifo_network *network);
-/* Of a dump, which may have been changed: does every channel get as many words as are read from it, and does a launch end with the depths that stand there?  false: a diagnostic says why not. */
-bool fifo_check(struct pass_context *context, struct module *module);
+/* Of a dump, which may have been changed: does every channel get as many words as are read from it, and, with `depths`, does a launch end with those that stand there?  false: a diagnostic says why not. */
+bool fifo_check(struct pass_context *context, struct module *module, bool depths);
 /* A process's arguments get the types that main's channels have now. */
 void fifo_set_arguments(struct module *module, const struct op *call);
 /* Every FIFO but those whose depth their makers chose holds FIFO_LEAST words: no design takes less memory for them. */
