@@ -17,6 +17,8 @@
 #define STC_KERNEL_H
 #include "ir/rows.h"
 
+enum { KERNEL_OPERANDS = 32 };  /* at most: as many types the text of a kernel can tell apart */
+
 struct loop {
 	int64_t extent;
 	bool reduction;

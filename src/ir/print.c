@@ -13,7 +13,7 @@ struct printer {
 
 int operand_segments(enum op_code code)
 {
-	static const int segments[OP_COUNT] = {[OP_KERNEL] = 32, [OP_CONTRACT] = 5, [OP_LOAD] = 2, [OP_STORE] = 3, [OP_CONCAT] = 8, [OP_JOIN] = 8};
+	static const int segments[OP_COUNT] = {[OP_KERNEL] = KERNEL_OPERANDS, [OP_CONTRACT] = 5, [OP_LOAD] = 2, [OP_STORE] = 3, [OP_CONCAT] = 8, [OP_JOIN] = 8};
 	return segments[code];
 }
 

@@ -201,6 +201,8 @@ static bool fold_result(struct fold *fold, struct op *op, int result)
 	struct nest nest;
 	if (!nest_of(fold, op, &nest) || !fold_body(fold, op, result, &nest))
 		return false;
+	if (nest.inputs.count > KERNEL_OPERANDS)
+		return refuse(fold, op, text_format(fold->module->arena, "%zu inputs; at most %d are supported", nest.inputs.count, KERNEL_OPERANDS));
 	int out = generic_inputs(op) + result;
 	bool reduction = has_reduction(&nest);
 	if (!reduction && fold_copy(fold, op, result, &nest))

@@ -275,6 +275,25 @@ static void settle_indices(struct fold *fold, struct nest *nest)
 	}
 }
 
+/* Of more pieces than a kernel has operands the last half is made first, of the input that has most.  False: all inputs are whole tensors. */
+static bool make_pieces(struct fold *fold, struct nest *nest)
+{
+	struct view *most = &nest->inputs.data[0].view;
+	for (size_t i = 1; i < nest->inputs.count; i++)
+		if (nest->inputs.data[i].view.pieces > most->pieces)
+			most = &nest->inputs.data[i].view;
+	if (most->pieces < 2)
+		return false;
+	struct view front = *most, back = *most;
+	front.pieces = most->pieces / 2;
+	back.pieces -= front.pieces;
+	back.piece += front.pieces;
+	struct view made = fold_materialize(fold, nest->location, &back);
+	view_overlay(fold->module, &front, &made);
+	*most = front;
+	return true;
+}
+
 struct value *fold_kernel(struct fold *fold, struct nest *nest)
 {
 	struct module *module = fold->module;
@@ -292,6 +311,8 @@ struct value *fold_kernel(struct fold *fold, struct nest *nest)
 		}
 		number[i] = add_operands(module, nest, &split, input, number, &operands);
 	}
+	if (operands.values.count > KERNEL_OPERANDS && make_pieces(fold, nest))
+		return fold_kernel(fold, nest);
 	char *name = text_format(module->arena, "k%d", fold->kernels++);
 	struct op *op = kernel_new(module, nest->location, name, split.loops, (int)operands.values.count, operands.values.data, nest->result);
 	op->kernel->loop = split.loop;

@@ -97,7 +97,7 @@ bool fuse_epilogue(struct module *module, struct op *producer, struct op *consum
 	int read = read_operand(producer, consumer), digits;
 	struct kernel *kernel = producer->kernel, *reader = consumer->kernel;
 	int *order = ARENA_ARRAY(module->arena, int, kernel->loops);
-	if (read < 0 || kernel->type != reader->type || !fuse_digits(module, producer, order, &digits))
+	if (read < 0 || kernel->type != reader->type || producer->operands + consumer->operands > KERNEL_OPERANDS || !fuse_digits(module, producer, order, &digits))
 		return false;
 	if (!split_like(module, producer, -1, reader, reader->operand[read].stride) ||
 	    !split_like(module, consumer, read, kernel, kernel->result.stride))

@@ -152,7 +152,7 @@ bool fuse_inline(struct module *module, struct op *producer, struct op *consumer
 {
 	struct composed composed;
 	struct kernel *kernel = consumer->kernel;
-	if (kernel->operand[operand].index_operand >= 0 || !fuse_compose(module, producer, consumer, operand, &composed))
+	if (kernel->operand[operand].index_operand >= 0 || consumer->operands + producer->operands > KERNEL_OPERANDS || !fuse_compose(module, producer, consumer, operand, &composed))
 		return false;
 	int base = consumer->operands, count = base + producer->operands;
 	struct access *access = ARENA_ARRAY(module->arena, struct access, count);
