@@ -87,6 +87,12 @@ struct kernel {
 	enum op_code combine;     /* of a reduction: update = combine(acc, term); OP_NONE if it has another form (then never a lane reduction) */
 };
 
+/* The initial value of a reduction over integers: as a double the largest one is one more. */
+static inline int64_t kernel_init_integer(double init)
+{
+	return init >= 0x1p63 ? INT64_MAX : (int64_t)init;
+}
+
 struct op *kernel_new(struct module *module, struct location location, const char *name, int loops, int operands, struct value *const *operand, const struct type *result);
 struct kernel *kernel_clone(struct module *module, const struct kernel *kernel, int operands);
 bool kernel_has_reduction(const struct kernel *kernel);

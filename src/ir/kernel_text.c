@@ -162,7 +162,7 @@ const struct attr *kernel_attributes(struct module *module, const struct op *op)
 	add(&list, "gathers", gathers(module, kernel, op->operands));
 	add(&list, "later", later(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
-		add(&list, "init", number(module, kernel->type, kernel->init, (int64_t)kernel->init));
+		add(&list, "init", number(module, kernel->type, kernel->init, kernel_init_integer(kernel->init)));
 	add(&list, "update", attr_symbol(module, body_name(module, kernel, "update")));
 	if (kernel->post.count)
 		add(&list, "post", attr_symbol(module, body_name(module, kernel, "post")));

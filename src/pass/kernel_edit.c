@@ -461,7 +461,7 @@ static void finish_single_point(struct module *module, struct kernel *kernel)
 		return;
 	struct node init = {.kind = NODE_CONSTANT, .type = kernel->type, .real = kernel->init};
 	if (!type_is_real(kernel->type))
-		init.integer = (int64_t)kernel->init;
+		init.integer = kernel_init_integer(kernel->init);
 	struct body body = {0};
 	int start = body_add(module, &body, init);
 	int value = body_rewrite(module, &body, &kernel->update, (struct body_map){.accumulator = start});

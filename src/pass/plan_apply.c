@@ -325,7 +325,7 @@ static void drop_padding(struct module *module, const struct plan *plan, const s
 	enum op_code combine = kernel_combine(to, &term);
 	int extent = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = index, .integer = from->loop[source].extent}), at = counter(module, body, plan, source);
 	int inside = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {at, extent}, .integer = 2});
-	int start = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .integer = (int64_t)to->init});
+	int start = body_add(module, body, (struct node){.kind = NODE_CONSTANT, .type = type, .integer = kernel_init_integer(to->init)});
 	int kept = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_SELECT, .type = type, .argument = {inside, term, start}});
 	int acc = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = type});
 	body->result = body_add(module, body, (struct node){.kind = NODE_OP, .code = combine, .type = type, .argument = {acc, kept}});

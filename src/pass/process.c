@@ -204,7 +204,7 @@ struct value *make_bool(struct process *p, bool value)
 struct value *make_number(struct process *p, double number, const struct type *type)
 {
 	const struct type *scalar = type_scalar(type);
-	const struct attr *value = type_is_real(scalar) ? attr_float(p->module, number, scalar) : attr_typed_integer(p->module, (int64_t)number, scalar);
+	const struct attr *value = type_is_real(scalar) ? attr_float(p->module, number, scalar) : attr_typed_integer(p->module, kernel_init_integer(number), scalar);
 	struct value *constant = make_constant(p, text_format(p->module->arena, "%a:%s", number, scalar->text), scalar, value);
 	return type == scalar ? constant : make_op(p, OP_BROADCAST, type, 1, &constant);
 }

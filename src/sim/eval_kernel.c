@@ -67,7 +67,7 @@ static bool run_post(struct evaluation *e, const struct op *op, struct nest *nes
 
 static void fill(const struct kernel *kernel, struct port *port)
 {
-	union scalar init = scalar_constant(kernel->type, kernel->init, (int64_t)kernel->init);
+	union scalar init = scalar_constant(kernel->type, kernel->init, kernel_init_integer(kernel->init));
 	for (int64_t i = 0; i < port->elements; i++)
 		scalar_write(kernel->type, &init, port->data, i, 0, 1);
 }
