@@ -4,7 +4,10 @@ The attention masks and positions of a Hugging Face model that is called as `mod
 """
 import torch
 
+from . import gathers
+
 LARGEST = 1 << 24  # bytes of one value that is worked out
+_EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_like.default, torch.ops.aten.empty_strided.default, torch.ops.aten.empty_permuted.default, torch.ops.aten.new_empty.default}
 
 
 def constants(program: torch.export.ExportedProgram) -> None:
@@ -14,36 +17,13 @@ def constants(program: torch.export.ExportedProgram) -> None:
     for node in list(graph.nodes):
         if _can_fold(node, values):
             values[node] = _evaluate(node, values)
-    _slices(graph, values)
+    gathers.rewrite(graph, values)
     for node, value in values.items():
         users = [user for user in node.users if user not in values and user.op == "call_function"]
         if node.op == "call_function" and users and isinstance(value, torch.Tensor):
             for user in users:  # one node for each: the importer reads an attribute's node once
                 user.replace_input_with(node, _constant(graph, module, node, value))
     graph.eliminate_dead_code()
-
-
-def _slices(graph, values: dict) -> None:
-    """x[..., [known numbers], ...] becomes a slice where these are evenly spaced, else a selection along one dim."""
-    for node in list(graph.nodes):
-        if node.op != "call_function" or node.target != torch.ops.aten.index.Tensor or node in values:
-            continue
-        x, indices = node.args
-        found = [(dim, index) for dim, index in enumerate(indices) if index is not None]
-        if len(found) != 1 or found[0][1] not in values or values[found[0][1]].ndim != 1 or values[found[0][1]].dtype == torch.bool:
-            continue
-        dim, extent = found[0][0], x.meta["val"].shape[found[0][0]]
-        at = [number % extent for number in values[found[0][1]].tolist()]
-        step = at[1] - at[0] if len(at) > 1 else 1
-        if at and step > 0 and at == list(range(at[0], at[-1] + 1, step)):
-            target, arguments = torch.ops.aten.slice.Tensor, (x, dim, at[0], at[-1] + 1, step)
-        else:
-            values[found[0][1]] = torch.tensor(at)
-            target, arguments = torch.ops.aten.index_select.default, (x, dim, found[0][1])
-        with graph.inserting_after(node):
-            fresh = graph.call_function(target, arguments)
-        fresh.meta = dict(node.meta)
-        node.replace_all_uses_with(fresh)
 
 
 def _lifted(program) -> dict:
@@ -70,7 +50,8 @@ def _evaluate(node, values: dict):
     arguments = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
     options = {name: torch.device("cpu") if name == "device" else value for name, value in arguments[1].items()}
     with torch.no_grad():
-        return node.target(*arguments[0], **options)
+        value = node.target(*arguments[0], **options)
+    return value.zero_() if node.target in _EMPTY else value  # the same text each time
 
 
 def _step(value: torch.Tensor) -> int | None:
