@@ -11,6 +11,8 @@ import operator
 import torch
 from torch.utils import _pytree
 
+from . import elementary, orders, spatial
+
 _HALVES = (torch.float16, torch.bfloat16)
 _SUMS = (torch.ops.aten.sum.dim_IntList, torch.ops.aten.mean.dim, torch.ops.aten.prod.dim_int, torch.ops.aten.linalg_vector_norm.default, torch.ops.aten.avg_pool2d.default,
          torch.ops.aten.avg_pool3d.default)
@@ -20,7 +22,8 @@ _ASSERTIONS = {torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten._a
 def table() -> dict:
     """torch-mlir's own, and what it leaves without a lowering that our compiler reads."""
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-    return {**get_decomposition_table(), torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
+    return {**get_decomposition_table(), **elementary.table(), **spatial.table(), **orders.table(),
+            torch.ops.aten.cumsum.default: _cumsum, torch.ops.aten.log1p.default: _log1p, torch.ops.aten.gelu.default: _gelu,
             torch.ops.aten.constant_pad_nd.default: _pad, torch.ops.aten.as_strided.default: _as_strided,
             torch.ops.aten.rms_norm.default: _rms_norm, **{each: _in_f32(each) for each in _SUMS}}
 
@@ -159,10 +162,16 @@ def _rms_norm(x, normalized_shape, weight=None, eps=None):
 
 
 def _as_strided(x, size, stride, storage_offset=None):
-    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm."""
+    """Row by row, all of it, is another shape: so PyTorch writes it in a GroupNorm. Else numbers by their places, which are known."""
+    if not x.is_contiguous():
+        return NotImplemented
     rows = [math.prod(size[dim + 1:]) for dim in range(len(size))]
-    whole = x.is_contiguous() and not storage_offset and math.prod(size) == x.numel()
-    return x.reshape(size) if whole and list(stride) == rows else NotImplemented
+    if not storage_offset and math.prod(size) == x.numel() and list(stride) == rows:
+        return x.reshape(size)
+    places = torch.full((), storage_offset or 0)
+    for extent, step in zip(size, stride):
+        places = places.unsqueeze(-1) + torch.arange(extent) * step
+    return x.flatten()[places]
 
 
 def _pad(x, pad, value=0):

@@ -1,0 +1,172 @@
+"""Operators that are decomposed here or read as slices, against PyTorch: the rows of a theme are one design."""
+import re
+
+import pytest
+import torch
+from test_fold import Of
+from torch import nn
+
+import streamtensor
+from streamtensor import gathers, orders
+
+F = nn.functional
+IMAGE, MATRIX, SIGNAL = (1, 2, 4, 6), (4, 6), (1, 2, 6)
+NUMBERS = torch.tensor([[1, 0, 2], [3, -1, 1], [0, 5, 2], [4, 4, 4]])
+PLACES = torch.tensor([[1, 0, 2], [3, 5, 1], [0, 5, 2], [4, 3, 1]])
+MIXED = [13, 2, 17, 0, 9, 5, 19, 11, 3, 14, 7, 1, 18, 12, 6, 16, 4, 10, 8, 15]
+TIES = torch.tensor([[1.0, 3, 1, 0, 2, 2, 0, 1], [0, 0, 0, 0, 1, 1, -1, 0]])
+
+
+class Each(nn.Module):
+    """The rows' functions, each of its own inputs."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.functions = nn.ModuleList(row[0] if isinstance(row[0], nn.Module) else Call(row[0]) for row in rows)
+        self.counts = [len(row) - 1 for row in rows]
+
+    def forward(self, *inputs):
+        results = []
+        for function, count in zip(self.functions, self.counts):
+            results.append(function(*inputs[:count]))
+            inputs = inputs[count:]
+        return tuple(results)
+
+
+class Call(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs):
+        return self.function(*inputs)
+
+
+ROWS = {
+    "resized": [
+        (lambda x: F.interpolate(x, scale_factor=2), IMAGE),
+        (lambda x: F.interpolate(x, scale_factor=1.5), IMAGE),
+        (lambda x: F.interpolate(x, size=(7, 4), mode="nearest-exact"), IMAGE),
+        (lambda x: F.interpolate(x, scale_factor=3), (1, 2, 2, 3, 2)),
+        (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), IMAGE),
+        (lambda x: F.interpolate(x, scale_factor=(3, 2.5), mode="bilinear"), IMAGE),
+        (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear", recompute_scale_factor=True), IMAGE),
+        (lambda x: F.interpolate(x, size=(7, 3), mode="bilinear", align_corners=True), IMAGE),
+        (lambda x: F.interpolate(x, size=9, mode="linear"), SIGNAL),
+        (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), IMAGE),
+        (lambda x: F.interpolate(x, size=(2, 4), mode="bilinear", antialias=True), IMAGE),
+        (nn.UpsamplingBilinear2d(scale_factor=2), IMAGE)],
+    "transposed": [
+        (nn.ConvTranspose1d(2, 3, 3, stride=3, output_padding=2), SIGNAL),
+        (nn.ConvTranspose1d(2, 3, 4, padding=1), SIGNAL),
+        (nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1, output_padding=1), IMAGE),
+        (nn.ConvTranspose2d(2, 4, 2, stride=2, groups=2, bias=False), IMAGE),
+        (nn.ConvTranspose2d(2, 2, 4, stride=(2, 1), padding=1, groups=2), IMAGE),
+        (nn.ConvTranspose2d(2, 3, 3, stride=(2, 3), dilation=2, padding=3), IMAGE),
+        (nn.ConvTranspose3d(2, 1, 2, stride=2), (1, 2, 2, 2, 3)),
+        (nn.Conv3d(2, 4, 2, groups=2, dilation=2, padding=1), (1, 2, 4, 3, 3)),
+        (nn.Fold((4, 5), 2), (1, 8, 12)),
+        (nn.Unfold(3, padding=1, stride=2), IMAGE)],
+    "laid out": [
+        (lambda x: x.roll((1, -2), (0, 1)), MATRIX),
+        (lambda x: x.roll(9), MATRIX),
+        (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), IMAGE),
+        (lambda x: F.pad(x, (1, 2, 2, 1), mode="replicate"), IMAGE),
+        (lambda x: F.pad(x, (1, 2, 1, 0, 1, 1), mode="circular"), (1, 1, 2, 3, 2)),
+        (nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"), IMAGE),
+        (nn.Conv1d(2, 3, 3, padding=1, padding_mode="reflect"), SIGNAL),
+        (lambda x: x.as_strided((3, 2), (5, 3), 1), MATRIX),
+        (lambda *x: torch.cat(x, 1), *[(2, 1 + at) for at in range(40)]),
+        (lambda x: torch.cat([x[:, at:at + 1] for at in (3, 1, 4, 1, 5, 0, 2, 2, 4, 0, 1, 3, 5)] * 3, 1), MATRIX),
+        (lambda *x: sum(x), *[(4, 1), (1, 4)] * 20)],
+    "pooled": [
+        (nn.AdaptiveAvgPool2d((3, 4)), IMAGE),
+        (nn.AdaptiveAvgPool1d(9), SIGNAL),
+        (nn.AdaptiveMaxPool2d((3, 2), return_indices=True), IMAGE),
+        (nn.AdaptiveMaxPool1d(4), SIGNAL),
+        (nn.MaxPool2d(2, return_indices=True), IMAGE),
+        (nn.MaxPool2d(3, 2, padding=1, ceil_mode=True), IMAGE),
+        (nn.AvgPool2d(3, 2, padding=1, count_include_pad=False), IMAGE)],
+    "gathered": [
+        (lambda x: x[:, [4, 0, 0, 2]] + (x * 2)[:, [3, 1, -1, 0]], MATRIX),
+        (lambda x: (x * 2)[[3, 0, 1], [4, 0, -2]], MATRIX),
+        (lambda x: (x + 1)[:, MIXED], (2, 20)),
+        (lambda x: x[[2, 0], :, [1, 3]], (3, 2, 4)),
+        (lambda x, at: (x > 0)[:, at], MATRIX, torch.tensor([1, 0, -2])),
+        (lambda x, at: (x * 2)[at], (6, 3), NUMBERS),
+        (lambda x, at: x.index_select(1, at), MATRIX, torch.tensor([0, 5, 2])),
+        (lambda x, row, column: x[row, column], MATRIX, torch.tensor([2, 0, 3]), torch.tensor([5, 0, -1])),
+        (lambda x, at: x.gather(1, at), MATRIX, PLACES),
+        (lambda x, at: F.nll_loss(x.log_softmax(1), at), MATRIX, torch.tensor([0, 5, 5, 3])),
+        (lambda x, at, values: x.scatter(1, at, values), MATRIX, PLACES, (4, 3)),
+        (lambda x, at: x.scatter(1, at, 2.0), MATRIX, PLACES),
+        (lambda x, at, values: x.scatter_add(1, at, values), (5, 6), PLACES, (4, 3)),
+        (lambda x, values: x.index_add(0, torch.tensor([0, 2, 0]), values), MATRIX, (3, 6)),
+        (lambda x, values: torch.index_put(x, [torch.tensor([1, 0]), torch.tensor([2, 2])], values), (2, 3, 2), (2, 2)),
+        (lambda x: torch.slice_scatter(x, x[:, :3], 1, 0, 6, 2), MATRIX)],
+    "ordered": [
+        (lambda x: (*x.topk(3), *x.topk(2, 0, largest=False)), MATRIX),
+        (lambda x: x.topk(3)[0], TIES),
+        (lambda x: x.sort(-1, descending=True)[0], MATRIX),
+        (lambda x: x.sort(stable=True), TIES),
+        (lambda x: x.argsort(0), MATRIX),
+        (lambda x: x.median(1), MATRIX),
+        (lambda x: x.kthvalue(2, 0, keepdim=True), MATRIX),
+        (lambda x: (x.amin(1), x.amax()), NUMBERS),
+        (lambda x: (x.argmax(1), x.argmin(), x.argmax(0, keepdim=True)), TIES),
+        (lambda x: (*x.max(1), *x.min(0, keepdim=True)), TIES),
+        (lambda x: x.cumprod(1), MATRIX),
+        (lambda x: (*x.cummax(1), *x.cummin(0)), TIES),
+        (lambda x: x.logcumsumexp(1), MATRIX)],
+    "elementary": [
+        (lambda x: torch.stack([torch.expm1(x), torch.exp2(x), torch.tan(x), torch.sinh(x), torch.cosh(x), torch.asinh(x)]), MATRIX),
+        (lambda x: torch.stack([torch.log2(x.abs()), torch.log10(x.abs()), torch.acosh(1 + x.abs()), torch.atanh(x / 8), torch.erfc(x)]), MATRIX),
+        (lambda x, y: torch.stack([x.remainder(y), x.fmod(y), x % 0.3, torch.fmod(x, -0.3), torch.logaddexp(x, y)]), MATRIX, MATRIX),
+        (lambda x, y: torch.cat([torch.cdist(x, y), torch.cdist(x, y, p=1)]), MATRIX, (3, 6)),
+        (nn.CELU(), MATRIX)],
+}
+
+
+@pytest.mark.parametrize("theme", ROWS)
+def test_a_design_gives_what_pytorch_gives(core_built, theme):
+    torch.manual_seed(0)
+    module = Each(ROWS[theme]).eval().requires_grad_(False)
+    inputs = [torch.randn(given) if isinstance(given, tuple) else given for row in ROWS[theme] for given in row[1:]]
+    with streamtensor.compile(module, tuple(inputs)) as design:
+        found = design(*inputs)
+    for got, wanted in zip(found, torch.utils._pytree.tree_leaves(module(*inputs)), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("function, shape, message, note", [
+    (lambda x: x.sort(), (orders.MOST_SORTED + 1,), "the module sorts 1025 numbers", "up to 1024 along the dim"),
+    (lambda x: x.topk(3), (2, 50257), "the module sorts 50257 numbers", "argmax"),
+    (lambda x: torch.fft.rfft(x).abs(), MATRIX, "aten.fft_rfft.default gives torch.complex64", "tensors of f32"),
+    (lambda x: x.nonzero(), MATRIX, "aten.nonzero.default gives as many numbers as its inputs' values say", "shapes that are known"),
+])
+def test_what_is_refused(function, shape, message, note):
+    with pytest.raises(streamtensor.Error, match=re.escape(message)) as raised:
+        streamtensor.export(Of(function), torch.zeros(shape))
+    assert note in raised.value.notes[0]
+
+
+@pytest.mark.parametrize("at, slices", [
+    ([0, 0, 1, 1, 2, 2], 1),                   # each number twice
+    ([0, 0, 1, 2, 2, 3, 4, 4, 5], 2),          # by 1.5
+    ([2, 1, 0, 1, 2, 3, 2, 1], 3),             # reflected
+    ([0, 0, 0, 1, 2, 3, 3], 3),                # replicated
+    ([3, 1, 4, 1, 5], 3),
+])
+def test_known_numbers_are_few_slices(at, slices):
+    x = torch.arange(12).reshape(2, 6)
+    assert gathers._slices_of(at) == slices
+    assert torch.equal(gathers._sliced(x, 1, at), x[:, at])
+
+
+def test_a_text_does_not_depend_on_what_was_in_memory():
+    class Padded(nn.Module):
+        def forward(self, x):
+            return torch.empty(4, 6).fill_(2.0) + F.pad(x, (1, 1), mode="circular")
+
+    texts = {streamtensor.export(Padded(), torch.zeros(4, 4)).text for _ in range(2)}
+    assert len(texts) == 1 and "dense_resource" not in texts.pop()
