@@ -18,6 +18,7 @@ def table() -> dict:
     return {_aten.argmax.default: _argmax, _aten.argmin.default: _argmin, _aten.max.dim: _max, _aten.min.dim: _min,
             _aten.sort.default: _sort, _aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: _sort(x, dim, descending), _aten.topk.default: _topk,
             _aten.kthvalue.default: _kthvalue, _aten.median.dim: _median, _aten.median.default: lambda x: _median(x.flatten())[0],
+            _aten.searchsorted.Tensor: _searchsorted, _aten.bucketize.Tensor: lambda x, limits, **options: _searchsorted(limits, x, **options),
             _aten.cumprod.default: _cumprod, _aten.cummax.default: _cummax, _aten.cummin.default: _cummin, _aten.logcumsumexp.default: _logcumsumexp,
             _aten.scatter.src: _scattered, _aten.scatter.value: _scatter_value, _aten.scatter_add.default: _scatter_add,
             _aten.index_add.default: _index_add, _aten.index_copy.default: _index_copy, _aten.slice_scatter.default: _slice_scatter, _aten.index_put.default: _index_put, _aten._unsafe_index_put.default: _index_put}
@@ -99,6 +100,15 @@ def _kthvalue(x, k, dim=-1, keepdim=False):
 
 def _median(x, dim=0, keepdim=False):
     return _kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+
+
+def _searchsorted(limits, x, *, out_int32=False, right=False, side=None, sorter=None):
+    """How many limits lie below."""
+    if sorter is not None:
+        return NotImplemented
+    one, other = limits.unsqueeze(-2), x.unsqueeze(-1)
+    below = one <= other if right or side == "right" else one < other
+    return below.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 def _so_far(x, dim, rest):

@@ -115,6 +115,8 @@ ROWS = {
         (lambda x: (x.amin(1), x.amax()), NUMBERS),
         (lambda x: (x.argmax(1), x.argmin(), x.argmax(0, keepdim=True)), TIES),
         (lambda x: (*x.max(1), *x.min(0, keepdim=True)), TIES),
+        (lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0, 2.0]), right=True), TIES),
+        (lambda limits, x: torch.searchsorted(limits.cumsum(1), x), TIES.abs(), (2, 3)),
         (lambda x: x.cumprod(1), MATRIX),
         (lambda x: (*x.cummax(1), *x.cummin(0)), TIES),
         (lambda x: x.logcumsumexp(1), MATRIX)],
