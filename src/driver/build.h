@@ -37,6 +37,7 @@ struct less {                 /* a way to take less than a crowded design */
 	bool slow;
 	bool done;                /* built, or like one that was */
 	bool crowded;             /* some die, when it was built */
+	bool measured;            /* it was built, and is rated as it is */
 	double rating;
 	int64_t lut, dsp;         /* of its processes */
 };

@@ -186,11 +186,27 @@ static bool is_hopeless(const struct less *list, int count, const struct less *l
 	return false;
 }
 
+/* What was built may be slower than its way was rated, since FIFOs took room and kernels are narrower than it asks for.  true: another way may be quicker; it comes first, and this one is rated as it is. */
+static bool is_overtaken(struct build *b, const struct less *list, int count, struct less *less)
+{
+	bool overtaken = false;
+	double rating = less->measured ? less->rating : build_rating(b->session) * (less->slow ? SLOWER_LOSES : 1);
+	for (int i = 0; i < count; i++)
+		overtaken = overtaken || (!list[i].done && list[i].rating * NEAR < rating && !is_hopeless(list, count, &list[i]));
+	if (!overtaken || less->measured)
+		return false;
+	less->rating = rating;
+	less->measured = true;
+	less->done = false;
+	return true;
+}
+
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
  * What costs next to nothing is built at once.  -O1 takes the first that fits.  Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
 static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
+	const struct clock clock = build_clock(session);
 	struct less list[LESS_MOST], crowded = {0};
 	bool counted = build_counts_tokens(b);
 	int count = list_less(session, wanted, build_slices(&b->cost), beside_of(b), list);
@@ -215,9 +231,15 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	}
 	if (rated)
 		sort_less(list, count);
-	for (int i = 0; i < count && !session->stop; i++)
-		if (!list[i].done && !(rated && is_hopeless(list, count, &list[i])) && build_less(b, wanted, &list[i], false))
+	for (int i = 0; i < count && !session->stop; i++) {
+		if (list[i].done || (rated && is_hopeless(list, count, &list[i])) || !build_less(b, wanted, &list[i], false))
+			continue;
+		if (!rated || !is_overtaken(b, list, count, &list[i]))
 			return true;
+		build_set_clock(session, clock);
+		sort_less(list + i, count - i);
+		i--;
+	}
 	return false;
 }
 
