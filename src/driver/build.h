@@ -22,6 +22,7 @@ struct build {
 	int slices;               /* of the unit in the first attempt that took more than it may; 0: none did */
 	double excess;            /* and how many times too much */
 	double ms;                /* and modelled, where there is a target */
+	struct resources before;  /* what the attempt before took, where that was too much memory */
 };
 
 #define NARROW 30             /* hundredths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */

@@ -109,6 +109,15 @@ static void scale(struct build *b, enum choice choice, int64_t used, double fact
 	choices->value[choice] = next < 1 ? 1 : next;
 }
 
+/* A budget that is above what converters hold cuts none of them: where less of it was no help, the next one is below that. */
+static void narrow_memory(struct build *b)
+{
+	const struct pass_context *context = &b->session->context;
+	bool same = context->taken.bram18 == b->before.bram18 && context->taken.uram == b->before.uram;
+	b->before = context->taken;
+	scale(b, CHOICE_ON_CHIP, same ? context->held_on_chip : 0, NARROWER_MEMORY);
+}
+
 static void narrow_space(struct build *b)
 {
 	const struct resources *limit = &b->session->limit;
@@ -126,7 +135,7 @@ void build_narrower(struct build *b, enum outcome outcome, int number)
 	if (outcome == OUTCOME_PORTS)
 		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
 	else if (outcome == OUTCOME_MEMORY)
-		scale(b, CHOICE_ON_CHIP, 0, NARROWER_MEMORY);
+		narrow_memory(b);
 	else
 		narrow_space(b);
 	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
@@ -238,6 +247,7 @@ bool build_fitting(struct build *b)
 	const struct diag *diag = &b->session->diag;
 	const char *first = NULL;
 	b->session->narrowest = NULL;
+	b->before = (struct resources){0};
 	for (int number = 0; number < ATTEMPTS; number++) {
 		outcome = build_attempt(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {

@@ -22,6 +22,7 @@ bool fuse_streams(struct pass_context *context, struct module *module)
 		}
 		held_cut(module, &held, op);
 	}
+	context->held_on_chip = held_bytes(&held);
 	explain_converters(module);
 	return true;
 }
