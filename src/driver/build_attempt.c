@@ -109,13 +109,21 @@ static void scale(struct build *b, enum choice choice, int64_t used, double fact
 	choices->value[choice] = next < 1 ? 1 : next;
 }
 
-/* A budget that is above what converters hold cuts none of them: where less of it was no help, the next one is below that. */
+/* Did less of the budget change nothing, since it is above what converters hold? */
+static bool memory_is_same(const struct build *b)
+{
+	const struct resources *taken = &b->session->context.taken;
+	return taken->bram18 == b->before.bram18 && taken->uram == b->before.uram;
+}
+
+/* Then the next one is below that, if one can be cut. */
 static void narrow_memory(struct build *b)
 {
 	const struct pass_context *context = &b->session->context;
-	bool same = context->taken.bram18 == b->before.bram18 && context->taken.uram == b->before.uram;
-	b->before = context->taken;
-	scale(b, CHOICE_ON_CHIP, same ? context->held_on_chip : 0, NARROWER_MEMORY);
+	int64_t *budget = &b->session->choices.value[CHOICE_ON_CHIP];
+	bool below = memory_is_same(b) && context->held > context->least_held;
+	scale(b, CHOICE_ON_CHIP, below ? context->held : 0, NARROWER_MEMORY);
+	*budget = below && *budget < context->least_held ? context->least_held : *budget;
 }
 
 static void narrow_space(struct build *b)
@@ -241,6 +249,18 @@ static void note_excess(struct build *b, enum outcome outcome)
 	b->excess = excess > 1 ? excess : 1;
 }
 
+/* The next one's number.  Where less memory changes nothing and nothing can be cut, only the narrowest kernels are left to be tried. */
+static int next_attempt(struct build *b, enum outcome outcome, int number)
+{
+	const struct pass_context *context = &b->session->context;
+	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) && context->held <= context->least_held;
+	int last = stuck && number < ATTEMPTS - 2 ? ATTEMPTS - 2 : number;
+	for (; number <= last && number < ATTEMPTS - 1; number++)
+		build_narrower(b, outcome, number);
+	b->before = context->taken;
+	return last + 1;
+}
+
 bool build_fitting(struct build *b)
 {
 	enum outcome outcome = OUTCOME_REFUSED;
@@ -248,7 +268,7 @@ bool build_fitting(struct build *b)
 	const char *first = NULL;
 	b->session->narrowest = NULL;
 	b->before = (struct resources){0};
-	for (int number = 0; number < ATTEMPTS; number++) {
+	for (int number = 0; number < ATTEMPTS; number = next_attempt(b, outcome, number)) {
 		outcome = build_attempt(b);
 		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
 			b->session->narrowest = number == ATTEMPTS - 1 ? first : NULL;
@@ -258,8 +278,6 @@ bool build_fitting(struct build *b)
 		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
 			return false;
 		note_excess(b, outcome);
-		if (number < ATTEMPTS - 1)
-			build_narrower(b, outcome, number);
 	}
 	return (outcome != OUTCOME_MEMORY || wishes_for_less_memory(b)) && refuse_limit(b);
 }

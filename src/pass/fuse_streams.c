@@ -22,7 +22,8 @@ bool fuse_streams(struct pass_context *context, struct module *module)
 		}
 		held_cut(module, &held, op);
 	}
-	context->held_on_chip = held_bytes(&held);
+	context->held = held_bytes(&held);
+	context->least_held = held_least(module->arena, module_main(module)->region[0]);
 	explain_converters(module);
 	return true;
 }

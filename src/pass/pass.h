@@ -40,7 +40,7 @@ struct pass_context {
 	struct resources limit;   /* where limited: what the design may take */
 	bool limited;
 	int64_t least_on_chip;    /* out: the least budget with which fusion would succeed; 0: it did */
-	int64_t held_on_chip;     /* out: what fusion counts against the budget */
+	int64_t held, least_held; /* out: bytes that fusion counts against the budget, and what they would be with every edge cut that can be */
 	struct resources taken;   /* out, of allocate_memory: what the design takes, even if it is more than there is */
 	int excess_ports;         /* out: memory ports that the design needs and the platform lacks */
 	const struct quant_scheme *quant;         /* NULL: none */
