@@ -129,6 +129,12 @@ def chosen(x, mask):
     return torch.where(mask, x, torch.zeros((), dtype=x.dtype)).sum(-1, dtype=x.dtype)
 
 
+def first(mask):
+    """Where in the last dim a mask first holds; behind its end where it never does."""
+    place = torch.arange(mask.shape[-1])
+    return torch.where(mask, place, torch.full((), mask.shape[-1])).amin(-1)
+
+
 def _runs(at: list[int]) -> list[tuple[int, int, int]]:
     """Evenly spaced stretches: first, step, count."""
     runs = []

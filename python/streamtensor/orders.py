@@ -8,7 +8,7 @@ import math
 import torch
 
 from .errors import Error
-from .gathers import chosen, linear, wrapped
+from .gathers import chosen, first, linear, wrapped
 
 _aten = torch.ops.aten
 MOST_SORTED = 1024    # numbers that are compared with each other
@@ -24,17 +24,11 @@ def table() -> dict:
             _aten.index_add.default: _index_add, _aten.index_copy.default: _index_copy, _aten.slice_scatter.default: _slice_scatter, _aten.index_put.default: _index_put, _aten._unsafe_index_put.default: _index_put}
 
 
-def _first(mask):
-    """Where in the last dim a mask first holds."""
-    place = torch.arange(mask.shape[-1])
-    return torch.where(mask, place, torch.full((), mask.shape[-1])).amin(-1)
-
-
 def _extreme(x, dim, keepdim, reduce):
     """The value along a dim that `reduce` gives, and where it first is."""
     moved = x.movedim(dim, -1)
     values = reduce(moved, -1)
-    places = _first(moved == values.unsqueeze(-1))
+    places = first(moved == values.unsqueeze(-1))
     return (values.unsqueeze(dim), places.unsqueeze(dim)) if keepdim else (values, places)
 
 

@@ -8,6 +8,8 @@ import math
 import torch
 from torch._decomp import get_decompositions
 
+from .gathers import first
+
 _aten = torch.ops.aten
 
 
@@ -170,8 +172,7 @@ def _adaptive_largest(x, output_size):
         mask = mask & inside.reshape([count if at == dim else x.shape[dim - dims] if at == dims + dim else 1 for at in range(2 * dims)])
     images = x.reshape(*x.shape[:-dims], *[1] * dims, *x.shape[-dims:])
     equal = (mask & (images == values.reshape(*values.shape, *[1] * dims))).flatten(-dims)
-    place = torch.arange(equal.shape[-1])
-    return values, torch.where(equal, place, torch.full((), equal.shape[-1])).amin(-1)
+    return values, first(equal)
 
 
 def _windows(extent: int, kernel: int, dilation: int, padding: int, stride: int) -> int:

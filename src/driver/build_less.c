@@ -189,16 +189,15 @@ static bool is_hopeless(const struct less *list, int count, const struct less *l
 /* What was built may be slower than its way was rated, since FIFOs took room and kernels are narrower than it asks for.  true: another way may be quicker; it comes first, and this one is rated as it is. */
 static bool is_overtaken(struct build *b, const struct less *list, int count, struct less *less)
 {
-	bool overtaken = false;
-	double rating = less->measured ? less->rating : build_rating(b->session) * (less->slow ? SLOWER_LOSES : 1);
-	for (int i = 0; i < count; i++)
-		overtaken = overtaken || (!list[i].done && list[i].rating * NEAR < rating && !is_hopeless(list, count, &list[i]));
-	if (!overtaken || less->measured)
+	if (less->measured)
 		return false;
-	less->rating = rating;
+	bool overtaken = false;
+	less->rating = build_rating(b->session) * (less->slow ? SLOWER_LOSES : 1);
 	less->measured = true;
-	less->done = false;
-	return true;
+	for (int i = 0; i < count; i++)
+		overtaken = overtaken || (!list[i].done && list[i].rating * NEAR < less->rating && !is_hopeless(list, count, &list[i]));
+	less->done = !overtaken;
+	return overtaken;
 }
 
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?

@@ -302,17 +302,22 @@ static int64_t rows_wanted(const struct binder *b, const struct value *value)
 	return pitch;
 }
 
+static bool can_bind(const struct binder *b, const struct op *maker, int64_t pitch)
+{
+	return maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 && rows_wanted(b, maker->result[0]) == pitch;
+}
+
 /* Where the pick is all that reads what it picks from, none of that need be made whole. */
 static void bind_pick(struct binder *b, struct op *pick)
 {
-	int64_t pitch = pitch_of(pick->result[0]) ? 0 : rows_wanted(b, pick->result[0]);
-	set_pitch(b, pick->result[0], pitch ? pitch : pitch_of(pick->result[0]));
-	for (int j = 1; j < pick->operands && pitch; j++) {
-		const struct op *maker = pick->operand[j]->def;
-		bool binds = maker && maker->code == OP_KERNEL && row_loop(b, maker, -1, pitch) >= 0 && rows_wanted(b, maker->result[0]) == pitch;
-		if (!binds)
-			set_pitch(b, pick->result[0], pitch = 0);
-	}
+	if (pitch_of(pick->result[0]))
+		return;
+	int64_t pitch = rows_wanted(b, pick->result[0]);
+	set_pitch(b, pick->result[0], pitch);         /* so much is read of what it picks from */
+	for (int j = 1; j < pick->operands && pitch; j++)
+		if (!can_bind(b, pick->operand[j]->def, pitch))
+			pitch = 0;
+	set_pitch(b, pick->result[0], pitch);
 }
 
 static void bind_back(struct binder *b, struct block *block)

@@ -468,6 +468,15 @@ static bool holds_up(const struct design *design, const struct op *load, const s
 	return crosses_narrow(load->result[0]->type) && cycles > slice_words(design, load->parent) / HELD_UP;
 }
 
+/* Words in front of a cast: all of an operand that would hold up the loader, else those on their way. */
+static void wait_in_front(struct design *design, const struct op *load, struct value *fifo, int64_t words)
+{
+	if (holds_up(design, load, fifo->type->element, words))
+		attr_set(design->module, fifo->def, "stream.kept", attr_unit(design->module));
+	else
+		keep_passing(design, fifo);
+}
+
 static void serve_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *given, const struct type *wanted, int64_t words)
 {
 	struct design *design = shared->process.design;
@@ -502,10 +511,8 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	if (type != load->result[0]->type || crosses_narrow(load->result[0]->type)) {
 		target = design_fifo(design, "s_words", stream_word(design->module, type), words);
 		design_prefetch(design, target);
-		if (words_are_full(design->source) && holds_up(design, load, target->type->element, words))
-			attr_set(design->module, target->def, "stream.kept", attr_unit(design->module));
-		else if (words_are_full(design->source))
-			keep_passing(design, target);
+		if (words_are_full(design->source))
+			wait_in_front(design, load, target, words);
 		serve_cast(shared, target, fifo, type, load->result[0]->type, words);
 	}
 	struct value **counter = ARENA_ARRAY(arena, struct value *, image.order.dims + 1);
