@@ -19,17 +19,18 @@ struct turn {
 static struct value *row_of(const struct unit *unit, struct process *p, const struct turn *turn, struct value *word, int64_t slice)
 {
 	struct value *row = word;
-	for (int64_t q = 0; unit->products * unit->abreast > 1 && q < turn->tokens; q++) {
+	const int64_t tokens = unit->serial ? 1 : turn->tokens;
+	for (int64_t q = 0; unit->products * unit->abreast > 1 && q < tokens; q++) {
 		struct value *part[2] = {word, make_index(p, q * unit->products + slice % unit->products)}, *own = make_op(p, OP_SPLIT_LANES, type_float(p->module, 32), 2, part);
 		row = q ? make_select(p, make_equal(p, turn->token, q), own, row) : own;
 	}
 	return row;
 }
 
-/* The word of a process, taken for the first of its tokens. */
-static struct value *take_sums(struct process *p, const struct turn *turn, struct value *mine, struct value *sums)
+/* The word of a process, taken for the first of its tokens, or for each. */
+static struct value *take_sums(const struct unit *unit, struct process *p, const struct turn *turn, struct value *mine, struct value *sums)
 {
-	struct value *first = make_and(p, turn->part ? make_equal(p, turn->part, 0) : NULL, turn->token ? make_equal(p, turn->token, 0) : NULL);
+	struct value *first = make_and(p, turn->part ? make_equal(p, turn->part, 0) : NULL, turn->token && !unit->serial ? make_equal(p, turn->token, 0) : NULL);
 	struct value *word = make_take(p, make_and(p, mine, first), sums);
 	attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
 	return word;
@@ -42,7 +43,7 @@ static struct value *turn_row(const struct unit *unit, struct process *p, const 
 	struct value *place = turn->word ? turn->word : make_index(p, 0), *word = make_load(p, c->kept, place), *row = NULL;
 	for (int i = 0; i < unit_processes(unit); i++) {
 		struct value *mine = make_equal(p, turn->number, i * unit->products);
-		word = make_select(p, mine, take_sums(p, turn, mine, c->sums[i]), word);
+		word = make_select(p, mine, take_sums(unit, p, turn, mine, c->sums[i]), word);
 	}
 	make_store(p, word, c->kept, place);
 	for (int s = 0; s < unit->products; s++)
@@ -72,7 +73,7 @@ static struct value *turn_word(const struct unit *unit, struct process *p, const
 	struct value **row = ARENA_ARRAY(p->module->arena, struct value *, lanes), **own = ARENA_ARRAY(p->module->arena, struct value *, unit->slices), *taken = NULL;
 	for (int64_t s = 0; s < unit->slices; s++) {
 		if (s % unit->products == 0)
-			taken = take_sums(p, turn, turn_of(unit, p, turn, s, lanes), c->sums[s / unit->products]);
+			taken = take_sums(unit, p, turn, turn_of(unit, p, turn, s, lanes), c->sums[s / unit->products]);
 		own[s] = row_of(unit, p, turn, taken, s);
 	}
 	for (int64_t n = 0; n < rows * unit->slices; n++)
@@ -96,15 +97,6 @@ static struct value **rows_there(const struct collect *c, struct process *p, con
 	return there;
 }
 
-/* Tokens of a word: one, where that is all there are.  NULL: always as many. */
-static const struct run_time_trip *abreast_there(struct process *p, const struct phase *phase, int64_t most)
-{
-	struct run_time_trip *trip = phase->there.each ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
-	if (trip)
-		*trip = (struct run_time_trip){.symbol = phase->there.each->symbol, .tile = 1, .most = most};
-	return trip;
-}
-
 /* Each slice gives a row for all tokens of a tile; rows beyond the outputs, and tokens beyond the tile, are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
@@ -115,7 +107,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	const int64_t pitch[2] = {unit->slices * each, lanes};
 	struct turn turn = {.number = counter[1], .tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast};
 	turn.word = phase->words > 1 ? process_loop_to(p, phase->words, phase->words_there) : NULL;
-	turn.token = turn.tokens > 1 ? process_loop_to(p, turn.tokens, abreast_there(p, phase, turn.tokens)) : NULL;
+	turn.token = turn.tokens > 1 ? process_loop_to(p, turn.tokens, unit_abreast_there(p, phase, turn.tokens)) : NULL;
 	process_pipeline(p, 1);
 	turn.there = rows_there(c, p, phase, counter[0], each);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
@@ -175,9 +167,9 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (c->narrow && loops++)
 		turn.part = process_loop_of(p, make_own_index(p, c->wide / phase_lanes(phase)));
 	if (unit->words_most > 1 && loops++)
-		turn.word = phase->words_there ? process_loop_to(p, phase->words, phase->words_there) : process_loop_of(p, make_own_index(p, phase->words));
+		turn.word = unit_loop_words(p, phase);
 	if (unit->abreast > 1 && loops++)
-		turn.token = phase->words_there ? process_loop_to(p, unit->abreast, abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, phase->tile < unit->abreast ? phase->tile : unit->abreast));
+		turn.token = unit_loop_tokens(unit, p, phase);
 	process_pipeline(p, 1);
 	turn.there = rows_there(c, p, phase, row, rows);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
@@ -189,7 +181,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	process_close(p, loops);
 }
 
-static bool has_narrow_words(const struct unit *unit)
+bool unit_has_narrow_words(const struct unit *unit)
 {
 	for (int i = 0; i < (int)unit->phases.count; i++)
 		if (stream_lanes(unit->phases.data[i].op->result[0]->type) < unit->products)
@@ -213,7 +205,7 @@ void lower_collect(const struct unit *unit)
 	struct process p = unit_process(unit, "collect");
 	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, unit_processes(unit))};
 	for (int i = 0; i < unit_processes(unit); i++)
-		c.sums[i] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "slice%d", i * unit->products));
+		c.sums[i] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	bool alike = collects_alike(unit, &c);
 	c.short_turns = has_short_turns(unit, alike ? c.wide : 0);
 	c.out = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
@@ -222,7 +214,7 @@ void lower_collect(const struct unit *unit)
 		c.out[i] = process_argument(&p, stream_fifo(p.design, unit->phases.data[i].op->result[0]), text_format(p.module->arena, "y%d", i));
 	}
 	p.design->layers = 0;
-	c.kept = !alike && has_narrow_words(unit) ? make_array(&p, "kept", unit->words_most, unit->real, 1) : NULL;
+	c.kept = !alike && unit_has_narrow_words(unit) ? make_array(&p, "kept", unit->words_most, unit->real, 1) : NULL;
 	unit_each(unit, &p, alike ? collect_alike : collect_phase, &c);
 	process_finish(&p);
 }

@@ -30,6 +30,25 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	return loops;
 }
 
+struct value *unit_loop_words(struct process *p, const struct phase *phase)
+{
+	return phase->words_there ? process_loop_to(p, phase->words, phase->words_there) : process_loop_of(p, make_own_index(p, phase->words));
+}
+
+const struct run_time_trip *unit_abreast_there(struct process *p, const struct phase *phase, int64_t most)
+{
+	struct run_time_trip *trip = phase->there.each ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
+	if (trip)
+		*trip = (struct run_time_trip){.symbol = phase->there.each->symbol, .tile = 1, .most = most};
+	return trip;
+}
+
+struct value *unit_loop_tokens(const struct unit *unit, struct process *p, const struct phase *phase)
+{
+	int64_t tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast;
+	return phase->words_there ? process_loop_to(p, unit->abreast, unit_abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, tokens));
+}
+
 static int64_t rows_had(int64_t rows, int having, int slice)
 {
 	return rows - (slice >= having);
@@ -277,6 +296,8 @@ void lower_unit(struct design *design, const struct block *body)
 	for (int i = 0; i < unit_scalers(&unit); i++)
 		unit.scales[i] = unit_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
+	unit.sum = unit.serial ? word_of(&unit, 32) : unit.real;
+	unit.collected = unit.serial ? fifos(&unit, "s_serial", unit.sum, AHEAD) : unit.sums;
 	unit.weights = load_weights(&unit);
 	struct value **scales = load_scales(&unit);
 	bundle_ports(design, others);
@@ -285,5 +306,7 @@ void lower_unit(struct design *design, const struct block *body)
 		add_scaler(&unit, scales[i], i);
 	for (int i = 0; i < unit_processes(&unit); i++)
 		lower_slice(&unit, i, (i + 1) % UNIT_CHAIN && i + 1 < unit_processes(&unit) ? unit.input[i + 1] : NULL);
+	for (int i = 0; unit.serial && i < unit_processes(&unit); i += SERIAL_TOGETHER)
+		lower_serial(&unit, i);
 	lower_collect(&unit);
 }

@@ -56,6 +56,9 @@ struct unit {
 	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
+	bool serial;              /* sums of tokens abreast come one token after another: */
+	const struct type *sum;   /* words of that, an f32 for each slice of a process; else `real` */
+	struct value **collected; /* and FIFOs; else `sums` */
 	struct value **scales;    /* [unit_scalers] FIFOs from the feed to where scales are handed out */
 };
 
@@ -100,6 +103,11 @@ void unit_begin(const struct unit *unit, struct process *p, const struct phase *
 void unit_ahead(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *in, struct value *const *kept, struct value *next);
 /* Where the tokens of a word are kept, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter);
+/* Opens a loop over words of tokens, or over tokens of a word: of a few tokens those that are there. */
+struct value *unit_loop_words(struct process *p, const struct phase *phase);
+struct value *unit_loop_tokens(const struct unit *unit, struct process *p, const struct phase *phase);
+/* Tokens of a word: one, where that is all there are.  NULL: always as many. */
+const struct run_time_trip *unit_abreast_there(struct process *p, const struct phase *phase, int64_t most);
 #define UNIT_BEGIN 1          /* number of the datapath of unit_begin */
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; for the rows that the slice has, or one that is read with it.  slice: -1: scales, of all. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo);
@@ -112,5 +120,10 @@ struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
 void lower_slice(const struct unit *unit, int number, struct value *next);
+/* Behind so many of them, from `number` on, where `serial`: phases of a layer are of as many tokens. */
+#define SERIAL_TOGETHER 2
+void lower_serial(const struct unit *unit, int number);
+bool unit_serial_alike(const struct unit *unit);
 void lower_collect(const struct unit *unit);
+bool unit_has_narrow_words(const struct unit *unit);      /* is a word of some phase's result narrower than what a process of slices gives? */
 #endif
