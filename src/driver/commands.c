@@ -32,6 +32,7 @@ bool load_module(struct session *session, const char *file)
 	if (!text)
 		return diag_error(&session->diag, (struct location){.file = name}, "cannot be read: %s", reason);
 	session->module = import_mlir(session->arena, &session->guard, &session->diag, name, text, size);
+	session->read = session->module ? session->module->level : LEVEL_TENSOR;
 	return session->module && ir_verify(session->module) && !session->diag.count && is_whole(session);
 }
 

@@ -28,6 +28,7 @@ struct session {
 	const struct platform *platform;
 	const struct quant_scheme *quant; /* NULL: none */
 	struct module *module;
+	enum level read;          /* that it was read at */
 	const struct module *predicted;   /* whose cycles predicted_cycles is; NULL: nobody's */
 	int64_t predicted_cycles;
 	struct weights *weights;  /* NULL: none were given */

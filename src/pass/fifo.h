@@ -88,6 +88,8 @@ void fifo_settle(struct fifo_network *network, const int64_t *limit, int64_t *de
 void fifo_open_extents(struct fifo_network *network);
 /* Of these: the channel that does not get as many words as are read from it, and what it gets; NULL: there is none. */
 const char *fifo_unbalanced(const struct fifo_network *network, const struct value **channel);
+/* In a module that was read so, which is no fault of ours: there is a diagnostic; returns false. */
+bool fifo_refuse_unbalanced(struct diag *diag, const struct value *channel, const char *unbalanced);
 const char *fifo_end_name(const struct fifo_network *network, int call);
 enum fifo_shown { FIFO_NOT_SHOWN, FIFO_SHOWN_BY_GRAPH, FIFO_SHOWN_BY_TOKENS };
 extern const char *const fifo_shown_name[];

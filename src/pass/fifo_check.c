@@ -52,6 +52,12 @@ static bool ends(const struct fifo_network *n, struct diag *diag)
 	return diag_note(diag, "accepted are loops that take words in an order in which they come, and FIFOs that are deep enough for it");
 }
 
+bool fifo_refuse_unbalanced(struct diag *diag, const struct value *channel, const char *unbalanced)
+{
+	diag_error(diag, channel->def->location, "%s", unbalanced);
+	return diag_note(diag, "accepted are as many words as are read: the loops around a stream.push or stream.take, and its condition, or the type of a stream, say how many there are");
+}
+
 bool fifo_check(struct pass_context *context, struct module *module, bool depths)
 {
 	struct arena *arena = arena_within(module->arena);
@@ -59,11 +65,7 @@ bool fifo_check(struct pass_context *context, struct module *module, bool depths
 	const struct value *channel;
 	fifo_open_extents(n);
 	const char *unbalanced = fifo_unbalanced(n, &channel);
-	bool fine = !unbalanced && (!depths || ends(n, module->diag));
-	if (unbalanced) {
-		diag_error(module->diag, channel->def->location, "%s", unbalanced);
-		diag_note(module->diag, "accepted are as many words as are read: the loops around a stream.push or stream.take, and its condition, say how many there are");
-	}
+	bool fine = unbalanced ? fifo_refuse_unbalanced(module->diag, channel, unbalanced) : !depths || ends(n, module->diag);
 	arena_free(arena);
 	return fine;
 }

@@ -49,6 +49,7 @@ struct pass_context {
 	bool follows;
 	struct map *answers;      /* of searches over widths and loop orders (answers.h), kept from one design to the next that is tried; NULL: they are not */
 	struct text *lp;          /* where the text of their linear program goes; NULL: nowhere */
+	bool dumped;              /* the module was read with streams in it: somebody may have changed what passes had made */
 };
 
 /* Does the point ask for a contraction unit, and has the platform enough ports for one? */

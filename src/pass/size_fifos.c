@@ -212,7 +212,9 @@ bool size_fifos(struct pass_context *context, struct module *module)
 	fifo_open_extents(n);
 	const struct value *channel;
 	const char *unbalanced = fifo_unbalanced(n, &channel);
-	INVARIANT(module->guard, !unbalanced, "%s", unbalanced);
+	INVARIANT(module->guard, !unbalanced || context->dumped, "%s", unbalanced);
+	if (unbalanced)
+		return fifo_refuse_unbalanced(module->diag, channel, unbalanced);
 	fifo_prove(n);
 	enum fifo_shown shown = choose(n, limits(n), depth) ? fifo_show(n, false, depth) : FIFO_NOT_SHOWN;
 	if (shown == FIFO_NOT_SHOWN) {
