@@ -31,6 +31,15 @@ enum limit limits_exceeded(const struct session *session, struct resources used)
 	return limit;
 }
 
+/* strtod reads hexadecimal numbers, infinities and worse as well. */
+static double decimal(const char *text, char **end)
+{
+	double value = strtod(text, end);
+	if (*end - text > (ptrdiff_t)strspn(text, "0123456789.eE+-"))
+		*end = (char *)text;
+	return value;
+}
+
 /* COUNT, or P% of what the platform has. */
 static bool read_limit(struct session *session, enum limit limit)
 {
@@ -40,7 +49,7 @@ static bool read_limit(struct session *session, enum limit limit)
 	if (!text)
 		return true;
 	errno = 0;
-	double value = strtod(text, &end);
+	double value = decimal(text, &end);
 	bool percent = end != text && *end == '%' && !end[1];
 	bool good = end != text && !errno && (percent || !*end) && value >= 0 && value <= (percent ? 100 : (double)all) && (percent || value == (double)(int64_t)value);
 	if (good) {
@@ -57,7 +66,7 @@ static bool read_target(struct session *session)
 	char *end;
 	if (!text)
 		return true;
-	session->target_ms = strtod(text, &end);
+	session->target_ms = decimal(text, &end);
 	if (end != text && !*end && session->target_ms > 0 && session->target_ms < 1e9)
 		return true;
 	diag_error(&session->diag, NOWHERE, "--target-ms is '%s'", text);
