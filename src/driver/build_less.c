@@ -12,6 +12,7 @@
 #define NARROW_TILES 24       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
 #define LESS_TILES 23         /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
 #define LEAST_TILES 22        /* or so many, where what is between them crowds a die */
+#define PORTS_TILES 25        /* or so many beside fewer ports of states, which leave wires, */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define SLOWER_LOSES 1.05     /* dies may be too full at a slower clock as well, and then it is so many times as slow as it is rated, at least */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
@@ -48,7 +49,7 @@ static int list_less(const struct session *session, const struct choices *wanted
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);

@@ -41,7 +41,7 @@ static struct value *turn_row(const struct unit *unit, struct process *p, const 
 {
 	struct value *part[2] = {turn->number, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
 	struct value *place = turn->word ? turn->word : make_index(p, 0), *word = make_load(p, c->kept, place), *row = NULL;
-	for (int i = 0; i < unit_processes(unit); i++) {
+	for (int i = 0; i < unit_sets(unit); i++) {
 		struct value *mine = make_equal(p, turn->number, i * unit->products);
 		word = make_select(p, mine, take_sums(unit, p, turn, mine, c->sums[i]), word);
 	}
@@ -203,8 +203,8 @@ static bool has_short_turns(const struct unit *unit, int64_t lanes)
 void lower_collect(const struct unit *unit)
 {
 	struct process p = unit_process(unit, "collect");
-	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, unit_processes(unit))};
-	for (int i = 0; i < unit_processes(unit); i++)
+	struct collect c = {.sums = ARENA_ARRAY(p.module->arena, struct value *, unit_sets(unit))};
+	for (int i = 0; i < unit_sets(unit); i++)
 		c.sums[i] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	bool alike = collects_alike(unit, &c);
 	c.short_turns = has_short_turns(unit, alike ? c.wide : 0);

@@ -43,7 +43,7 @@ void lower_serial(const struct unit *unit, int number)
 {
 	struct process p = unit_process(unit, "serial");
 	struct serial serial = {0};
-	for (int i = number; i < unit_processes(unit) && serial.count < SERIAL_TOGETHER; i++, serial.count++) {
+	for (int i = number; i < unit_sets(unit) && serial.count < SERIAL_TOGETHER; i++, serial.count++) {
 		const char *which = serial.count ? text_format(p.module->arena, "%d", serial.count) : "";
 		serial.in[serial.count] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "x%s", which));
 		serial.out[serial.count] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "y%s", which));

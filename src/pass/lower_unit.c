@@ -97,7 +97,7 @@ struct value *unit_fifo(const struct unit *unit, const char *name, const struct 
 	return fifo;
 }
 
-int unit_processes(const struct unit *unit)
+int unit_sets(const struct unit *unit)
 {
 	return unit->slices / unit->products;
 }
@@ -107,12 +107,12 @@ int unit_scalers(const struct unit *unit)
 {
 	const struct platform *platform = unit->design->context->platform;
 	bool apart = unit_counts_tiles(unit->design->source->region[0]) && platform->dies > 1 && unit->slices + OTHERS_LEAST >= platform->ports;
-	return apart ? (unit_processes(unit) + UNIT_CHAIN - 1) / UNIT_CHAIN : 1;
+	return apart ? (unit_sets(unit) + UNIT_CHAIN - 1) / UNIT_CHAIN : 1;
 }
 
 struct scaled unit_scaled(const struct unit *unit, int scaler)
 {
-	int processes = unit_processes(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
+	int processes = unit_sets(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
 	return unit_scalers(unit) > 1 ? (struct scaled){first, end < processes ? end : processes} : (struct scaled){0, processes};
 }
 
@@ -178,12 +178,12 @@ static void feed_chains(const struct unit *unit, int chains, struct value *const
 	process_finish(&p);
 }
 
-/* Processes 0, UNIT_CHAIN, 2 UNIT_CHAIN … of slices are fed; the others get what the one before them hands on. */
+/* Sets 0, UNIT_CHAIN, 2 UNIT_CHAIN … are fed; the others get what the one before them hands on. */
 static void add_feed(const struct unit *unit)
 {
-	struct value **chain = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_processes(unit)), *pairs;
+	struct value **chain = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_sets(unit)), *pairs;
 	int chains = 0;
-	for (int i = 0; i < unit_processes(unit); i += UNIT_CHAIN)
+	for (int i = 0; i < unit_sets(unit); i += UNIT_CHAIN)
 		chain[chains++] = unit->input[i];
 	if (unit->common == 1) {
 		feed_chains(unit, chains, chain);
@@ -196,10 +196,10 @@ static void add_feed(const struct unit *unit)
 
 struct scales {
 	struct value *words, **out, **kept, *in;
-	int slices;               /* processes of them */
+	int slices;               /* sets of them */
 };
 
-/* An f16 or f32 for each slice of a process. */
+/* An f16 or f32 for each slice of a set. */
 static const struct type *word_of(const struct unit *unit, int bits)
 {
 	const struct type *scalar = type_float(unit->design->module, bits);
@@ -248,8 +248,8 @@ static void add_scaler(const struct unit *unit, struct value *words, int number)
 
 static struct value **fifos(const struct unit *unit, const char *name, const struct type *word, int64_t depth)
 {
-	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_processes(unit));
-	for (int i = 0; i < unit_processes(unit); i++)
+	struct value **fifo = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_sets(unit));
+	for (int i = 0; i < unit_sets(unit); i++)
 		fifo[i] = unit_fifo(unit, name, word, depth);
 	return fifo;
 }
@@ -288,7 +288,9 @@ void lower_unit(struct design *design, const struct block *body)
 	int others = design->block->arguments;
 	const struct contract *first = &unit.phases.data[0].contract;
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
-	unit.input = fifos(&unit, "s_groups", unit.group, AHEAD_WIDE);
+	unit.input = ARENA_ARRAY(module->arena, struct value *, unit_sets(&unit));
+	for (int i = 0; i < unit_sets(&unit); i++)
+		unit.input[i] = i % UNIT_CHAIN % unit.together_sets ? NULL : unit_fifo(&unit, "s_groups", unit.group, AHEAD_WIDE);
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
@@ -304,9 +306,9 @@ void lower_unit(struct design *design, const struct block *body)
 	add_feed(&unit);
 	for (int i = 0; i < unit_scalers(&unit); i++)
 		add_scaler(&unit, scales[i], i);
-	for (int i = 0; i < unit_processes(&unit); i++)
-		lower_slice(&unit, i, (i + 1) % UNIT_CHAIN && i + 1 < unit_processes(&unit) ? unit.input[i + 1] : NULL);
-	for (int i = 0; unit.serial && i < unit_processes(&unit); i += SERIAL_TOGETHER)
+	for (int i = 0; i < unit_sets(&unit); )
+		i = lower_slice(&unit, i);
+	for (int i = 0; unit.serial && i < unit_sets(&unit); i += SERIAL_TOGETHER)
 		lower_serial(&unit, i);
 	lower_collect(&unit);
 }

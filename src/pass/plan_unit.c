@@ -188,5 +188,6 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->slots = unit->slots > slots ? unit->slots : slots;
 	}
 	unit_find_series(unit);
+	unit->together_sets = unit_counts_tiles(body) ? SETS_TOGETHER : 1;
 	unit->serial = unit->abreast > 1 && unit_counts_tiles(body) && design->context->platform->dies > 1 && unit_serial_alike(unit) && !unit_has_narrow_words(unit);
 }

@@ -6,7 +6,7 @@
  *
  * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
  * cycles as the block has rows to be added to.  With several tokens it uses a word of weights for all of a tile, `abreast` of them a cycle.
- * A process has as many neighbouring slices as a multiplier makes products. */
+ * As many neighbouring slices as a multiplier makes products are a set; a process of slices has one, or several that keep the same groups. */
 #ifndef STC_UNIT_H
 #define STC_UNIT_H
 #include "ir/contract.h"
@@ -44,20 +44,21 @@ struct phase {
 
 struct unit {
 	struct design *design;
-	int slices, products;     /* memory ports for weights; slices of a process */
+	int slices, products;     /* memory ports for weights; slices of a set */
+	int together_sets;        /* sets of a process, at most */
 	int alone, together;      /* one process brings the words of the first `alone` slices, and one those of each `together` behind them */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	int ends_most;            /* of the phases that are worked on in the same loops */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
-	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a process, for each token abreast */
+	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a set, for each token abreast */
 	int64_t slots, block_most, words_most;    /* slots: groups that are kept, of all tokens of a tile */
 	int64_t distance;         /* cycles between two additions to one sum, at least */
 	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
-	struct value **input, **scale, **sums;    /* [slices / products] FIFOs */
+	struct value **input, **scale, **sums;    /* [slices / products] FIFOs; of groups for the first set of each process */
 	bool serial;              /* sums of tokens abreast come one token after another: */
-	const struct type *sum;   /* words of that, an f32 for each slice of a process; else `real` */
+	const struct type *sum;   /* words of that, an f32 for each slice of a set; else `real` */
 	struct value **collected; /* and FIFOs; else `sums` */
 	struct value **scales;    /* [unit_scalers] FIFOs from the feed to where scales are handed out */
 };
@@ -76,11 +77,12 @@ void unit_find_series(struct unit *unit);
 /* Its phases, if there are any: as many slices as the other ports leave room for, beside the one for scales, and what each does of a phase. */
 void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
-int unit_processes(const struct unit *unit);              /* of slices */
-#define UNIT_CHAIN 6          /* processes of slices that hand groups on to each other */
-/* Processes that hand scales out: one, or one for each chain of slices. */
+int unit_sets(const struct unit *unit);
+#define UNIT_CHAIN 6          /* sets of slices whose processes hand groups on to each other */
+#define SETS_TOGETHER 2       /* of a process: what is kept and counted is there once */
+/* Processes that hand scales out: one, or one for each chain. */
 int unit_scalers(const struct unit *unit);
-struct scaled {               /* processes of slices that one of them serves */
+struct scaled {               /* sets that one of them serves */
 	int first, end;
 };
 
@@ -118,9 +120,9 @@ struct value **load_weights(const struct unit *unit);
 struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */
 /* Where tokens share multipliers in pairs: what stands between the feed and its chains of slices. */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
-/* The process of slices number * products and on.  next: FIFO to the process behind it, or NULL. */
-void lower_slice(const struct unit *unit, int number, struct value *next);
-/* Behind so many of them, from `number` on, where `serial`: phases of a layer are of as many tokens. */
+/* The process of set `number`, and of some behind it; returns the set behind those. */
+int lower_slice(const struct unit *unit, int number);
+/* Behind so many sets, from `number` on, where `serial`: phases of a layer are of as many tokens. */
 #define SERIAL_TOGETHER 2
 void lower_serial(const struct unit *unit, int number);
 bool unit_serial_alike(const struct unit *unit);
