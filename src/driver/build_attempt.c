@@ -33,7 +33,7 @@ static enum outcome classify(struct build *b)
 	const char *stage = session->guard.stage;
 	if (session->stop)
 		return OUTCOME_REFUSED;
-	if (session->context.excess_ports)
+	if (session->context.excess_ports || session->context.few_slices)
 		return OUTCOME_PORTS;
 	if (text_same(stage, "allocate_memory"))
 		return OUTCOME_MEMORY;
@@ -140,7 +140,10 @@ static void narrow_space(struct build *b)
 void build_narrower(struct build *b, enum outcome outcome, int number)
 {
 	struct choices *choices = &b->session->choices;
-	if (outcome == OUTCOME_PORTS)
+	int few = b->session->context.few_slices;
+	if (outcome == OUTCOME_PORTS && few)
+		mark_lanes(b->tensor, module_main(b->tensor)->region[0], choices->value[CHOICE_SLICES] = few);
+	else if (outcome == OUTCOME_PORTS)
 		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
 	else if (outcome == OUTCOME_MEMORY)
 		narrow_memory(b);
@@ -294,10 +297,9 @@ static const struct op *dot_in(const struct block *block, bool inside)
 int build_slices(const struct design_cost *cost)
 {
 	int slices = 0;
-	for (int i = 0; i < cost->processes; i++) {
-		const struct op *op = dot_in(cost->process[i].function->region[0], false);
-		struct dot dot;
-		slices += op && dot_of(op, &dot) ? dot.words : 0;
-	}
+	struct dot dot;
+	for (int i = 0; i < cost->processes; i++)
+		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op; op = op->next)
+			slices += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
 	return slices;
 }

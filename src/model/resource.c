@@ -20,7 +20,7 @@ struct counting {
 	int64_t interval;         /* 0: not inside a pipelined loop */
 	int64_t *operations;      /* [OP_COUNT][3 widths]: lanes of each kind in this loop */
 	struct resources sum;
-	int64_t lanes, widest_interval;
+	int64_t lanes, widest_interval, products;         /* products: of the dots of this loop */
 	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were counted */
 };
 
@@ -115,7 +115,8 @@ static void count_op(struct counting *c, const struct op *op)
 	if (op->code == OP_DOT && dot_of(op, &dot)) {
 		c->sum = resources_add(c->sum, times(dot_cost(c->platform, &dot), 1));
 		int64_t products = (dot.across ? dot.across : dot.words * dot_commons(&dot)) * dot.lanes;
-		c->lanes = products > c->lanes ? products : c->lanes;
+		c->products += products;
+		c->lanes = c->products > c->lanes ? c->products : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
 	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
@@ -153,6 +154,7 @@ static void count_block(struct counting *c, const struct block *block)
 			c->datapath[mark] = true;
 		if (interval) {
 			memset(c->operations, 0, sizeof *c->operations * OP_COUNT * 3);
+			c->products = 0;
 			c->interval = interval;
 			c->widest_interval = interval > c->widest_interval ? interval : c->widest_interval;
 		}

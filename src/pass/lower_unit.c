@@ -112,8 +112,8 @@ int unit_scalers(const struct unit *unit)
 
 struct scaled unit_scaled(const struct unit *unit, int scaler)
 {
-	int processes = unit_sets(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
-	return unit_scalers(unit) > 1 ? (struct scaled){first, end < processes ? end : processes} : (struct scaled){0, processes};
+	int sets = unit_sets(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
+	return unit_scalers(unit) > 1 ? (struct scaled){first, end < sets ? end : sets} : (struct scaled){0, sets};
 }
 
 int64_t phase_lanes(const struct phase *phase)
@@ -275,13 +275,29 @@ static int64_t sums_kept(const struct unit *unit)
 	return block < SUMS_KEPT && sums_outrun(unit) ? SUMS_KEPT : block;
 }
 
-void lower_unit(struct design *design, const struct block *body)
+/* A slice gives one row of a word of results at most. */
+static bool has_slices_for_words(const struct unit *unit)
+{
+	struct design *design = unit->design;
+	int64_t lanes = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		lanes = phase_lanes(&unit->phases.data[i]) > lanes ? phase_lanes(&unit->phases.data[i]) : lanes;
+	if (lanes <= unit->slices)
+		return true;
+	design->context->few_slices = unit->slices;
+	diag_error(design->module->diag, NOWHERE, "beside the design's other memory ports the unit has %d slices, fewer than the %lld numbers of a word of its results", unit->slices, (long long)lanes);
+	return diag_note(design->module->diag, "--slices %d, or --on-chip with more, which keeps more out of external memory", unit->slices);
+}
+
+bool lower_unit(struct design *design, const struct block *body)
 {
 	struct module *module = design->module;
 	struct unit unit = {.design = design};
 	plan_unit(&unit, body);
 	if (!unit.phases.count)
-		return;
+		return true;
+	if (!has_slices_for_words(&unit))
+		return false;
 	for (int i = 0; i < (int)unit.phases.count; i++)
 		if (unit.phases.data[i].around)
 			attr_set(module, design->function, "stream.around", attr_unit(module));
@@ -311,4 +327,5 @@ void lower_unit(struct design *design, const struct block *body)
 	for (int i = 0; unit.serial && i < unit_sets(&unit); i += SERIAL_TOGETHER)
 		lower_serial(&unit, i);
 	lower_collect(&unit);
+	return true;
 }

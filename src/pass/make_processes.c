@@ -145,9 +145,8 @@ bool make_processes(struct pass_context *context, struct module *module)
 		if (op->code == OP_EXTENT)
 			lower_extent(&design, op);
 	lower_loads(&design, body);
-	if (!lower_block(&design, body) || !lower_stores(&design, body))
+	if (!lower_block(&design, body) || !lower_stores(&design, body) || !lower_unit(&design, body))
 		return false;
-	lower_unit(&design, body);
 	if (design_adapters(&design) > context->platform->ports)
 		bundle_ports(&design, design.block->arguments);
 	if (too_many_ports(&design))

@@ -139,7 +139,7 @@ int adapters_beside_unit(struct design *design);          /* that the ports that
 int ports_beside_unit(struct design *design, int *side);           /* through which words of states come beside those of slices, several side by side; side: so many */
 int adapters_for_states(struct design *design, int64_t words);    /* that keys and values want beside a unit of many tokens that are counted at run time, whose slices have so many words: a port brings all of a state, and where these are more they would hold up a slice and with it the unit */
 int design_adapters(const struct design *design);         /* that its ports are */
-void lower_unit(struct design *design, const struct block *body);          /* all stream.contract */
+bool lower_unit(struct design *design, const struct block *body);          /* all stream.contract */
 void lower_extent(struct design *design, const struct op *op);
 void lower_controls(struct design *design);               /* last: all processes have asked */
 void lower_ring(struct design *design, const struct op *loop);

@@ -94,13 +94,19 @@ static bool fill_keeps(const struct search *s, const struct value *result)
 	return s->there && order->dims && order->run_time && may_walk(s, 0, order->run_time[0]);
 }
 
+/* What comes back from external memory comes when all tiles are there (lower_cut.c). */
+static bool is_later(const struct op *op)
+{
+	return op->code == OP_CONVERT && attr_get(op, "later") && !attr_get(op, "cut");
+}
+
 /* All tiles come in every tile's turn, but those that are hidden from it need not be there (later.h). */
 static bool comes_in_turns(const struct value *value)
 {
 	const struct op *op = value->def;
 	while (op && (op->code == OP_CAST || op->code == OP_FORK))
 		op = op->operand[0]->def;
-	return op && op->code == OP_CONVERT && attr_get(op, "later");
+	return op && is_later(op);
 }
 
 static bool takes_turned(struct search *s, const struct value *value)
@@ -115,7 +121,7 @@ static bool op_keeps(struct search *s, const struct value *result, int operand)
 	const struct op *op = result->def;
 	switch (op->code) {
 	case OP_KERNEL: return kernel_keeps(s, op->kernel, operand) || takes_turned(s, op->operand[operand]);
-	case OP_CONVERT: case OP_BUFFER: return box_keeps(s, op, result) || ((s->around || s->there) && attr_get(op, "later"));
+	case OP_CONVERT: case OP_BUFFER: return box_keeps(s, op, result) || ((s->around || s->there) && is_later(op));
 	case OP_CHUNK: return chunk_keeps(s, op);
 	case OP_FILL: return fill_keeps(s, result);
 	case OP_CAST: case OP_REASSOCIATE: case OP_FORK: return true;

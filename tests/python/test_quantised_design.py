@@ -536,6 +536,22 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
 
 
+@pytest.mark.parametrize("on_chip, cuts, slices", [("80K", 20, 8), ("120K", 2, 26)])
+def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, slices, tmp_path, monkeypatch):
+    """Keys that come back from external memory come when all tiles are there; ports for that leave few slices, whose words of results are narrow."""
+    compiler = tmp_path / "stc"
+    compiler.write_text(f'#!/bin/sh\nexec {core.find(core.COMPILER)} "$@" --on-chip {on_chip}\n')
+    compiler.chmod(0o755)
+    case = model_of(tmp_path / "model", "gpt2", 160, 32)
+    find = core.find
+    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
+    design = (tmp_path / "design" / "design.mlir").read_text()
+    assert len(re.findall(r"@p\d+_cut_store}", design)) >= cuts
+    assert int(max(re.findall(r'name = "unit(\d+)_', design), key=int)) + 1 == slices
+    assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
+
+
 def test_heads_come_from_two_loaders_in_turn(core_built, tmp_path):
     """Rows that are brought by several ports, beside many counted tokens: every second head's have loaders and ports of their own, and are written by a process of their own."""
     case = small_case(tmp_path / "model", "gpt2", 512, 32, n_positions=512, n_embd=256, n_head=4)
