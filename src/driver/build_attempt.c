@@ -137,12 +137,19 @@ static void narrow_space(struct build *b)
 	scale(b, CHOICE_LUT, b->used.lut, NARROWER);
 }
 
+/* As many as ports are left for, and words of results that are no wider. */
+static void fewer_slices(struct build *b)
+{
+	int slices = b->session->context.few_slices;
+	b->session->choices.value[CHOICE_SLICES] = slices;
+	mark_lanes(b->tensor, module_main(b->tensor)->region[0], slices);
+}
+
 void build_narrower(struct build *b, enum outcome outcome, int number)
 {
 	struct choices *choices = &b->session->choices;
-	int few = b->session->context.few_slices;
-	if (outcome == OUTCOME_PORTS && few)
-		mark_lanes(b->tensor, module_main(b->tensor)->region[0], choices->value[CHOICE_SLICES] = few);
+	if (outcome == OUTCOME_PORTS && b->session->context.few_slices)
+		fewer_slices(b);
 	else if (outcome == OUTCOME_PORTS)
 		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
 	else if (outcome == OUTCOME_MEMORY)
