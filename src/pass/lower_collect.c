@@ -2,7 +2,7 @@
 #include "pass/unit.h"
 
 struct collect {
-	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a process gives, else NULL */
+	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a set gives, else NULL */
 	struct value **out;       /* channels of the phases; at once, where they are collected by one datapath */
 	int64_t wide, narrow;     /* lanes of most words then, and of those of the others */
 	bool short_turns;         /* a slice gives fewer rows in the last turn of some phase */
@@ -27,7 +27,7 @@ static struct value *row_of(const struct unit *unit, struct process *p, const st
 	return row;
 }
 
-/* The word of a process, taken for the first of its tokens, or for each. */
+/* The word of a set, taken for the first of its tokens, or for each. */
 static struct value *take_sums(const struct unit *unit, struct process *p, const struct turn *turn, struct value *mine, struct value *sums)
 {
 	struct value *first = make_and(p, turn->part ? make_equal(p, turn->part, 0) : NULL, turn->token && !unit->serial ? make_equal(p, turn->token, 0) : NULL);
@@ -36,7 +36,7 @@ static struct value *take_sums(const struct unit *unit, struct process *p, const
 	return word;
 }
 
-/* One row: the word of a process is taken in the turn of its first slice, and kept for those of the others. */
+/* One row: the word of a set is taken in the turn of its first slice, and kept for those of the others. */
 static struct value *turn_row(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn)
 {
 	struct value *part[2] = {turn->number, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
@@ -126,9 +126,8 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 /* May all phases be collected by one datapath?  Its words are as wide as the widest; where a phase has one token, they may fall into parts. */
 static bool collects_alike(const struct unit *unit, struct collect *c)
 {
-	c->wide = c->narrow = 0;
-	for (int i = 0; i < (int)unit->phases.count; i++)
-		c->wide = phase_lanes(&unit->phases.data[i]) > c->wide ? phase_lanes(&unit->phases.data[i]) : c->wide;
+	c->wide = unit_widest(unit);
+	c->narrow = 0;
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		const struct phase *phase = &unit->phases.data[i];
 		int64_t lanes = phase_lanes(phase);
@@ -167,7 +166,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	if (c->narrow && loops++)
 		turn.part = process_loop_of(p, make_own_index(p, c->wide / phase_lanes(phase)));
 	if (unit->words_most > 1 && loops++)
-		turn.word = unit_loop_words(p, phase);
+		turn.word = unit_loop(p, phase->words, phase->words_there);
 	if (unit->abreast > 1 && loops++)
 		turn.token = unit_loop_tokens(unit, p, phase);
 	process_pipeline(p, 1);

@@ -69,7 +69,7 @@ void unit_begin(const struct unit *unit, struct process *p, const struct phase *
 {
 	if (phase->kept)
 		return;
-	struct value *number = phase->there.each ? process_loop_to(p, phase->tile, phase->there.each) : process_loop_of(p, make_own_index(p, phase->tile));
+	struct value *number = unit_loop(p, phase->tile, phase->there.each);
 	attr_set(p->module, p->block->parent, NEST_MARK, attr_integer(p->module, UNIT_BEGIN));
 	process_pipeline(p, 1);
 	struct value *word = make_take(p, NULL, in);

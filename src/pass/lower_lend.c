@@ -26,7 +26,7 @@ static void lend_phase(const struct unit *unit, struct process *p, const struct 
 		return;
 	process_loop_of(p, make_own_index(p, phase->contract.groups));
 	process_mark(p, NEST_MARK);
-	struct value *token = phase->there.each ? process_loop_to(p, phase->tile, phase->there.each) : process_loop_of(p, make_own_index(p, phase->tile));
+	struct value *token = unit_loop(p, phase->tile, phase->there.each);
 	process_pipeline(p, 1);
 	struct value *word = lent(unit, p, lend->before, token, make_take(p, NULL, lend->in));
 	for (int i = 0; i < lend->chains; i++)

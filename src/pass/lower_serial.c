@@ -3,21 +3,13 @@
 #include "pass/unit.h"
 
 struct serial {
-	int count;                /* processes of slices */
-	struct value *in[SERIAL_TOGETHER], *out[SERIAL_TOGETHER]; /* channels */
+	int count;                /* sets of slices */
+	struct value *in[SETS_TOGETHER], *out[SETS_TOGETHER]; /* channels */
 };
 
 static bool alike(const struct phase *left, const struct phase *right)
 {
 	return !left->there.each == !right->there.each && left->tile == right->tile && left->contract.tokens == right->contract.tokens;
-}
-
-static void loop_to(struct process *p, int64_t trips, const struct run_time_trip *there)
-{
-	if (there)
-		process_loop_to(p, trips, there);
-	else
-		process_loop_of(p, make_own_index(p, trips));
 }
 
 /* Of phases first … end - 1; all are one datapath. */
@@ -27,14 +19,14 @@ static void add_words(const struct unit *unit, struct process *p, const struct s
 	int64_t rows = 0;
 	for (int i = first; i < end; i++)
 		rows += unit->phases.data[i].blocks * unit->phases.data[i].block;
-	loop_to(p, phase->tiles, phase->there.tiles);
+	unit_loop(p, phase->tiles, phase->there.tiles);
 	process_mark(p, NEST_MARK);
-	loop_to(p, rows * phase->words, phase->words_there);
+	unit_loop(p, rows * phase->words, phase->words_there);
 	struct value *token = unit_loop_tokens(unit, p, phase);
 	process_pipeline(p, 1);
 	for (int i = 0; i < serial->count; i++) {
 		struct value *of[2] = {make_take(p, make_equal(p, token, 0), serial->in[i]), token};
-		make_push(p, NULL, make_op(p, OP_SPLIT_LANES, unit->sum, 2, of), serial->out[i]);
+		make_push(p, NULL, make_op(p, OP_SPLIT_LANES, serial->out[i]->type->element, 2, of), serial->out[i]);
 	}
 	process_close(p, 3);
 }
@@ -43,7 +35,7 @@ void lower_serial(const struct unit *unit, int number)
 {
 	struct process p = unit_process(unit, "serial");
 	struct serial serial = {0};
-	for (int i = number; i < unit_sets(unit) && serial.count < SERIAL_TOGETHER; i++, serial.count++) {
+	for (int i = number; i < unit_sets(unit) && serial.count < SETS_TOGETHER; i++, serial.count++) {
 		const char *which = serial.count ? text_format(p.module->arena, "%d", serial.count) : "";
 		serial.in[serial.count] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "x%s", which));
 		serial.out[serial.count] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "y%s", which));

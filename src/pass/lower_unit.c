@@ -15,24 +15,23 @@ struct process unit_process(const struct unit *unit, const char *name)
 	return p;
 }
 
+struct value *unit_loop(struct process *p, int64_t trips, const struct run_time_trip *there)
+{
+	return there ? process_loop_to(p, trips, there) : process_loop_of(p, make_own_index(p, trips));
+}
+
 int unit_loops(const struct unit *unit, struct process *p, const struct phase *phase, struct value *counter[UNIT_LOOPS])
 {
 	const int64_t trip[UNIT_LOOPS] = {phase->blocks, phase->contract.groups, phase->block, phase->words};
 	int loops = unit->words_most > 1 ? UNIT_LOOPS : UNIT_LOOPS - 1;
 	counter[UNIT_LOOPS - 1] = NULL;
 	for (int i = 0; i < loops; i++) {
-		bool bound = i == UNIT_LOOPS - 1 && phase->words_there;
-		counter[i] = bound ? process_loop_to(p, trip[i], phase->words_there) : process_loop_of(p, make_own_index(p, trip[i]));
+		counter[i] = unit_loop(p, trip[i], i == UNIT_LOOPS - 1 ? phase->words_there : NULL);
 		if (!i)
 			process_mark(p, NEST_MARK);
 	}
 	process_pipeline(p, 1);
 	return loops;
-}
-
-struct value *unit_loop_words(struct process *p, const struct phase *phase)
-{
-	return phase->words_there ? process_loop_to(p, phase->words, phase->words_there) : process_loop_of(p, make_own_index(p, phase->words));
 }
 
 const struct run_time_trip *unit_abreast_there(struct process *p, const struct phase *phase, int64_t most)
@@ -45,8 +44,8 @@ const struct run_time_trip *unit_abreast_there(struct process *p, const struct p
 
 struct value *unit_loop_tokens(const struct unit *unit, struct process *p, const struct phase *phase)
 {
-	int64_t tokens = phase->tile < unit->abreast ? phase->tile : unit->abreast;
-	return phase->words_there ? process_loop_to(p, unit->abreast, unit_abreast_there(p, phase, unit->abreast)) : process_loop_of(p, make_own_index(p, tokens));
+	bool few = !phase->there.each && phase->tile < unit->abreast;
+	return unit_loop(p, few ? phase->tile : unit->abreast, unit_abreast_there(p, phase, unit->abreast));
 }
 
 static int64_t rows_had(int64_t rows, int having, int slice)
@@ -119,6 +118,14 @@ struct scaled unit_scaled(const struct unit *unit, int scaler)
 int64_t phase_lanes(const struct phase *phase)
 {
 	return stream_lanes(phase->op->result[0]->type);
+}
+
+int64_t unit_widest(const struct unit *unit)
+{
+	int64_t widest = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		widest = phase_lanes(&unit->phases.data[i]) > widest ? phase_lanes(&unit->phases.data[i]) : widest;
+	return widest;
 }
 
 int64_t unit_rows_in_turn(const struct unit *unit, int64_t lanes)
@@ -279,9 +286,7 @@ static int64_t sums_kept(const struct unit *unit)
 static bool has_slices_for_words(const struct unit *unit)
 {
 	struct design *design = unit->design;
-	int64_t lanes = 0;
-	for (int i = 0; i < (int)unit->phases.count; i++)
-		lanes = phase_lanes(&unit->phases.data[i]) > lanes ? phase_lanes(&unit->phases.data[i]) : lanes;
+	int64_t lanes = unit_widest(unit);
 	if (lanes <= unit->slices)
 		return true;
 	design->context->few_slices = unit->slices;
@@ -314,8 +319,7 @@ bool lower_unit(struct design *design, const struct block *body)
 	for (int i = 0; i < unit_scalers(&unit); i++)
 		unit.scales[i] = unit_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
-	unit.sum = unit.serial ? word_of(&unit, 32) : unit.real;
-	unit.collected = unit.serial ? fifos(&unit, "s_serial", unit.sum, AHEAD) : unit.sums;
+	unit.collected = unit.serial ? fifos(&unit, "s_serial", word_of(&unit, 32), AHEAD) : unit.sums;
 	unit.weights = load_weights(&unit);
 	struct value **scales = load_scales(&unit);
 	bundle_ports(design, others);
@@ -324,7 +328,7 @@ bool lower_unit(struct design *design, const struct block *body)
 		add_scaler(&unit, scales[i], i);
 	for (int i = 0; i < unit_sets(&unit); )
 		i = lower_slice(&unit, i);
-	for (int i = 0; unit.serial && i < unit_sets(&unit); i += SERIAL_TOGETHER)
+	for (int i = 0; unit.serial && i < unit_sets(&unit); i += SETS_TOGETHER)
 		lower_serial(&unit, i);
 	lower_collect(&unit);
 	return true;

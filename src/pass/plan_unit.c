@@ -188,6 +188,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->slots = unit->slots > slots ? unit->slots : slots;
 	}
 	unit_find_series(unit);
-	unit->together_sets = unit_counts_tiles(body) ? SETS_TOGETHER : 1;
-	unit->serial = unit->abreast > 1 && unit_counts_tiles(body) && design->context->platform->dies > 1 && unit_serial_alike(unit) && !unit_has_narrow_words(unit);
+	bool counts = unit_counts_tiles(body);
+	unit->together_sets = counts ? SETS_TOGETHER : 1;
+	unit->serial = unit->abreast > 1 && counts && design->context->platform->dies > 1 && unit_serial_alike(unit) && !unit_has_narrow_words(unit);
 }

@@ -58,8 +58,7 @@ struct unit {
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs; of groups for the first set of each process */
 	bool serial;              /* sums of tokens abreast come one token after another: */
-	const struct type *sum;   /* words of that, an f32 for each slice of a set; else `real` */
-	struct value **collected; /* and FIFOs; else `sums` */
+	struct value **collected; /* FIFOs of that, an f32 for each slice of a set; else `sums` */
 	struct value **scales;    /* [unit_scalers] FIFOs from the feed to where scales are handed out */
 };
 
@@ -91,6 +90,7 @@ struct value *unit_fifo(const struct unit *unit, const char *name, const struct 
 /* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL until it is asked for. */
 struct value *unit_channel(struct process *p, struct value **known, struct value *stream, const char *name);
 int64_t phase_lanes(const struct phase *phase);           /* of a word of its result */
+int64_t unit_widest(const struct unit *unit);             /* the most of all phases */
 /* Words of the result go over the rows of all slices, one row of each after another: after so many rows of each a word begins with the first slice again. */
 int64_t unit_rows_in_turn(const struct unit *unit, int64_t lanes);
 /* Opens the loops of a phase, or of a tile of it: blocks, groups, rows of a block, tokens.  Those of all phases are one datapath; one of one token each has no loop over them, and returns 3. */
@@ -105,8 +105,9 @@ void unit_begin(const struct unit *unit, struct process *p, const struct phase *
 void unit_ahead(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, struct value *in, struct value *const *kept, struct value *next);
 /* Where the tokens of a word are kept, from the loops of a phase. */
 struct value *unit_group_place(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter);
-/* Opens a loop over words of tokens, or over tokens of a word: of a few tokens those that are there. */
-struct value *unit_loop_words(struct process *p, const struct phase *phase);
+/* Opens a loop of a datapath that phases share: a phase's own number of turns, or those that are there.  there: NULL: all are. */
+struct value *unit_loop(struct process *p, int64_t trips, const struct run_time_trip *there);
+/* The same over tokens of a word. */
 struct value *unit_loop_tokens(const struct unit *unit, struct process *p, const struct phase *phase);
 /* Tokens of a word: one, where that is all there are.  NULL: always as many. */
 const struct run_time_trip *unit_abreast_there(struct process *p, const struct phase *phase, int64_t most);
@@ -122,10 +123,9 @@ struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of set `number`, and of some behind it; returns the set behind those. */
 int lower_slice(const struct unit *unit, int number);
-/* Behind so many sets, from `number` on, where `serial`: phases of a layer are of as many tokens. */
-#define SERIAL_TOGETHER 2
+/* Behind SETS_TOGETHER of them, from `number` on, where `serial`: phases of a layer are of as many tokens. */
 void lower_serial(const struct unit *unit, int number);
 bool unit_serial_alike(const struct unit *unit);
 void lower_collect(const struct unit *unit);
-bool unit_has_narrow_words(const struct unit *unit);      /* is a word of some phase's result narrower than what a process of slices gives? */
+bool unit_has_narrow_words(const struct unit *unit);      /* is a word of some phase's result narrower than what a set gives? */
 #endif
