@@ -5,7 +5,7 @@
 #include "ir/rows.h"
 #include "pass/fifo.h"
 
-#define BUDGET 36000000       /* of a proof */
+#define BUDGET 144000000      /* of a proof: some seconds where all layers are walked, and without it FIFOs hold all words */
 
 const char *const fifo_shown_name[] = {"not shown", "graph of waits", "token model"};
 
