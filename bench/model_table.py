@@ -112,7 +112,8 @@ def verdict(name: str) -> str:
 def reason(text: str) -> str:
     """The first line of a refusal, without its place, and PyTorch's op if it is named."""
     first, *rest = text.splitlines()
-    first = re.sub(r"^\S+: error: ", "", first).replace("|", "\\|")
+    first = re.sub(r"^\S+: error: ", "", first)
+    first = re.sub(r"(.*): .* \(\S+:\d+\)$", r"\1", first).replace("|", "\\|")
     named = next((line.removeprefix("note: that is ") for line in rest if line.startswith("note: that is ")), None)
     return f"refused: {first[:160]}" + (f" ({named})" if named else "")
 

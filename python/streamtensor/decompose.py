@@ -124,6 +124,7 @@ def _replace(graph, node, part) -> None:
     with graph.inserting_before(node):
         for each in inner:
             stands[each] = graph.node_copy(each, stands.__getitem__)
+            stands[each].meta["stack_trace"] = node.meta.get("stack_trace")
     if isinstance(node.meta["val"], torch.Tensor):
         node.replace_all_uses_with(stands[made[0]])
     else:

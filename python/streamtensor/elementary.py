@@ -14,11 +14,24 @@ def table() -> dict:
             _aten.erfc: lambda x: 1 - torch.erf(x), _aten._cdist_forward: _cdist}
     found = {op.default: _of_reals(function) for op, function in rows.items()}
     found |= {op: _of_reals(_remainder) for op in (_aten.remainder.Tensor, _aten.remainder.Scalar)}
+    found |= {op: _in_f32(function) for op, function in (
+        (_aten.atan.default, _atan), (_aten.asin.default, _asin), (_aten.acos.default, _acos), (_aten.atan2.default, _atan2), (_aten.hypot.default, _hypot),
+        (_aten.copysign.Tensor, _copysign), (_aten.copysign.Scalar, _copysign))}
     return found | {op: _of_reals(_fmod) for op in (_aten.fmod.Tensor, _aten.fmod.Scalar)}
 
 
 def _of_reals(function):
     return lambda x, *args: function(x, *args) if x.dtype.is_floating_point else NotImplemented
+
+
+def _in_f32(function):
+    """As PyTorch computes halves and whole numbers."""
+    def wide(x, *others):
+        kind = torch.result_type(x, *others) if others else x.dtype
+        kind = kind if kind.is_floating_point else torch.get_default_dtype()
+        inner = torch.promote_types(kind, torch.float32)
+        return function(*(each.to(inner) if isinstance(each, torch.Tensor) else each for each in (x, *others))).to(kind)
+    return wide
 
 
 def _expm1(x):
@@ -56,6 +69,74 @@ def _remainder(x, divisor):
 
 def _fmod(x, divisor):
     return torch.where(x < 0, -1.0, 1.0) * _remainder(torch.abs(x), abs(divisor))
+
+
+def _polynomial(x, *factors):
+    found = factors[0]
+    for factor in factors[1:]:
+        found = found * x + factor
+    return found
+
+
+def _atan(x):
+    """By a polynomial up to tan(pi / 8), as in Cephes; what is larger is an angle to the diagonal, or to the other axis."""
+    size, sign = torch.abs(x), torch.where(x < 0, -1.0, 1.0)
+    turned, far = size > math.tan(math.pi / 8), size > math.tan(3 * math.pi / 8)
+    above = torch.where(far, -sign, torch.where(turned, sign * (size - 1), x))
+    below = torch.where(far, size, torch.where(turned, size + 1, 1.0))
+    t = above / below
+    z = t * t
+    rest = t * (1 + z * _polynomial(z, 8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1))
+    return torch.where(turned, sign * torch.where(far, math.pi / 2, math.pi / 4) + rest, rest)
+
+
+def _atan2(y, x):
+    across, along = torch.abs(y), torch.abs(x)
+    angle = _atan(_part(across, along))
+    angle = torch.where(across > along, math.pi / 2 - angle, angle)
+    angle = torch.where(_is_negative(x), math.pi - angle, angle)
+    return torch.where(_is_negative(y), -angle, angle)
+
+
+def _hypot(x, y):
+    x, y = torch.abs(x), torch.abs(y)
+    part = _part(x, y)
+    return torch.maximum(x, y) * torch.sqrt(1 + part * part)
+
+
+def _part(x, y):
+    """The smaller of two sizes by the larger: 0 of zeros, 1 of infinities."""
+    small, large = torch.minimum(x, y), torch.maximum(x, y)
+    return torch.where(small == large, torch.where(large == 0, 0.0, 1.0), small / large)
+
+
+def _asin(x):
+    large, angle = _short_asin(x)
+    return torch.where(large, torch.where(x < 0, -1.0, 1.0) * (math.pi / 2 - 2 * angle), angle)
+
+
+def _acos(x):
+    large, angle = _short_asin(x)
+    return torch.where(large, torch.where(x < 0, math.pi - 2 * angle, 2 * angle), math.pi / 2 - angle)
+
+
+def _short_asin(x):
+    """Where x is beyond a half; and by a polynomial, as in Cephes, the arc sine of x, there half the angle that is left to 1 or -1."""
+    size = torch.abs(x)
+    large = size > 0.5
+    t = torch.where(large, torch.sqrt(0.5 * (1 - size)), x)
+    z = t * t
+    return large, t + t * z * _polynomial(z, 4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
+
+
+def _copysign(x, y):
+    size = torch.abs(x)
+    return torch.where(_is_negative(y), -size, size) if isinstance(y, torch.Tensor) else math.copysign(1, y) * size
+
+
+def _is_negative(x):
+    """Of a zero the sign is its reciprocal's."""
+    return torch.where(x == 0, 1 / x, x) < 0
 
 
 def _cdist(x, y, p, compute_mode):

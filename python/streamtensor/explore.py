@@ -146,7 +146,7 @@ def expect_journal(path: Path) -> None:
 
 
 def drop_lost_lock(path: Path) -> None:
-    """A lock is a link to the journal. One that leads nowhere, since the run that made it was killed and the folder is elsewhere now, Optuna would wait for without an end; others for half a minute."""
+    """A lock is a link to the journal. One that leads nowhere, since the run that made it was killed and the folder is elsewhere now, is not waited for; others are for half a minute."""
     lock = path.with_name(f"{path.name}.lock")
     if lock.is_symlink() and not lock.exists():
         lock.unlink()
@@ -157,6 +157,8 @@ def open_study(folder: Path, task: Task, resume: bool):
     optuna = needed("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+    from .explore_lock import Lock
     there = (folder / STORAGE).exists()
     if there and not resume:
         raise Error(f"{folder} holds an exploration", "--resume goes on with it; or another folder")
@@ -165,7 +167,8 @@ def open_study(folder: Path, task: Task, resume: bool):
         if there:
             expect_journal(folder / STORAGE)
         drop_lost_lock(folder / STORAGE)
-        storage = JournalStorage(JournalFileBackend(str((folder / STORAGE).resolve())))  # absolute, as the lock's link has to lead to it
+        journal = (folder / STORAGE).resolve()  # absolute, as the lock's link has to lead to it
+        storage = JournalStorage(JournalFileBackend(str(journal), Lock(journal)))
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),
                                     load_if_exists=True)
     except (ValueError, KeyError, TypeError, AssertionError) as error:

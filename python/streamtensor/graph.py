@@ -23,6 +23,11 @@ from .errors import Error
 
 ELEMENTS = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64,
             "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "ui8": torch.uint8, "i1": torch.bool}
+_ACCEPTED = "accepted is what torch.export can trace with the given inputs and torch-mlir can lower"
+_INSTEAD = {  # by a part of an op's name
+    "linalg|inverse|cholesky": "accepted are inverses, factors and solutions of what is known before the module runs: worked out once, and kept as a buffer",
+    "fft|stft": "a Fourier transform is accepted as products with weights that hold its cosines and sines, and a window's: real and imaginary parts apart, of frames as nn.Conv1d takes them",
+}
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
     """The MLIR module; names: of the arguments. torch-mlir's diagnostics go into the error, not to stderr."""
     from torch_mlir import fx, ir
     from torch_mlir.dialects import torch as dialect
-    context, said = ir.Context(), []
+    context, said, program = ir.Context(), [], None
     dialect.register_dialect(context)
     context.attach_diagnostic_handler(lambda diagnostic: said.append(diagnostic.message) or True)
     try:
@@ -114,8 +119,10 @@ def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
             program = _export(functional, arguments)
             _check_results(program)
             _check_shapes(program)
+            written = {node.name: node.target for node in program.graph.nodes}
             program = decompose.run(program)
             _check_pure(program, names)
+            _check_effects(program, written)
             fold.constants(program)
             _check_types(program)
             _locate(program)
@@ -127,8 +134,10 @@ def _linalg(functional: torch.nn.Module, arguments: tuple, names: list[str]):
         raise
     except Exception as error:
         _remove_left(error)
-        raise Error(f"the module cannot be lowered to linalg: {_reason(said, error)}",
-                    "accepted is what torch.export can trace with the given inputs and torch-mlir can lower") from error
+        operation = _unlowered(said)
+        if operation:
+            raise _no_lowering(operation, _place_of(operation, program)) from error
+        raise Error(f"the module cannot be lowered to linalg: {said[0] if said else first_line(error)}", _ACCEPTED) from error
 
 
 def _export(functional: torch.nn.Module, arguments: tuple):
@@ -148,9 +157,23 @@ def _export(functional: torch.nn.Module, arguments: tuple):
 
 def _place(error: Exception) -> str:
     """The line of the module's code that raised it."""
+    return _last_place((frame.line, frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _place_of(operation: str, program) -> str:
+    """The line of the module's code that the first node of that name, in MLIR's spelling, comes from."""
+    nodes = program.graph.nodes if program else ()
+    return next((_line_of(node) for node in nodes if f"torch.{node.target}".removesuffix(".default") == operation), "")
+
+
+def _line_of(node) -> str:
+    return _last_place((line, file, number) for file, number, line in re.findall(r'File "([^"]+)", line (\d+), in .*\n +(.+)', node.meta.get("written") or node.meta.get("stack_trace") or ""))
+
+
+def _last_place(frames) -> str:
     ours, torchs = Path(__file__).parent, Path(torch.__file__).parent
-    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.line and not {ours, torchs} & set(Path(frame.filename).parents)]
-    return f": {places[-1].line} ({places[-1].filename}:{places[-1].lineno})" if places else ""
+    places = [frame for frame in frames if frame[0] and not frame[1].startswith("<") and not {ours, torchs} & set(Path(frame[1]).parents)]
+    return ": {} ({}:{})".format(*places[-1]) if places else ""
 
 
 def _check_pure(program, names: list[str]) -> None:
@@ -159,6 +182,22 @@ def _check_pure(program, names: list[str]) -> None:
     if written:
         raise Error(f"the module writes into '{names[program.graph_signature.user_inputs.index(written)]}'",
                     "accepted are modules that only read their inputs, parameters and buffers: eval() stops running statistics")
+
+
+def _check_effects(program, written: dict) -> None:
+    """An op that looks at its inputs' values, to raise an error of its own; written: targets by name, before the decomposition."""
+    for node in program.graph.nodes:
+        if node.op == "call_function" and node.target is torch.ops.higher_order.with_effects:
+            target = written.get(node.meta["from_node"][0].name, node.args[1]) if node.meta.get("from_node") else node.args[1]
+            raise _no_lowering(f"torch.{target}".removesuffix(".default"), _line_of(node))
+
+
+def _no_lowering(operation: str, place: str) -> Error:
+    return Error(f"the module cannot be lowered to linalg: there is no lowering for {operation}{place}", _instead(operation) or _ACCEPTED)
+
+
+def _instead(operation) -> str | None:
+    return next((note for pattern, note in _INSTEAD.items() if re.search(pattern, str(operation))), None)
 
 
 def _check_results(program) -> None:
@@ -171,8 +210,9 @@ def _check_repeatable(program, lowered) -> None:
     """The state of a generator of random numbers stands beside the function."""
     if len(lowered.body.operations) == 1:
         return
-    random = next((node.target for node in program.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())), "the module")
-    raise Error(f"{random} gives other numbers each time", "accepted are modules that give the same for the same inputs: eval() stops dropout")
+    random = next((f"{node.target} gives other numbers each time{_line_of(node)}" for node in program.graph.nodes if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())),
+                  "the module gives other numbers each time")
+    raise Error(random, "accepted are modules that give the same for the same inputs: eval() stops dropout")
 
 
 def _check_shapes(program) -> None:
@@ -180,21 +220,24 @@ def _check_shapes(program) -> None:
     for node in program.graph.nodes:
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and not all(isinstance(extent, int) for extent in value.shape):
-                raise Error(f"{node.target} gives as many numbers as its inputs' values say", "accepted are shapes that are known before the module runs; torch.where chooses by numbers")
+                raise Error(f"{node.target} gives as many numbers as its inputs' values say{_line_of(node)}", "accepted are shapes that are known before the module runs; torch.where chooses by numbers")
 
 
 def _check_types(program) -> None:
     for node in program.graph.nodes:
-        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
-            if isinstance(value, torch.Tensor) and value.dtype not in ELEMENTS.values():
-                raise Error(f"{node.target if node.op == 'call_function' else node.name} gives {value.dtype}",
-                            f"accepted are tensors of {', '.join(ELEMENTS)}")
+        types = [value.dtype for value in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(value, torch.Tensor)]
+        strange = next((each for each in types if each not in ELEMENTS.values()), None)
+        says = f"gives {strange}" if strange else "works with complex numbers" if node.target is torch.ops.aten.stft.default else None
+        if says:
+            notes = [f"accepted are tensors of {', '.join(ELEMENTS)}", _instead(node.target)]
+            raise Error(f"{node.target if node.op == 'call_function' else node.name} {says}{_line_of(node)}", *filter(None, notes))
 
 
 def _locate(program) -> None:
     """Gives each node its op as the place that it comes from; the importer takes places from stack traces."""
     for node in program.graph.nodes:
         if node.op != "placeholder":
+            node.meta["written"] = node.meta.get("stack_trace")
             node.meta["stack_trace"] = f'File "{node.target}", line 1, in {node.name}'
 
 
@@ -212,11 +255,10 @@ def _remove_left(error: Exception) -> None:
         Path(found[1]).unlink(missing_ok=True)
 
 
-def _reason(said: list[str], error: Exception) -> str:
-    if not said:
-        return first_line(error)
-    operation = re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0])
-    return f"there is no lowering for {operation[1]}" if operation else said[0]
+def _unlowered(said: list[str]) -> str | None:
+    """The operation, in MLIR's spelling, that torch-mlir said it has no lowering for."""
+    found = said and (re.search(r'name = "([^"]+)"', said[0]) or re.search(r"operation '([^']+)'", said[0]))
+    return found[1] if found else None
 
 
 def _signatures(ports: Sequence[Port], types) -> list[Signature]:

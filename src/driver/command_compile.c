@@ -44,11 +44,24 @@ static bool choose_passes(struct session *session, struct range *range)
 	return true;
 }
 
+static bool is_printed(const char *path)
+{
+	return text_same(path, "-");
+}
+
+static bool write_to(struct session *session, const char *path, const struct text *text)
+{
+	if (!is_printed(path))
+		return file_write_whole(session->arena, &session->diag, path, text->data, text->size);
+	text_add_bytes(&session->out, text->data, text->size);
+	return true;
+}
+
 static bool write_program(struct session *session)
 {
 	const char *path = session->options.lp;
 	if (!path || session->lp.size)
-		return !path || file_write_whole(session->arena, &session->diag, path, session->lp.data, session->lp.size);
+		return !path || write_to(session, path, &session->lp);
 	diag_error(&session->diag, NOWHERE, "--lp: no linear program was made");
 	return diag_note(&session->diag, "one is made for a whole design, and not with --fifo safe");
 }
@@ -57,10 +70,7 @@ static bool write_text(struct session *session)
 {
 	struct text text = text_new(session->arena);
 	ir_print(session->module, &text);
-	if (session->options.output)
-		return file_write_whole(session->arena, &session->diag, session->options.output, text.data, text.size);
-	text_add_bytes(&session->out, text.data, text.size);
-	return true;
+	return write_to(session, session->options.output ? session->options.output : "-", &text);
 }
 
 static bool open_weights(struct session *session)
@@ -205,16 +215,26 @@ static bool compile_two(struct session *session)
 	return build_design(session, &design);
 }
 
+/* A folder cannot be printed, nor two texts apart from each other. */
+static bool outputs_agree(struct diag *diag, const struct options *options, bool whole)
+{
+	bool printed = !options->output || is_printed(options->output);
+	if (whole && printed) {
+		diag_error(diag, NOWHERE, options->output ? "-o is '-', but a design is a folder" : "compile lacks -o DIR");
+		return diag_note(diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
+	}
+	if (!printed || !is_printed(options->lp))
+		return true;
+	diag_error(diag, NOWHERE, "--lp is '-', but the module is printed there");
+	return diag_note(diag, "--lp FILE, or -o FILE for the module");
+}
+
 bool command_compile(struct session *session)
 {
 	const struct options *options = &session->options;
 	bool whole = !options->to && !options->stop_after;
-	if (!options_agree(&session->diag, options, command_find("compile")))
+	if (!options_agree(&session->diag, options, command_find("compile")) || !outputs_agree(&session->diag, options, whole))
 		return false;
-	if (whole && !options->output) {
-		diag_error(&session->diag, NOWHERE, "compile lacks -o DIR");
-		return diag_note(&session->diag, "-o DIR, or --to LEVEL or --stop-after PASS to print the module");
-	}
 	if (whole && !output_check(session->arena, &session->diag, options->output))
 		return false;
 	if (!quant_parse(session->arena, &session->diag, options->quant, &session->quant) || !load_platform(session) || (options->point && !exploration_take(session, options->point)))

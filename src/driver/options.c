@@ -43,7 +43,7 @@ static const struct option table[] = {
 	OPTION("point", 0, "STATE:ID", "the design of a trial of `stc explore`", COMPILE, OPTION_TEXT, point),
 	OPTION("trials", 0, "COUNT", "designs to try, those of the state included (default 100)", EXPLORE, OPTION_COUNT, trials),
 	OPTION("resume", 0, NULL, "go on with the state that is there", EXPLORE, OPTION_FLAG, resume),
-	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text", COMPILE, OPTION_TEXT, lp),
+	OPTION("lp", 0, "FILE", "write the linear program of FIFO depths as text; - prints it", COMPILE, OPTION_TEXT, lp),
 	OPTION("with", 0, "FILE", "a second phase of the same model, such as prefill beside decode: one kernel runs either, on the same states and weights", COMPILE, OPTION_TEXT, with),
 	OPTION("phase", 0, "NAME", "of a design of several phases: which to run (default: the first)", RUN | SIMULATE, OPTION_TEXT, phase),
 	OPTION("dump-dir", 0, "DIR", "write the module after every pass to DIR/NN-PASS.mlir", COMPILE, OPTION_TEXT, dump_dir),

@@ -236,35 +236,39 @@ static void add_tensors(const struct op *main, const char *buffer, struct text *
 		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, "role")->text);
 }
 
-/* Simulated, or modelled: a process's bytes are its port's as long as it has one port. */
-static double port_bytes(const struct report *report, int argument, int *process)
+/* The process whose port it is; -1: none. */
+static int process_of(const struct report *report, const struct value *port)
 {
-	const struct flow_port_result *simulated = simulated_port(report, argument);
-	const struct value *port = module_main(report->module)->region[0]->argument[argument];
-	*process = -1;
 	for (int i = 0; i < report->cost.processes; i++) {
 		const struct op *call = report->cost.process[i].call;
-		int ports = 0;
-		for (int j = 0; j < call->operands; j++) {
-			ports += !call->operand[j]->def;
-			*process = call->operand[j] == port ? i : *process;
-		}
-		if (*process == i && simulated)
-			return (double)simulated->bytes;
-		if (*process == i)
-			return ports == 1 ? report->time.process[i].memory_bytes : 0;
+		for (int j = 0; j < call->operands; j++)
+			if (call->operand[j] == port)
+				return i;
 	}
-	return 0;
+	return -1;
+}
+
+/* Simulated, or as the loops around its words say, with run-time extents at their most. */
+static double port_bytes(const struct report *report, int argument)
+{
+	const struct block *main = module_main(report->module)->region[0];
+	const struct flow_port_result *simulated = simulated_port(report, argument);
+	const struct type *word = main->argument[argument]->type->element;
+	if (simulated)
+		return (double)simulated->bytes;
+	return (double)bundle_words(report->module, main, main->argument[argument], false, 0, NULL) * (double)type_bits(word) / 8;
 }
 
 static void add_port(const struct report *report, int argument, struct text *out)
 {
 	const struct op *main = module_main(report->module);
 	struct memory_port port = emit_port(main, argument);
-	int process;
-	double bytes = port_bytes(report, argument, &process);
+	int process = process_of(report, main->region[0]->argument[argument]);
+	double bytes = port_bytes(report, argument);
 	text_add(out, "%s\n{\"name\":", argument ? "," : "");
 	json_quote(out, port.name);
+	text_add(out, ",\"adapter\":");
+	json_quote(out, port.bundle);
 	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
 	if (bytes > 0)
 		text_add(out, ",\"bytes\":%.0f", bytes);

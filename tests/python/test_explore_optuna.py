@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 pytest.importorskip("optuna")
 
-from streamtensor import cli, core, explore, explore_page  # noqa: E402
+from streamtensor import cli, core, explore, explore_lock, explore_page  # noqa: E402
+from streamtensor.errors import Error  # noqa: E402
 
 TREE = Path(__file__).parents[2]
 MODEL = TREE / "examples" / "perceptron.mlir"
@@ -82,6 +84,49 @@ def test_a_lock_of_a_run_that_was_killed_is_not_waited_for(tmp_path, monkeypatch
     begun = time.monotonic()
     assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", "e"]) == 0
     assert time.monotonic() - begun < 25 and not lock.is_symlink()
+
+
+def locked(folder: Path) -> Path:
+    """An exploration with the lock of a run that does not write."""
+    assert cli.main([*WORDS, "--trials", "1", "-o", str(folder)]) == 0
+    journal = folder / explore.STORAGE
+    lock = journal.with_name(f"{journal.name}.lock")
+    lock.symlink_to(journal)
+    return lock
+
+
+def test_a_lock_that_is_waited_for_is_told(tmp_path, monkeypatch, capsys):
+    lock = locked(tmp_path / "e")
+    capsys.readouterr()
+    monkeypatch.setattr(explore_lock, "PATIENCE", .2)
+    released = threading.Timer(1, lock.unlink)
+    released.start()
+    assert cli.main([*WORDS, "--trials", "1", "--resume", "-o", str(tmp_path / "e")]) == 0
+    released.join()
+    said = capsys.readouterr()
+    assert said.err.count(f"streamtensor: waiting for {lock}, the lock of another exploration") == 1 and str(lock) not in said.out
+    assert "is removed" not in said.err and not lock.is_symlink()
+
+
+def test_a_lock_behind_which_nothing_is_written_is_removed_and_told(tmp_path, monkeypatch, capsys):
+    lock = locked(tmp_path / "e")
+    capsys.readouterr()
+    monkeypatch.setattr(explore_lock, "PATIENCE", .2)
+    monkeypatch.setattr(explore_lock, "GRACE", 1)
+    assert cli.main([*WORDS, "--trials", "2", "--resume", "-o", str(tmp_path / "e")]) == 0
+    said = capsys.readouterr().err
+    assert f"waiting for {lock}" in said and f"{lock} is removed: nothing was written for 1 s" in said
+    assert not lock.is_symlink() and len(trials_of(tmp_path / "e")) == 2
+
+
+def test_a_lock_that_another_run_took_away_is_named(tmp_path):
+    journal = tmp_path / explore.STORAGE
+    journal.touch()
+    lock = explore_lock.Lock(journal)
+    assert lock.acquire()
+    (tmp_path / f"{explore.STORAGE}.lock").unlink()
+    with pytest.raises(Error, match=f"{explore.STORAGE}.lock was removed while this exploration wrote"):
+        lock.release()
 
 
 def test_a_record_that_was_cut_short_is_left_out(tmp_path):

@@ -124,6 +124,7 @@ ROWS = {
         (lambda x: torch.stack([torch.expm1(x), torch.exp2(x), torch.tan(x), torch.sinh(x), torch.cosh(x), torch.asinh(x)]), MATRIX),
         (lambda x: torch.stack([torch.log2(x.abs()), torch.log10(x.abs()), torch.acosh(1 + x.abs()), torch.atanh(x / 8), torch.erfc(x)]), MATRIX),
         (lambda x, y: torch.stack([x.remainder(y), x.fmod(y), x % 0.3, torch.fmod(x, -0.3), torch.logaddexp(x, y)]), MATRIX, MATRIX),
+        (lambda x, y: torch.stack([torch.atan(x), torch.asin(x / 8), torch.acos(x / 8), torch.atan2(x, y), torch.hypot(x, y), x.copysign(y), x.copysign(-2.0)]), MATRIX, MATRIX),
         (lambda x, y: torch.cat([torch.cdist(x, y), torch.cdist(x, y, p=1)]), MATRIX, (3, 6)),
         (nn.CELU(), MATRIX)],
 }
@@ -138,6 +139,42 @@ def test_a_design_gives_what_pytorch_gives(core_built, theme):
         found = design(*inputs)
     for got, wanted in zip(found, torch.utils._pytree.tree_leaves(module(*inputs)), strict=True):
         torch.testing.assert_close(got, wanted, rtol=2e-5, atol=2e-6)
+
+
+ANGLES = {
+    "atan": (torch.atan, torch.tensor([[0.0, 1e-30, 1e-4, 0.3, 0.41, 0.42, 1.0, 2.41, 2.42, 50.0, 1e20, torch.inf]])),
+    "asin": (torch.asin, torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]])),
+    "acos": (torch.acos, torch.tensor([[0.0, 1e-30, 1e-4, 0.2, 0.49, 0.5, 0.51, 0.9, 0.999999, 1.0, 1.5, 0.7]])),
+    "atan2": (torch.atan2, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
+    "hypot": (torch.hypot, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
+    "copysign": (torch.copysign, torch.tensor([[0.0, 1e-30, 0.1, 1.0, 2.0, 1e20, torch.inf]])),
+}
+
+
+@pytest.mark.parametrize("name", ANGLES)
+def test_angles_and_signs_are_exact(core_built, name):
+    """Both signs of all sizes, of zeros and infinities too; of two operands each with each."""
+    function, sizes = ANGLES[name]
+    values = torch.cat([sizes, -sizes], 1)
+    pairs = [values.T.repeat(1, values.numel()).contiguous(), values.repeat(values.numel(), 1)]
+    inputs = pairs if function in (torch.atan2, torch.hypot, torch.copysign) else [values]
+    with streamtensor.compile(Call(function), tuple(inputs)) as design:
+        found = design(*inputs)
+    wanted = function(*inputs)
+    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=0, equal_nan=True)
+    assert torch.equal(torch.signbit(found) & ~found.isnan(), torch.signbit(wanted) & ~wanted.isnan())
+
+
+@pytest.mark.parametrize("function, inputs", [
+    (torch.arctan, [NUMBERS]),
+    (torch.atan2, [NUMBERS, torch.linspace(-2, 2, 12).reshape(4, 3)]),
+    (lambda x: torch.copysign(x, -0.0), [NUMBERS]),
+    (torch.hypot, [torch.randn(4, 3).half(), torch.randn(3)]),
+    (torch.asin, [torch.linspace(-1, 1, 12).bfloat16()])])
+def test_angles_of_other_types_are_of_pytorchs(function, inputs, core_built):
+    with streamtensor.compile(Call(function), tuple(inputs)) as design:
+        found = design(*inputs)
+    torch.testing.assert_close(found, function(*inputs), rtol=None, atol=None)
 
 
 @pytest.mark.parametrize("function, shape, message, note", [

@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from conftest import small_case
 
-from streamtensor import core
+from streamtensor import core, workflow
+from streamtensor.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -82,7 +84,7 @@ def test_holds_the_figures_of_report_json_and_a_consistent_graph(design):
     assert [p["name"] for p in processes] == [k["name"] for k in report["kernels"]]
     assert sum(c["kind"] == "fifo" for c in channels) == report["fifos"]["count"]
     assert all(0 <= c["from"] < len(processes) and 0 <= c["to"] < len(processes) and c["from"] != c["to"] for c in channels)
-    assert len(data["graph"]["ports"]) == report["ports"]
+    assert len({port["adapter"] for port in data["graph"]["ports"]}) == report["ports"]
     assert {p["kind"] for p in processes} <= {"kernel", "load", "store", "convert", "fork", "join", "cast", "move"}
     cycles = report["cycles"]["simulated"]
     assert max(p["end"] for p in processes) == cycles == data["model"]["simulated_cycles"]
@@ -182,6 +184,33 @@ def test_too_large_to_simulate_is_said(tmp_path):
     page, data = rendered(design, tmp_path), data_of(design)
     assert "simulated" not in data["report"]["cycles"] and "simulated_cycles" not in data["model"] and data["report"]["products"]["source"] == "modelled"
     assert page.drawn() and "modelled" in page.text and "too large to simulate while compiling" in page.text and "NaN" not in page.text
+
+
+@pytest.fixture(scope="module")
+def sharing(tmp_path_factory):
+    """A design whose processes read through several pointers, of which many share a port; its time is modelled."""
+    folder = tmp_path_factory.mktemp("sharing")
+    case = small_case(folder / "gpt2", "gpt2", 64, 1)
+    workflow.export_files(case.model, case.shape, folder, Progress())
+    return compile_design(folder / "model.mlir", folder / "design", "--quant", "w4a8", "--events", "1")
+
+
+def test_pointers_that_share_a_port_are_one_and_all_their_bytes_are_counted(sharing):
+    data = data_of(sharing)
+    ports, count = data["graph"]["ports"], data["report"]["ports"]
+    assert len({port["adapter"] for port in ports}) == count < data["platform"]["ports"] < len(ports)
+    assert f"memory ports    {count} of {data['platform']['ports']}" in (sharing / "report.txt").read_text()
+    assert "simulated_cycles" not in data["model"]
+    assert sum(port["bytes"] for port in ports) == data["model"]["memory_bytes"]
+
+
+@in_browser
+def test_ports_of_the_report_are_shown(sharing, tmp_path):
+    page, data = rendered(sharing, tmp_path), data_of(sharing)
+    ports = data["graph"]["ports"]
+    sent = re.search(r"Memory channels (\d+) of (\d+) ports, which (\d+) pointers share; ([\d.]+) kB a launch", page.text)
+    assert list(map(int, sent.groups()[:3])) == [data["report"]["ports"], data["platform"]["ports"], len(ports)]
+    assert float(sent[4]) == pytest.approx(data["model"]["memory_bytes"] / 1e3, rel=0.01)
 
 
 @in_browser

@@ -1,0 +1,5 @@
+// stc compile --platform u55c -o %o --lp -
+func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = math.exp %a : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
