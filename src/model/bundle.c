@@ -22,6 +22,24 @@ int bundle_count(struct arena *arena, const struct op *main)
 	return (int)bundles.entries.count;
 }
 
+const bool *bundle_shared(struct arena *arena, const struct op *main)
+{
+	struct map first = map_new(arena);
+	const struct block *body = main->region[0];
+	bool *shared = ARENA_ARRAY(arena, bool, body->arguments + 1);
+	for (int i = 0; i < body->arguments; i++) {
+		if (body->argument[i]->type->kind != TYPE_MEMREF)
+			continue;
+		bool *other = map_get(&first, bundle_of(main, i));
+		shared[i] = other;
+		if (other)
+			*other = true;
+		else
+			map_set(&first, bundle_of(main, i), &shared[i]);
+	}
+	return shared;
+}
+
 int bundle_burst(const struct op *main, int argument, int burst)
 {
 	const struct attr *own = function_argument_attr(main, argument, "stream.burst");

@@ -7,6 +7,7 @@
 
 const char *bundle_of(const struct op *main, int argument);
 int bundle_count(struct arena *arena, const struct op *main);
+const bool *bundle_shared(struct arena *arena, const struct op *main);        /* [arguments] which ports share their adapters */
 int bundle_burst(const struct op *main, int argument, int burst);      /* words of a request, where the platform's adapters ask for `burst` */
 int bundle_outstanding(const struct op *main, int argument, int outstanding);      /* requests under way, where there are `outstanding` of the platform's adapters */
 /* Words that a launch moves through a port of main's block, at given extents; layered: only those in loops over layers. */

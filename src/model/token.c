@@ -236,7 +236,7 @@ static void make_accesses(struct stretch *s, const struct token_access *access, 
 	int64_t last = cycle_of_window(s, window_of(run, s->pipe, access, high - 1)) + offset;
 	if (access->channel < 0) {
 		int64_t *next = &s->process->port[access->port], word = access->word;
-		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + word;
+		int64_t after = *next + (high - low) * word, again = last * TOKEN_PARTS + (1 - access->ahead) * word;
 		*next = after > again ? after : again;
 	} else if (moves(run, access)) {
 		if (high > low + 1)
@@ -277,6 +277,8 @@ static void begin_pipe(struct run *run, struct process_state *process, const str
 		process->limit[i] = -1;
 		if (pipe->access[i].channel >= 0)
 			process->base[i] = run->channel[pipe->access[i].channel].moved[side_of(run, &pipe->access[i])];
+		else if (process->port[pipe->access[i].port] < process->began * TOKEN_PARTS)
+			process->port[pipe->access[i].port] = process->began * TOKEN_PARTS;
 	}
 	if (run->back)
 		process->time += (pipe->iterations - 1) * pipe->interval + pipe->depth - (pipe->windows - 1) * pipe->interval - pipe->span + 1;

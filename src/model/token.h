@@ -23,6 +23,7 @@ struct token_access {
 	int port;                 /* argument of the process */
 	int64_t word;             /* of a port: what a word takes, in TOKEN_PARTS of a cycle */
 	int64_t credit, round;    /* of a port: words under way at once, and cycles until the same number can go again; credit 0: that never holds it up */
+	int64_t ahead;            /* of a port: words that come while the loop waits for something else */
 	enum token_side side;
 	bool waits, moves;        /* waits for a word or for room; passes a word or hands a place back */
 	struct token_pattern pattern;

@@ -31,6 +31,7 @@ struct builder {
 	VEC(struct built_access) accesses;        /* of this process, outside pipelined loops: the same in every turn of the loops around them */
 	struct token_detail detail;
 	int64_t stretches;        /* of each of the process's pipelined loops, about */
+	const bool *shared;       /* [arguments of main] ports that share their adapters */
 	bool uneven;              /* rolled layers of several numbers, or several in a process */
 };
 
@@ -93,7 +94,8 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 	return run < 1 ? 1 : run;
 }
 
-/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the port allows, each for as long as the memory's latency. */
+/* A word takes what the channel's bandwidth gives; and not more bursts are under way than the port allows, each for as long as the memory's latency.  What is read where addresses are known runs as far ahead, unless others
+ * have the adapter then. */
 static void set_memory(struct builder *b, const struct op *op, int first, struct token_access *access, struct token_pipe *pipe)
 {
 	bool known, load = op->code == OP_MEMREF_LOAD;
@@ -104,6 +106,7 @@ static void set_memory(struct builder *b, const struct op *op, int first, struct
 	double cycles = (double)((type_bits(accessed(op)->type->element) + 7) / 8) / rate;
 	access->word = (int64_t)(cycles * TOKEN_PARTS + 0.5);
 	access->credit = load && !known ? 0 : burst * under_way;
+	access->ahead = load && !b->shared[port->index] ? access->credit : 0;
 	access->round = b->platform->memory_latency + burst + (load ? -1 : (int64_t)((double)burst * cycles + 1));
 	access->credit = access->round > access->credit ? access->credit : 0;
 	if (load)
@@ -466,6 +469,7 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 	struct builder b = {.arena = arena, .platform = platform, .module = module, .network = ARENA_NEW(arena, struct token_network), .detail = detail};
 	const struct op *function = module_main(module);
 	b.function = function;
+	b.shared = bundle_shared(arena, function);
 	b.network->alike = true;
 	b.network->counts = counts_rows(function);
 	for (const struct op *op = function->region[0]->first; op; op = op->next)

@@ -4,10 +4,10 @@
 #include "sim/flow.h"
 #include <math.h>
 
-#define DESIGNS 40
+#define DESIGNS 80
 #define DESIGNS_LONG 1000
-#define CLOSE 0.02            /* of the simulated cycles … */
-#define CLOSE_SHARE 0.95      /* … for this share of the designs */
+#define CLOSE 0.03            /* of the simulated cycles … */
+#define CLOSE_SHARE 0.99      /* … for this share of the designs */
 
 struct compared {
 	int designs, close, refused;
