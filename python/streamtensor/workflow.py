@@ -26,10 +26,10 @@ def context_limit(model: Model) -> int:
     return getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT
 
 
-def step_shape(model: Model, phase: str, context: int | None, tokens: int | None) -> Shape:
+def step_shape(model: Model, phase: str, context: int | None, tokens: int | None, usual: int = DEFAULT_TOKENS) -> Shape:
     limit = context_limit(model)
     context = min(DEFAULT_CONTEXT, limit) if context is None else context
-    tokens = max(1, min(DEFAULT_TOKENS, context - 1)) if tokens is None else tokens
+    tokens = max(1, min(usual, context - 1)) if tokens is None else tokens
     return Shape.of(model.config, phase, context, tokens)
 
 
@@ -38,7 +38,7 @@ def step_shapes(model: Model, phase: str, context: int | None, tokens: int | Non
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
     if phase == "both" and unit and batch == 1:
-        return [replace(step_shape(model, "prefill", context, FEW_TOKENS if tokens is None else tokens), argmax=argmax, counted=True)]
+        return [replace(step_shape(model, "prefill", context, tokens, FEW_TOKENS), argmax=argmax, counted=True)]
     return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
 
