@@ -86,7 +86,7 @@ static char *sibling(struct arena *arena, const char *target)
 	return text_format(arena, "%.*s.%s.XXXXXX", slash ? (int)(slash - target) + 1 : 0, target, slash ? slash + 1 : target);
 }
 
-/* Of a link to a folder that folder: the link stays. */
+/* What a link names: the link stays. */
 static const char *resolved(struct arena *arena, const char *target)
 {
 	struct stat status;
@@ -263,6 +263,6 @@ static int replace_file(struct arena *arena, const char *path, const char *data,
 
 bool file_write_whole(struct arena *arena, struct diag *diag, const char *path, const char *data, size_t size)
 {
-	int reason = is_special(path) ? write_all(path, data, size) : replace_file(arena, path, data, size);
+	int reason = is_special(path) ? write_all(path, data, size) : replace_file(arena, resolved(arena, path), data, size);
 	return !reason || diag_error(diag, (struct location){.file = path}, "cannot be written: %s", strerror(reason));
 }

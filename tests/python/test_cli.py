@@ -302,3 +302,11 @@ def test_a_pipe_is_written_not_replaced(core_built, tmp_path):
     text = os.read(end, 1 << 16)
     os.close(end)
     assert done.returncode == 0 and stat.S_ISFIFO(pipe.stat().st_mode) and b"stream.kernel" in text
+
+
+def test_a_file_that_a_link_names_is_replaced_and_the_link_stays(core_built, tmp_path):
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to("file")
+    file.touch()
+    done = stc("compile", ROOT / "examples" / "perceptron.mlir", "--to", "tensor", "-o", link)
+    assert done.returncode == 0 and link.is_symlink() and "stream.kernel" in file.read_text()
