@@ -139,15 +139,17 @@ static struct value *divided(struct process *p, enum op_code code, struct value 
 	return make_op(p, code, type_index(p->module), 2, operand);
 }
 
-void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *part, struct value *outer, struct value *inner)
 {
 	int64_t each = state->lanes / lanes, most = state->elements / lanes;
 	const int64_t pitch[3] = {1, each, 1};
 	struct value *turn = each > 1 ? divided(p, OP_DIVSI, inner, each) : inner, *port = divided(p, OP_REMSI, turn, state->ports);
 	struct value *place[3] = {outer, divided(p, OP_DIVSI, turn, state->ports), each > 1 ? divided(p, OP_REMSI, inner, each) : NULL};
 	struct value *address = make_address(p, 3, place, pitch, 0);
-	for (int i = 0; i < state->ports; i++)
-		make_store(p, word, memory[i], make_select(p, make_equal(p, port, i), address, make_index(p, most)));
+	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
+		struct value *mine = make_and(p, part ? make_equal(p, part, i / state->ports) : NULL, make_equal(p, port, i % state->ports));
+		make_store(p, word, memory[i], make_select(p, mine, address, make_index(p, most)));
+	}
 }
 
 /* The part of an address that whole heads and layers make, in each port's buffer, or the rest. */
@@ -188,7 +190,7 @@ static void append_part(struct process *p, const struct row *row, struct value *
 		make_store(p, word, memory[0], make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
 	} else {
 		struct value *outer = part_address(p, row, counter, pitch, true), *inner = part_address(p, row, counter, pitch, false);
-		append_in_turns(p, row->state, order->lanes, memory, word, outer, inner);
+		append_in_turns(p, row->state, order->lanes, memory, word, NULL, outer, inner);
 	}
 	process_close(p, opened);
 }

@@ -1,5 +1,5 @@
 /* Several rows of a state at once, as two processes: one lets the rows through that there are in this launch, the other writes them one after the other, from the
- * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does.  Where every other head has buffers of its own (lower_loads.c) a process for each writes, and one deals heads to them. */
+ * launch's position on.  Rows beyond the state's end all fall on its last one, as a single row does. */
 #include "ir/rows.h"
 #include "pass/process.h"
 
@@ -64,67 +64,52 @@ struct place {
 	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
 };
 
+/* What a process writes rows with: its memory ports, the channel that brings the rows, and the array with the position. */
+struct writer {
+	const struct rows *rows;
+	const struct place *place;
+	struct value **memory, *in, *first;
+};
+
+/* A word of a row into the buffers of a part; turn NULL: of the first one, else of the one whose turn it is.  place: the point of what lies above the axis, the row, the word. */
+static void write_word(struct process *p, const struct writer *writer, struct value *const *memory, struct value *turn, struct value *const *at)
+{
+	const struct rows *rows = writer->rows;
+	const struct place *place = writer->place;
+	const struct state *state = place->state;
+	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1};
+	struct value *position[2] = {make_clamped(p, make_load(p, writer->first, make_index(p, 0)), place->extent), at[1]};
+	struct value *row[2] = {make_clamped(p, make_address(p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), at[2]}, *above[2] = {at[0], p->layer};
+	struct value *outer = make_address(p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(p, 2, row, inside, place->before), *word = make_take(p, NULL, writer->in);
+	if (state->ports > 1)
+		append_in_turns(p, state, rows->lanes, memory, word, turn, outer, inner);
+	else
+		make_store(p, word, memory[0], make_address(p, 2, (struct value *[2]){outer, inner}, one, 0));
+}
+
+/* Part by part; or, where every so-manieth point above the axis is in the same part, all in one loop, since one for each point would drain as often. */
 static void write_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
 {
 	const struct state *state = place->state;
 	struct process p = process_new(design, "append");
-	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
-	struct value *first = append_begin(&p, state, process_argument(&p, at, "position")), *zero = make_index(&p, 0);
+	struct writer writer = {.rows = rows, .place = place, .memory = append_ports(&p, state, fifo->type->element), .in = process_argument(&p, fifo, "x")};
+	writer.first = append_begin(&p, state, process_argument(&p, at, "position"));
 	const struct run_time_trip *bound[3] = {NULL, rows->count, NULL};
-	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1}, trip[3] = {rows->trip[0] / state->parts, rows->trip[1], rows->trip[2]};
-	int ports = state->ports;
-	for (int i = 0; i < state->parts; i++) {
-		int opened = process_nest_to(&p, 3, trip, bound, ports, counter);
-		struct value *position[2] = {make_clamped(&p, make_load(&p, first, zero), place->extent), counter[1]};
-		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
-		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_take(&p, NULL, in);
-		if (ports > 1)
-			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, outer, inner);
-		else
-			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
+	int loops = state->turn ? 1 : state->parts;
+	const int64_t trip[3] = {rows->trip[0] / loops, rows->trip[1], rows->trip[2]};
+	for (int i = 0; i < loops; i++) {
+		struct value *counter[4] = {0}, *turn = NULL;
+		int opened = process_nest_to(&p, 3, trip, bound, state->ports * (state->parts / loops), counter);
+		if (state->turn) {
+			struct value *operand[2] = {counter[0], make_index(&p, state->parts)};
+			turn = make_op(&p, OP_REMSI, type_index(p.module), 2, operand);
+			counter[0] = make_op(&p, OP_DIVSI, type_index(p.module), 2, operand);
+		}
+		write_word(&p, &writer, writer.memory + i * state->ports, turn, counter);
 		process_close(&p, opened);
 	}
 	process_close(&p, design->layers > 0);
 	process_finish(&p);
-}
-
-/* Parts that have every other point above the axis are written by a process each, which all begin at the same position. */
-static void deal_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
-{
-	const struct state *state = place->state;
-	struct module *module = design->module;
-	struct value **in = ARENA_ARRAY(module->arena, struct value *, state->parts), **from = ARENA_ARRAY(module->arena, struct value *, state->parts), *counter[3];
-	const struct run_time_trip *bound[2] = {rows->count, NULL};
-	for (int i = 0; i < state->parts; i++) {
-		in[i] = design_fifo(design, "s_dealt", fifo->type->element, rows->trip[1] * rows->trip[2]);
-		from[i] = design_fifo(design, "s_position", at->type->element, 2);
-	}
-	struct process p = process_new(design, "deal");
-	struct value *all = process_argument(&p, fifo, "x"), *position = process_argument(&p, at, "position");
-	process_layers(&p);
-	int opened = process_nest(&p, 0, NULL, 1, counter);
-	struct value *number = make_take(&p, NULL, position);
-	for (int i = 0; i < state->parts; i++)
-		make_push(&p, NULL, number, process_argument(&p, from[i], text_format(module->arena, "position%d", i)));
-	process_close(&p, opened);
-	process_loop(&p, rows->trip[0] / state->parts);
-	for (int i = 0; i < state->parts; i++) {
-		opened = process_nest_to(&p, 2, rows->trip + 1, bound, 1, counter);
-		make_push(&p, NULL, make_take(&p, NULL, all), process_argument(&p, in[i], text_format(module->arena, "y%d", i)));
-		process_close(&p, opened);
-	}
-	process_close(&p, 1 + (design->layers > 0));
-	process_finish(&p);
-	struct rows some = *rows;
-	some.trip[0] /= state->parts;
-	for (int i = 0; i < state->parts; i++) {
-		struct state part = *state;
-		struct place own = *place;
-		part.parts = 1;
-		part.buffer += i * state->ports;
-		own.state = &part;
-		write_rows(design, &some, &own, in[i], from[i]);
-	}
 }
 
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
@@ -141,10 +126,7 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 		fifo = add_filter(design, &rows, fifo);
 	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0) * rows.trip[2]};
 	place.outside[0] = place.extent * rows.trip[2] / state->ports;
-	place.outside[1] = type_elements(whole) / (state->parts * state->ports) / rows.lanes;
-	if (state->turn)
-		deal_rows(design, &rows, &place, fifo, at);
-	else
-		write_rows(design, &rows, &place, fifo, at);
+	place.outside[1] = state->layer / rows.lanes;
+	write_rows(design, &rows, &place, fifo, at);
 	return true;
 }

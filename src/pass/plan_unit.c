@@ -5,7 +5,7 @@
 #define DRAINED 50            /* cycles in which a slice's pipeline drains */
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
-#define LOADERS_BESIDE 4      /* loaders that have keys and values beside them, at most: each has loops of its own */
+#define LOADERS_BESIDE 6      /* loaders that have keys and values beside them, at most: each has loops of its own */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 

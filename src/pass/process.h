@@ -29,11 +29,12 @@ struct control {              /* a launch scalar that bounds loops, or what of i
 	VEC(struct value *) fifo; /* one per process that needs it */
 };
 
-struct state {                /* where a state lies: its outermost extent in equal parts, and the words of a part in turns in the buffers of as many ports as bring them side by side */
+struct state {                /* where a state lies: its outermost extent in parts, equal but for the last of those that take turns, and the words of a part in turns in the buffers of as many ports as bring them side by side */
 	int parts, ports;
 	const char **buffer;      /* [parts * ports] */
 	int64_t offset;           /* of the first element in each of them */
 	int64_t elements;         /* in each of them; where there are several ports, there is a word behind them, for what is written elsewhere */
+	int64_t layer;            /* those of one layer */
 	int64_t lanes;            /* of a word of a port */
 	int64_t turn;             /* words of all ports after which the next part follows, and the first one after the last; 0: each part lies in one piece */
 };
@@ -132,8 +133,9 @@ struct value **append_ports(struct process *p, const struct state *state, const 
 void append_wait(struct process *p, const struct state *state, struct value *when);
 struct value *append_begin(struct process *p, const struct state *state, struct value *position);
 /* Ports have the words of a part in turns, so which of them has this word depends on the position; the others write it behind their last one.  The store's words, of so many lanes, may be narrower
- * than the ports'.  outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on. */
-void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner);
+ * than the ports'.  outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on.  part: NULL, or whose ports of
+ * all parts' they are. */
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *part, struct value *outer, struct value *inner);
 void bundle_ports(struct design *design, int unit);       /* unit: the first port of a unit's loaders, which are the last; as many as there are ports: there is no unit */
 int adapters_beside_unit(struct design *design);          /* that the ports that are there now will be, but for those that ride on a unit's */
 int ports_beside_unit(struct design *design, int *side);           /* through which words of states come beside those of slices, several side by side; side: so many */

@@ -78,7 +78,7 @@ void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
 int unit_sets(const struct unit *unit);
 #define UNIT_CHAIN 6          /* sets of slices whose processes hand groups on to each other */
-#define SETS_TOGETHER 2       /* of a process: what is kept and counted is there once */
+#define SETS_TOGETHER 3       /* of a process: what is kept and counted is there once */
 /* Processes that hand scales out: one, or one for each chain. */
 int unit_scalers(const struct unit *unit);
 struct scaled {               /* sets that one of them serves */
