@@ -388,7 +388,7 @@ static struct value *add_halves(struct design *design, const struct op *load, st
 }
 
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
- * else there is one loader for all, or two for one. */
+ * else there is one loader for all, or several for one. */
 static void lower_state(struct design *design, const struct op *load)
 {
 	struct arena *arena = design->module->arena;
