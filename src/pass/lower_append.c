@@ -133,18 +133,12 @@ struct row {
 	struct value *in, *at, *kept;             /* channels; array with the position, or NULL */
 };
 
-static struct value *divided(struct process *p, enum op_code code, struct value *number, int64_t by)
-{
-	struct value *operand[2] = {number, make_index(p, by)};
-	return make_op(p, code, type_index(p->module), 2, operand);
-}
-
 void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *part, struct value *outer, struct value *inner)
 {
 	int64_t each = state->lanes / lanes, most = state->elements / lanes;
 	const int64_t pitch[3] = {1, each, 1};
-	struct value *turn = each > 1 ? divided(p, OP_DIVSI, inner, each) : inner, *port = divided(p, OP_REMSI, turn, state->ports);
-	struct value *place[3] = {outer, divided(p, OP_DIVSI, turn, state->ports), each > 1 ? divided(p, OP_REMSI, inner, each) : NULL};
+	struct value *turn = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = make_divided(p, OP_REMSI, turn, state->ports);
+	struct value *place[3] = {outer, make_divided(p, OP_DIVSI, turn, state->ports), each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL};
 	struct value *address = make_address(p, 3, place, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
 		struct value *mine = make_and(p, part ? make_equal(p, part, i / state->ports) : NULL, make_equal(p, port, i % state->ports));

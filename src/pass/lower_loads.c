@@ -299,16 +299,19 @@ static int64_t heads_most(const struct image *image, int parts)
 }
 
 /* Beside many counted tokens all heads come through one stream.  Every second or third one is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have something to bring, each
- * less, and a loader reads its next head while another one's is taken.  0: they take no turns; else so many do. */
-static int count_turns(struct design *design, const struct source *source, const struct image *image, int bits)
+ * less, and a loader reads its next head while another one's is taken. */
+static bool takes_turns(struct design *design, const struct source *source, const struct image *image, int bits)
 {
 	const struct sequence *order = &image->order;
 	int head = loops_again(image);
 	bool whole = order->dims > head + 1 && !(order->run_time && order->run_time[head]) && order->trip[head] * image->pitch[head] == image->words && order->trip[head] > 1;
-	if (bits <= PORT_BITS || !unit_counts_tiles(design->source->region[0]) || !whole || !append_has_rows(design, signature_name(design, false, source->input[0])))
-		return 0;
-	bool most = bits > SIDE_IN_TURN * PORT_BITS && heads_most(image, IN_TURN_MOST) < heads_most(image, IN_TURN_MOST - 1);
-	return most ? IN_TURN_MOST : IN_TURN_MOST - 1;
+	return bits > PORT_BITS && unit_counts_tiles(design->source->region[0]) && whole && append_has_rows(design, signature_name(design, false, source->input[0]));
+}
+
+/* Loaders of words in halves, which have few ports side by side, are three where that leaves each fewer heads than two have. */
+static int count_turns(const struct image *image, bool halves)
+{
+	return halves && heads_most(image, IN_TURN_MOST) < heads_most(image, IN_TURN_MOST - 1) ? IN_TURN_MOST : IN_TURN_MOST - 1;
 }
 
 /* Each word as two of half as many lanes. */
@@ -398,17 +401,17 @@ static void lower_state(struct design *design, const struct op *load)
 	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
 	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	int turns = loads == 1 ? count_turns(design, &source, &image, bits) : 0;
+	bool turns = loads == 1 && takes_turns(design, &source, &image, bits);
 	bool halves = turns && bits > SIDE_IN_TURN * PORT_BITS && !image.order.conditions && alike.taken.data[0] == alike.fifos.data[0];
-	struct state state = {.parts = apart ? loads : turns ? turns : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + halves) : 1};
+	struct state state = {.parts = apart ? loads : turns ? count_turns(&image, halves) : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + halves) : 1};
 	for (int i = 0; i < loads; i++)
 		if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
 			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
 	image = halves ? halved(arena, &image) : image;
 	state.turn = turns ? image.pitch[loops_again(&image)] : 0;
 	struct value *turned = halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
-	struct value **fifo = turns ? join_turns(design, &image, turns, turned) : alike.fifos.data;
-	struct image own = turns ? every_other(arena, &image, turns, 0) : image;
+	struct value **fifo = turns ? join_turns(design, &image, state.parts, turned) : alike.fifos.data;
+	struct image own = turns ? every_other(arena, &image, state.parts, 0) : image;
 	own.words /= apart ? loads : 1;
 	state.lanes = image.order.lanes / state.ports;
 	state.elements = own.words * state.lanes;
@@ -416,7 +419,7 @@ static void lower_state(struct design *design, const struct op *load)
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
 	for (int i = 0; i < state.parts; i++) {
 		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
-		own = turns ? every_other(arena, &image, turns, i) : own;
+		own = turns ? every_other(arena, &image, state.parts, i) : own;
 		for (int k = 0; k < state.ports; k++) {
 			int number = i * state.ports + k;
 			state.buffer[number] = state_buffer(design, &source, &own, &state, number);

@@ -64,48 +64,26 @@ struct place {
 	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
 };
 
-/* What a process writes rows with: its memory ports, the channel that brings the rows, and the array with the position. */
-struct writer {
-	const struct rows *rows;
-	const struct place *place;
-	struct value **memory, *in, *first;
-};
-
-/* A word of a row into the buffers of a part; turn NULL: of the first one, else of the one whose turn it is.  place: the point of what lies above the axis, the row, the word. */
-static void write_word(struct process *p, const struct writer *writer, struct value *const *memory, struct value *turn, struct value *const *at)
-{
-	const struct rows *rows = writer->rows;
-	const struct place *place = writer->place;
-	const struct state *state = place->state;
-	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1};
-	struct value *position[2] = {make_clamped(p, make_load(p, writer->first, make_index(p, 0)), place->extent), at[1]};
-	struct value *row[2] = {make_clamped(p, make_address(p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), at[2]}, *above[2] = {at[0], p->layer};
-	struct value *outer = make_address(p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(p, 2, row, inside, place->before), *word = make_take(p, NULL, writer->in);
-	if (state->ports > 1)
-		append_in_turns(p, state, rows->lanes, memory, word, turn, outer, inner);
-	else
-		make_store(p, word, memory[0], make_address(p, 2, (struct value *[2]){outer, inner}, one, 0));
-}
-
 /* Part by part; or, where every so-manieth point above the axis is in the same part, all in one loop, since one for each point would drain as often. */
 static void write_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
 {
 	const struct state *state = place->state;
 	struct process p = process_new(design, "append");
-	struct writer writer = {.rows = rows, .place = place, .memory = append_ports(&p, state, fifo->type->element), .in = process_argument(&p, fifo, "x")};
-	writer.first = append_begin(&p, state, process_argument(&p, at, "position"));
+	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
+	struct value *first = append_begin(&p, state, process_argument(&p, at, "position"));
+	int loops = state->turn ? 1 : state->parts, ports = state->ports * state->parts / loops;
 	const struct run_time_trip *bound[3] = {NULL, rows->count, NULL};
-	int loops = state->turn ? 1 : state->parts;
-	const int64_t trip[3] = {rows->trip[0] / loops, rows->trip[1], rows->trip[2]};
+	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1}, trip[3] = {rows->trip[0] / loops, rows->trip[1], rows->trip[2]};
 	for (int i = 0; i < loops; i++) {
-		struct value *counter[4] = {0}, *turn = NULL;
-		int opened = process_nest_to(&p, 3, trip, bound, state->ports * (state->parts / loops), counter);
-		if (state->turn) {
-			struct value *operand[2] = {counter[0], make_index(&p, state->parts)};
-			turn = make_op(&p, OP_REMSI, type_index(p.module), 2, operand);
-			counter[0] = make_op(&p, OP_DIVSI, type_index(p.module), 2, operand);
-		}
-		write_word(&p, &writer, writer.memory + i * state->ports, turn, counter);
+		int opened = process_nest_to(&p, 3, trip, bound, ports, counter);
+		struct value *part = state->turn ? make_divided(&p, OP_REMSI, counter[0], state->parts) : NULL, *point = state->turn ? make_divided(&p, OP_DIVSI, counter[0], state->parts) : counter[0];
+		struct value *position[2] = {make_clamped(&p, make_load(&p, first, make_index(&p, 0)), place->extent), counter[1]};
+		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {point, p.layer};
+		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_take(&p, NULL, in);
+		if (state->ports > 1)
+			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, part, outer, inner);
+		else
+			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
 		process_close(&p, opened);
 	}
 	process_close(&p, design->layers > 0);

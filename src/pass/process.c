@@ -277,6 +277,12 @@ struct value *make_address(struct process *p, int dims, struct value *const *cou
 	return address;
 }
 
+struct value *make_divided(struct process *p, enum op_code code, struct value *number, int64_t by)
+{
+	struct value *operand[2] = {number, make_index(p, by)};
+	return make_op(p, code, type_index(p->module), 2, operand);
+}
+
 struct value *make_clamped(struct process *p, struct value *number, int64_t limit)
 {
 	const struct type *index = type_index(p->module);

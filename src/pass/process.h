@@ -88,6 +88,7 @@ struct value *make_when(struct process *p, struct value *condition);      /* NUL
 struct value *make_select(struct process *p, struct value *when, struct value *yes, struct value *no);
 /* offset + Σ stride[i] counter[i]; NULL counters count 0 */
 struct value *make_address(struct process *p, int dims, struct value *const *counter, const int64_t *stride, int64_t offset);
+struct value *make_divided(struct process *p, enum op_code code, struct value *number, int64_t by);        /* OP_DIVSI or OP_REMSI */
 struct value *make_clamped(struct process *p, struct value *number, int64_t limit);        /* as an index in 0 … limit - 1: numbers from the host never address beyond a buffer */
 struct value *make_take(struct process *p, struct value *when, struct value *fifo);       /* when NULL: always */
 void make_push(struct process *p, struct value *when, struct value *word, struct value *fifo);
