@@ -145,13 +145,6 @@ def expect_journal(path: Path) -> None:
         path.write_bytes(whole)
 
 
-def drop_lost_lock(path: Path) -> None:
-    """A lock is a link to the journal. One that leads nowhere, since the run that made it was killed and the folder is elsewhere now, is not waited for; others are for half a minute."""
-    lock = path.with_name(f"{path.name}.lock")
-    if lock.is_symlink() and not lock.exists():
-        lock.unlink()
-
-
 def open_study(folder: Path, task: Task, resume: bool):
     """The study in `folder`; one of another model, platform, scheme or wish is refused."""
     optuna = needed("optuna")
@@ -166,7 +159,6 @@ def open_study(folder: Path, task: Task, resume: bool):
     try:
         if there:
             expect_journal(folder / STORAGE)
-        drop_lost_lock(folder / STORAGE)
         journal = (folder / STORAGE).resolve()  # absolute, as the lock's link has to lead to it
         storage = JournalStorage(JournalFileBackend(str(journal), Lock(journal)))
         study = optuna.create_study(storage=storage, study_name="designs", directions=["minimize"] * len(OBJECTIVES), sampler=optuna.samplers.NSGAIISampler(population_size=16, seed=0),

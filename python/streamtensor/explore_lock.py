@@ -22,6 +22,8 @@ class Lock(JournalFileSymlinkLock):
     def acquire(self) -> bool:
         begun = since = time.monotonic()
         written, told = self._written(), False
+        if self._link.is_symlink() and not self._link.exists():
+            self._link.unlink(missing_ok=True)  # it leads nowhere, since the run that made it was killed and the folder is elsewhere now: nobody holds it
         while not self._taken():
             time.sleep(STEP)
             now = time.monotonic()
