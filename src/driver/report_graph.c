@@ -39,7 +39,7 @@ static void survey_op(struct op *op, void *context)
 	int64_t held = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
 	survey->held = held > survey->held ? held : survey->held;
 	survey->loads |= op->code == OP_MEMREF_LOAD && is_port(op->operand[0]->type);
-	survey->stores |= op->code == OP_MEMREF_STORE && is_port(op->operand[1]->type);
+	survey->stores |= op->code == OP_WRITE || (op->code == OP_MEMREF_STORE && is_port(op->operand[1]->type));
 	if (op->code == OP_TREE || is_arithmetic(op)) {
 		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
 		survey->computes = true;

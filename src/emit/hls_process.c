@@ -250,7 +250,7 @@ static bool reads_late(const struct op *load)
 	for (const struct op *op = load->next; op && found < load->result[0]->uses; op = op->next) {
 		for (int i = 0; i < op->operands; i++)
 			found += op->operand[i] == load->result[0];
-		bool writes = op->code == OP_FOR || op->code == OP_RELEASE || (op->code == OP_MEMREF_STORE && op->operand[1] == load->operand[0]);
+		bool writes = op->code == OP_FOR || op->code == OP_RELEASE || op_writes(op, load->operand[0]);
 		if (writes && found < load->result[0]->uses)
 			return false;
 	}
@@ -288,11 +288,24 @@ static void emit_load(struct emitter *e, struct op *op)
 	define_name(e, op, element);
 }
 
+/* A word as memory holds it. */
+static const char *memory_word(struct emitter *e, const struct value *word)
+{
+	const char *text = hls_word(e, word);
+	return hls_is_packed(word->type) ? text_format(e->arena, "st_pack_i4<%s, %lld>(%s)", hls_type(e, type_scalar(word->type)), (long long)type_lanes(word->type), text) : text;
+}
+
+static void emit_write(struct emitter *e, struct op *op)
+{
+	const char *when = condition(e, op->operand[0]);
+	if (when)
+		hls_line(e, "%s%s = %s;", when, hls_element(e, op, 2), memory_word(e, op->operand[1]));
+}
+
 static void emit_store(struct emitter *e, struct op *op)
 {
-	const struct type *word = op->operand[0]->type;
-	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(word)) {
-		hls_line(e, "%s = st_pack_i4<%s, %lld>(%s);", hls_element(e, op, 1), hls_type(e, type_scalar(word)), (long long)type_lanes(word), hls_word(e, op->operand[0]));
+	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(op->operand[0]->type)) {
+		hls_line(e, "%s = %s;", hls_element(e, op, 1), memory_word(e, op->operand[0]));
 		return;
 	}
 	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
@@ -465,7 +478,7 @@ static emit_function *const functions[OP_COUNT] = {
 	[OP_ACQUIRE] = emit_acquire,   [OP_RELEASE] = emit_release,   [OP_ALLOCA] = emit_alloca,       [OP_MEMREF_LOAD] = emit_load,
 	[OP_MEMREF_STORE] = emit_store, [OP_LANE] = emit_lane,        [OP_SET_LANE] = emit_set_lane,   [OP_BROADCAST] = emit_broadcast,
 	[OP_JOIN_LANES] = emit_join,   [OP_SPLIT_LANES] = emit_lane,   [OP_TREE] = emit_tree,           [OP_FOR] = emit_for,
-	[OP_DOT] = hls_dot,
+	[OP_DOT] = hls_dot,            [OP_WRITE] = emit_write,
 };
 
 void hls_op(struct emitter *e, struct op *op)

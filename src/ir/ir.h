@@ -111,6 +111,11 @@ struct module *module_clone(const struct module *module, struct arena *arena);
 
 /* Building.  Ops are appended to `block`, or put before `before` if that is not NULL. */
 struct op *op_new(struct module *module, enum op_code code, struct location location, int operands, struct value *const *operand, int results, const struct type *const *result);
+/* Does it write this array or memory port? */
+static inline bool op_writes(const struct op *op, const struct value *array)
+{
+	return (op->code == OP_MEMREF_STORE && op->operand[1] == array) || (op->code == OP_WRITE && op->operand[2] == array);
+}
 void op_append(struct block *block, struct op *op);
 void op_insert_before(struct op *before, struct op *op);
 void op_remove(struct op *op);                                             /* unlinks; the memory stays with the arena */

@@ -30,6 +30,7 @@ struct run_time_trip {
 	int64_t plus, tile, most;
 	bool rest;                /* what is left of `most` instead: of loops of a process alone */
 	int64_t least;            /* turns of a loop of a process at least, some of which do nothing then; 0: as many as are counted */
+	int64_t among;            /* loops of processes that the turns are dealt out to: each has as many as the one that has most; 0: one has them all */
 };
 
 /* (E, T, S, M): tiles of type `element` at the offsets map(i * step), i in lexicographic order over the trip counts, outermost first.

@@ -366,6 +366,14 @@ static void check_store(struct verifier *verifier, const struct op *op)
 		wrong_types(verifier, op, "a value, an array of such values and an index for each of its dims");
 }
 
+static void check_write(struct verifier *verifier, const struct op *op)
+{
+	const struct type *when = operand_type(op, 0), *port = operand_type(op, 2);
+	bool fits = port->kind == TYPE_MEMREF && port->rank == 1 && port->shape[0] < 0 && port->element == operand_type(op, 1);
+	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 || operand_type(op, 3)->kind != TYPE_INDEX)
+		wrong_types(verifier, op, "a flag, a word, a memory port of such words and an index");
+}
+
 static void check_alloca(struct verifier *verifier, const struct op *op)
 {
 	const struct type *type = op->result[0]->type;
@@ -414,7 +422,7 @@ void verify_op_types(struct verifier *verifier, const struct op *op)
 		[OP_GENERIC] = check_generic, [OP_CONTRACT] = check_contract, [OP_FILL] = check_fill, [OP_PICK] = check_pick, [OP_INSERT_LAYER] = check_insert_layer, [OP_PART] = check_part,
 		[OP_TAKE] = check_take, [OP_PUSH] = check_push, [OP_ACQUIRE] = check_acquire, [OP_RELEASE] = check_release,
 		[OP_TREE] = check_tree, [OP_DOT] = check_dot, [OP_JOIN_LANES] = check_join, [OP_SPLIT_LANES] = check_split, [OP_ALLOCA] = check_alloca,
-		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_APPLY] = check_apply,
+		[OP_MEMREF_LOAD] = check_load, [OP_MEMREF_STORE] = check_store, [OP_WRITE] = check_write, [OP_APPLY] = check_apply,
 		[OP_BROADCAST] = check_broadcast, [OP_LANE] = check_lane, [OP_SET_LANE] = check_set_lane,
 	};
 	if (check[op->code])

@@ -54,7 +54,7 @@ int bundle_outstanding(const struct op *main, int argument, int outstanding)
 
 static bool has_word(const struct op *op, const struct value *port)
 {
-	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || (op->code == OP_MEMREF_STORE && op->operand[1] == port);
+	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || op_writes(op, port);
 }
 
 static int64_t words_in(const struct block *block, const struct value *port, bool layered, int extents, const struct extent_value *extent)

@@ -179,7 +179,7 @@ struct resources port_resources(const struct platform *platform, const struct ty
 static bool is_written(const struct block *block, const struct value *port)
 {
 	for (const struct op *op = block->first; op; op = op->next)
-		if ((op->code == OP_MEMREF_STORE && op->operand[1] == port) || (op->region[0] && is_written(op->region[0], port)))
+		if (op_writes(op, port) || (op->region[0] && is_written(op->region[0], port)))
 			return true;
 	return false;
 }

@@ -27,7 +27,7 @@ static bool is_port(const struct type *type)
 
 int operation_latency(const struct platform *platform, const struct op *op)
 {
-	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_MEMREF_STORE)
+	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
 		return 1;
 	if (op->code == OP_MEMREF_LOAD)
 		return is_port(op->operand[0]->type) ? platform->memory_latency : 2;
@@ -82,7 +82,7 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
 	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
 		return false;
-	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item_integer(attr, "least", 0)};
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item_integer(attr, "least", 0), attr_item_integer(attr, "among", 0)};
 	*times = over->integer;
 	return true;
 }
@@ -141,6 +141,11 @@ static bool mean_of_layers(const struct op *op, const char *symbol, int extents,
 	return true;
 }
 
+static int64_t dealt(const struct run_time_trip *trip, int64_t turns)
+{
+	return trip->among > 1 ? (turns + trip->among - 1) / trip->among : turns;
+}
+
 int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
 {
 	struct run_time_trip trip;
@@ -148,8 +153,8 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 	if (!timing_run_time(op, &trip, &times))
 		return -1;
 	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
-		return times * run_time_count(&trip, value);
-	return times * (trip.rest ? 0 : trip.most);
+		return dealt(&trip, times * run_time_count(&trip, value));
+	return dealt(&trip, times * (trip.rest ? 0 : trip.most));
 }
 
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)
@@ -168,8 +173,8 @@ static double interval_of(struct walk *walk, const struct op *loop, int64_t trip
 {
 	double interval = (double)attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
-		bool load = op->code == OP_MEMREF_LOAD, store = op->code == OP_MEMREF_STORE;
-		int argument = load ? argument_of(walk, op->operand[0]) : store ? argument_of(walk, op->operand[1]) : -1;
+		static const int place[OP_COUNT] = {[OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
+		int argument = place[op->code] ? argument_of(walk, op->operand[place[op->code] - 1]) : -1;
 		if (argument < 0 || !is_port(walk->entry->argument[argument]->type))
 			continue;
 		double cycles = walk->word_cycles[argument];

@@ -44,7 +44,7 @@ static bool is_port(const struct type *type)
 
 static const struct value *accessed(const struct op *op)
 {
-	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2};
+	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
 	const struct value *value = place[op->code] ? op->operand[place[op->code] - 1] : NULL;
 	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
 	return value && (!array || is_port(value->type)) ? value : NULL;
@@ -52,7 +52,7 @@ static const struct value *accessed(const struct op *op)
 
 static bool is_conditional(const struct op *op)
 {
-	return op->code == OP_TAKE || op->code == OP_PUSH;
+	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
 }
 
 static enum token_side side_of(const struct op *op)
@@ -85,6 +85,8 @@ static int64_t words_in_a_row(const struct builder *b, const struct op *op, int 
 {
 	int64_t factor[LEVELS] = {0}, run = 1;
 	int place = op->code == OP_MEMREF_LOAD ? 1 : 2;
+	if (op->code == OP_WRITE)
+		return *known = true;                 /* words on a condition are no burst */
 	*known = op->operands <= place || add_terms(op->operand[place], op->parent, 1, first, factor);
 	for (int l = b->loops - 1; l >= first; l--) {
 		if (b->loop[l].trips > 1 && factor[l] != run)
@@ -189,7 +191,7 @@ static void compare_layers(struct builder *b, const struct op *op)
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
 }
 
-/* Several accesses are made under one condition. */
+/* Several accesses are made under one condition.  Where it depends on data, a word is written as if it held. */
 static bool set_pattern(struct builder *b, const struct op *op, int first, const struct token_pipe *pipe, struct token_access *access)
 {
 	const struct token_access *made = pipe->access;
@@ -202,7 +204,11 @@ static bool set_pattern(struct builder *b, const struct op *op, int first, const
 		}
 		made++;
 	}
-	return token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
+	const struct token_pattern always = access->pattern;
+	bool known = token_pattern_make(b->arena, b->detail.digits, op->operand[0], b->loop, first, b->loops - 1, &access->pattern);
+	if (!known && op->code == OP_WRITE)
+		access->pattern = always;
+	return known || op->code == OP_WRITE;
 }
 
 /* Accesses with their stages: the latencies of the operations before them.  value->id of results: when a value is ready. */
@@ -391,7 +397,7 @@ static bool build_access(struct builder *b, const struct op *op)
 {
 	struct token_access *access = single_access(b, op);
 	bool made = true;
-	if (is_conditional(op) && !token_condition(op->operand[0], b->loop, &made))
+	if (is_conditional(op) && !token_condition(op->operand[0], b->loop, &made) && op->code != OP_WRITE)
 		return false;
 	return !made || add_step(b, (struct token_step){.access = access});
 }
@@ -399,7 +405,7 @@ static bool build_access(struct builder *b, const struct op *op)
 /* A word written outside pipelined loops has to arrive. */
 static int64_t latency_of(const struct builder *b, const struct op *op)
 {
-	bool writes = op->code == OP_MEMREF_STORE && accessed(op);
+	bool writes = op->code == OP_WRITE || (op->code == OP_MEMREF_STORE && accessed(op));
 	return operation_latency(b->platform, op) + (writes ? b->platform->memory_latency + 1 : 0);
 }
 

@@ -63,7 +63,7 @@ static void find_recurrence(const struct block *block, const struct value *array
 	bool reads = false, writes = false;
 	for (const struct op *op = block->first; op; op = op->next) {
 		reads |= op->code == OP_MEMREF_LOAD && op->operand[0] == array;
-		writes |= op->code == OP_MEMREF_STORE && op->operand[1] == array;
+		writes |= op_writes(op, array);
 		if (op->region[0])
 			find_recurrence(op->region[0], array, found);
 	}

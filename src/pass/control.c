@@ -108,8 +108,8 @@ static struct value *at_most(struct process *p, struct value *number, int64_t mo
 struct value *process_count(struct process *p, const struct run_time_trip *trip, int64_t times)
 {
 	struct block *place = place_of(p, trip->symbol);
-	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld%s>%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times,
-							 trip->rest ? " less" : "", (long long)trip->least));
+	const char *key = key_at(p, place, text_format(p->module->arena, "%s+%lld/%lld<%lldx%lld%s>%lld:%lld", trip->symbol, (long long)trip->plus, (long long)trip->tile, (long long)trip->most, (long long)times,
+							 trip->rest ? " less" : "", (long long)trip->least, (long long)trip->among));
 	struct value *known = map_get(&p->constants, key);
 	if (known)
 		return known;
@@ -128,7 +128,9 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 	count = at_most(p, count, trip->most);
 	count = trip->least ? at_least(p, count, trip->least) : count;
 	const int64_t each = trip->rest ? -times : times;
-	count = make_address(p, 1, &count, &each, trip->rest ? times * trip->most : 0);
+	count = make_address(p, 1, &count, &each, (trip->rest ? times * trip->most : 0) + (trip->among > 1 ? trip->among - 1 : 0));
+	if (trip->among > 1)
+		count = make_divided(p, OP_DIVSI, count, trip->among);
 	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
 	end_head(p, &head);
 	map_set(&p->constants, key, count);
@@ -174,11 +176,13 @@ struct value *process_point(struct process *p, const struct run_time_trip *trip,
 
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
 {
-	struct named items[7] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
+	struct named items[8] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
 				 {"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}};
 	int count = 5;
 	if (trip->rest)
 		items[count++] = (struct named){"rest", attr_unit(module)};
+	if (trip->among > 1)
+		items[count++] = (struct named){"among", attr_integer(module, trip->among)};
 	if (trip->least)
 		items[count++] = (struct named){"least", attr_integer(module, trip->least)};
 	return attr_dictionary(module, count, items);

@@ -113,15 +113,32 @@ void append_wait(struct process *p, const struct state *state, struct value *whe
 	}
 }
 
-struct value *append_begin(struct process *p, const struct state *state, struct value *position)
+const char *append_extent(struct design *design, const struct op *store)
 {
-	struct value *kept = make_array(p, "first", 1, position->type->element, 1), *counter[1];
+	const struct op *op = store->operand[1]->def;
+	while (op && (op->code == OP_FORK || op->code == OP_CAST || op->code == OP_REASSOCIATE))
+		op = op->operand[0]->def;
+	const char *name = op && op->code == OP_LOAD && op->operand[0]->type->kind == TYPE_TENSOR ? signature_name(design, false, op->operand[0]->index) : NULL;
+	return name && map_get(&design->controls, name) ? name : NULL;
+}
+
+struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position)
+{
+	struct value *kept = extent ? NULL : make_array(p, "first", 1, position->type->element, 1), *counter[1];
 	process_layers(p);
 	int opened = process_nest(p, 0, NULL, 1, counter);
 	append_wait(p, state, NULL);
-	make_store(p, make_take(p, NULL, position), kept, make_index(p, 0));
+	struct value *taken = make_take(p, NULL, position);
+	if (kept)
+		make_store(p, taken, kept, make_index(p, 0));
 	process_close(p, opened);
 	return kept;
+}
+
+struct value *append_position(struct process *p, const char *extent, struct value *kept, int64_t rows)
+{
+	const struct run_time_trip count = {.symbol = extent, .tile = 1, .most = rows - 1};
+	return extent ? process_count(p, &count, 1) : make_clamped(p, make_load(p, kept, make_index(p, 0)), rows);
 }
 
 /* What every part of a row is written with. */
@@ -131,18 +148,20 @@ struct row {
 	int64_t inner, extent, before;            /* numbers of the row at one index of the axis; indices; those in front */
 	int64_t elements;         /* of a layer, in each buffer */
 	struct value *in, *at, *kept;             /* channels; array with the position, or NULL */
+	const char *symbol;       /* the run-time extent that is the position, or NULL */
 };
 
-void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *part, struct value *outer, struct value *inner)
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner)
 {
-	int64_t each = state->lanes / lanes, most = state->elements / lanes;
+	int64_t each = state->lanes / lanes;
 	const int64_t pitch[3] = {1, each, 1};
-	struct value *turn = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = make_divided(p, OP_REMSI, turn, state->ports);
-	struct value *place[3] = {outer, make_divided(p, OP_DIVSI, turn, state->ports), each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL};
-	struct value *address = make_address(p, 3, place, pitch, 0);
+	struct value *number = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = make_divided(p, OP_REMSI, number, state->ports), *place = make_divided(p, OP_DIVSI, number, state->ports);
+	struct value *part = state->dealt ? make_divided(p, OP_REMSI, place, state->parts) : NULL;
+	place = part ? make_divided(p, OP_DIVSI, place, state->parts) : place;
+	struct value *term[3] = {outer, place, each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL}, *address = make_address(p, 3, term, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
 		struct value *mine = make_and(p, part ? make_equal(p, part, i / state->ports) : NULL, make_equal(p, port, i % state->ports));
-		make_store(p, word, memory[i], make_select(p, mine, address, make_index(p, most)));
+		make_write(p, mine, word, memory[i], address);
 	}
 }
 
@@ -173,9 +192,10 @@ static void append_part(struct process *p, const struct row *row, struct value *
 		if (counter[i])
 			first = make_and(p, first, make_equal(p, counter[i], 0));
 	}
-	if (!row->kept)
+	if (row->state->parts == 1)
 		append_wait(p, row->state, first);
-	counter[dims] = make_clamped(p, row->kept ? make_load(p, row->kept, make_index(p, 0)) : make_take(p, first, row->at), row->extent - row->before);
+	struct value *taken = row->state->parts > 1 ? NULL : make_take(p, first, row->at);
+	counter[dims] = taken && !row->symbol ? make_clamped(p, taken, row->extent - row->before) : append_position(p, row->symbol, row->kept, row->extent - row->before);
 	pitch[dims] = row->inner / order->lanes;
 	counter[dims + 1] = p->layer;
 	pitch[dims + 1] = row->elements / order->lanes;
@@ -184,7 +204,7 @@ static void append_part(struct process *p, const struct row *row, struct value *
 		make_store(p, word, memory[0], make_address(p, dims + 2, counter, pitch, (order->offset + row->state->offset + row->before * row->inner) / order->lanes));
 	} else {
 		struct value *outer = part_address(p, row, counter, pitch, true), *inner = part_address(p, row, counter, pitch, false);
-		append_in_turns(p, row->state, order->lanes, memory, word, NULL, outer, inner);
+		append_in_turns(p, row->state, order->lanes, memory, word, outer, inner);
 	}
 	process_close(p, opened);
 }
@@ -201,7 +221,7 @@ bool lower_append(struct design *design, const struct op *store)
 	if (writes_rows(design, store))
 		return lower_rows(design, store, state, whole);
 	int axis = (int)attr_item(output, "axis")->integer;
-	struct row row = {.state = state, .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
+	struct row row = {.state = state, .symbol = append_extent(design, store), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
 	for (int d = axis + 1; d < whole->rank; d++)
 		row.inner *= whole->shape[d];
 	struct value *fifo = store_fifo(design, store);
@@ -212,7 +232,7 @@ bool lower_append(struct design *design, const struct op *store)
 	row.in = process_argument(&p, fifo, "x");
 	row.at = process_argument(&p, stream_fifo(design, store->operand[1]), "position");
 	if (state->parts > 1) {
-		row.kept = append_begin(&p, state, row.at);
+		row.kept = append_begin(&p, state, row.symbol, row.at);
 		row.order.trip[part_loop(&row.order, type_elements(whole), state->parts)] /= state->parts;
 	} else {
 		process_layers(&p);

@@ -1,15 +1,13 @@
 /* Loads as processes.  A bulk load has memory ports of its own, several side by side if its words are wide; all the others of one element type share one
  * loader, which serves them in program order: in full words of the port where their order allows it, the others one by one.  Tensors lie in memory in the order in which they are read. */
 #include "ir/contract.h"
-#include "pass/memory.h"
+#include "pass/dealt.h"
 #include "pass/streams.h"
 
 #define PORT_BITS 512
 #define WIDE_BITS 128         /* of words of wide numbers that a port shares */
 #define COUNTED_BITS 64       /* of those that leave the die beside many counted tokens, whose slices leave few wires: a layer's come while the unit works on it */
 #define APART_LEAST 1024      /* words of a port that are a layer's state: fewer are not worth a loader for each part, if none was wished for */
-#define IN_TURN_MOST 3        /* loaders that bring a state's heads in turn */
-#define SIDE_IN_TURN 4        /* ports side by side that loaders in turn have at most: wider words come in halves */
 #define AHEAD_LEAST 64
 #define AHEAD_MOST 4096
 #define AHEAD_PASSING 16      /* on their way to a cast: a burst */
@@ -268,116 +266,20 @@ static void read_ahead(struct design *design, struct value *fifo, struct value *
 		keep_passing(design, fifo);
 }
 
-/* Loops outside of an image, in which all of it comes again: of the tiles of a launch. */
-static int loops_again(const struct image *image)
-{
-	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
-}
-
 /* The buffer of a part's port: its part of every word of all layers. */
-static const char *state_buffer(struct design *design, const struct source *source, const struct image *image, const struct state *state, int number)
+static const char *state_buffer(struct design *design, const struct source *source, const struct image *image, const struct state *state, int number, int64_t beyond)
 {
 	struct arena *arena = design->module->arena;
 	const char *name = text_format(arena, "w%d", design->serial++);
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
-	bool turns = state->turn;             /* else one run is all */
-	int64_t run = turns ? state->turn : image->words, lanes = image->order.lanes;
-	const int64_t trip[3] = {turns ? image->order.trip[loops_again(image)] : 1, run, state->lanes}, stride[3] = {state->parts * run * lanes, lanes, 1};
-	int64_t base = number / state->ports * run * lanes + number % state->ports * state->lanes;
+	int64_t lanes = image->order.lanes, first = number / state->ports * (state->dealt ? 1 : image->words);
+	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->dealt ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2 + turns, trip + !turns, stride + !turns, s * state->elements) :
+		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
-	design_buffer(design, name, word, image->words * source->count + (state->ports > 1), source->count, segment);
+	design_buffer(design, name, word, image->words * source->count + beyond, source->count, segment);
 	return name;
-}
-
-/* Of the heads of an image, those that each of `parts` loaders brings at most. */
-static int64_t heads_most(const struct image *image, int parts)
-{
-	return (image->order.trip[loops_again(image)] + parts - 1) / parts;
-}
-
-/* Beside many counted tokens all heads come through one stream.  Every second or third one is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have something to bring, each
- * less, and a loader reads its next head while another one's is taken. */
-static bool takes_turns(struct design *design, const struct source *source, const struct image *image, int bits)
-{
-	const struct sequence *order = &image->order;
-	int head = loops_again(image);
-	bool whole = order->dims > head + 1 && !(order->run_time && order->run_time[head]) && order->trip[head] * image->pitch[head] == image->words && order->trip[head] > 1;
-	return bits > PORT_BITS && unit_counts_tiles(design->source->region[0]) && whole && append_has_rows(design, signature_name(design, false, source->input[0]));
-}
-
-/* Loaders of words in halves, which have few ports side by side, are three where that leaves each fewer heads than two have. */
-static int count_turns(const struct image *image, bool halves)
-{
-	return halves && heads_most(image, IN_TURN_MOST) < heads_most(image, IN_TURN_MOST - 1) ? IN_TURN_MOST : IN_TURN_MOST - 1;
-}
-
-/* Each word as two of half as many lanes. */
-static struct image halved(struct arena *arena, const struct image *image)
-{
-	int dims = image->order.dims;
-	struct image half = *image;
-	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *stride = ARENA_ARRAY(arena, int64_t, dims + 1);
-	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
-	half.pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
-	half.order.lanes /= 2;
-	half.words *= 2;
-	for (int i = 0; i < dims; i++) {
-		trip[i] = image->order.trip[i];
-		stride[i] = image->order.stride[i];
-		run_time[i] = image->order.run_time ? image->order.run_time[i] : NULL;
-		half.pitch[i] = 2 * image->pitch[i];
-	}
-	trip[dims] = 2;
-	stride[dims] = half.order.lanes * half.order.lane_stride;
-	half.pitch[dims] = 1;
-	half.order.trip = trip;
-	half.order.stride = stride;
-	half.order.run_time = run_time;
-	half.order.dims++;
-	return half;
-}
-
-/* Heads `number`, `number` + `parts`, …; in memory they have the room of as many as any part has. */
-static struct image every_other(struct arena *arena, const struct image *image, int parts, int number)
-{
-	struct image part = *image;
-	int head = loops_again(image);
-	int64_t *trip = arena_copy(arena, part.order.trip, sizeof *trip * (size_t)part.order.dims);
-	trip[head] = (trip[head] - number + parts - 1) / parts;
-	part.order.trip = trip;
-	part.words = heads_most(image, parts) * image->pitch[head];
-	return part;
-}
-
-/* FIFOs of the loaders, whose images are of every other head, and the process that takes a head from each in turn. */
-static struct value **join_turns(struct design *design, const struct image *image, int parts, struct value *out)
-{
-	struct process p = process_new(design, "turns");
-	const struct sequence *order = &image->order;
-	struct value **fifo = ARENA_ARRAY(p.module->arena, struct value *, parts), **argument = ARENA_ARRAY(p.module->arena, struct value *, parts);
-	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, order->dims + 1), *to = process_argument(&p, out, "y");
-	int head = loops_again(image), opened = 0;
-	process_layers(&p);
-	for (int i = 0; i < head; i++)
-		process_loop_to(&p, order->trip[i], order->run_time ? order->run_time[i] : NULL);
-	process_loop(&p, order->trip[head] / parts);
-	for (int i = 0; i < parts + (int)(order->trip[head] % parts); i++) {
-		int part = i % parts;
-		process_close(&p, opened + (i == parts));
-		if (i < parts) {
-			fifo[i] = design_fifo(design, "s_turn", out->type->element, AHEAD_PASSING);
-			design_prefetch(design, fifo[i]);
-			argument[i] = process_argument(&p, fifo[i], text_format(p.module->arena, "x%d", i));
-		}
-		opened = process_nest_to(&p, order->dims - head - 1, order->trip + head + 1, order->run_time ? order->run_time + head + 1 : NULL, 1, counter);
-		make_push(&p, NULL, make_take(&p, NULL, argument[part]), to);
-	}
-	process_close(&p, opened + head + (order->trip[head] % parts == 0) + (design->layers > 0));
-	process_finish(&p);
-	return fifo;
 }
 
 /* The FIFO for halves of a load's words. */
@@ -401,28 +303,26 @@ static void lower_state(struct design *design, const struct op *load)
 	int loads = (int)alike.fifos.count, bits = (int)type_bits(load->result[0]->type->element);
 	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
-	bool turns = loads == 1 && takes_turns(design, &source, &image, bits);
-	bool halves = turns && bits > SIDE_IN_TURN * PORT_BITS && !image.order.conditions && alike.taken.data[0] == alike.fifos.data[0];
-	struct state state = {.parts = apart ? loads : turns ? count_turns(&image, halves) : 1, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + halves) : 1};
+	bool halves = !image.order.conditions && alike.taken.data[0] == alike.fifos.data[0];
+	struct dealt dealt = loads == 1 ? dealt_of(design, &image, signature_name(design, false, source.input[0]), bits, halves) : (struct dealt){.parts = 1};
+	struct state state = {.parts = apart ? loads : dealt.parts, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + dealt.halves) : 1, .dealt = dealt.parts > 1};
 	for (int i = 0; i < loads; i++)
 		if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
 			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
-	image = halves ? halved(arena, &image) : image;
-	state.turn = turns ? image.pitch[loops_again(&image)] : 0;
-	struct value *turned = halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
-	struct value **fifo = turns ? join_turns(design, &image, state.parts, turned) : alike.fifos.data;
-	struct image own = turns ? every_other(arena, &image, state.parts, 0) : image;
+	struct value *turned = dealt.halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
+	struct value **fifo = dealt.parts > 1 ? dealt_join(design, &image, &dealt, turned) : alike.fifos.data;
+	struct image own = dealt_part(arena, &image, &dealt, 0);
 	own.words /= apart ? loads : 1;
-	state.lanes = image.order.lanes / state.ports;
+	state.lanes = own.order.lanes / state.ports;
 	state.elements = own.words * state.lanes;
 	int served = apart ? 1 : loads;       /* FIFOs of a loader */
 	state.buffer = ARENA_ARRAY(arena, const char *, state.parts * state.ports);
 	for (int i = 0; i < state.parts; i++) {
 		struct value **port = ARENA_ARRAY(arena, struct value *, state.ports);
-		own = turns ? every_other(arena, &image, state.parts, i) : own;
+		own = dealt.parts > 1 ? dealt_part(arena, &image, &dealt, i) : own;
 		for (int k = 0; k < state.ports; k++) {
 			int number = i * state.ports + k;
-			state.buffer[number] = state_buffer(design, &source, &own, &state, number);
+			state.buffer[number] = state_buffer(design, &source, &own, &state, number, dealt_beyond(&dealt));
 			port[k] = design_port(design, state.buffer[number], vector_of(design->module, type_scalar(load->result[0]->type), state.lanes), state.buffer[number], false);
 		}
 		add_loader(design, &(struct loader){state.ports, port, served, &fifo[i], alike.step, &own, &source, state.buffer[i * state.ports]});

@@ -64,24 +64,24 @@ struct place {
 	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
 };
 
-/* Part by part; or, where every so-manieth point above the axis is in the same part, all in one loop, since one for each point would drain as often. */
-static void write_rows(struct design *design, const struct rows *rows, const struct place *place, struct value *fifo, struct value *at)
+/* Part by part; or, where words are dealt out in turn, all in one loop. */
+static void write_rows(struct design *design, const struct op *store, const struct rows *rows, const struct place *place, struct value *fifo)
 {
 	const struct state *state = place->state;
+	const char *extent = append_extent(design, store);
 	struct process p = process_new(design, "append");
 	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
-	struct value *first = append_begin(&p, state, process_argument(&p, at, "position"));
-	int loops = state->turn ? 1 : state->parts, ports = state->ports * state->parts / loops;
+	struct value *kept = append_begin(&p, state, extent, process_argument(&p, stream_fifo(design, store->operand[1]), "position"));
+	int loops = state->dealt ? 1 : state->parts, ports = state->ports * state->parts / loops;
 	const struct run_time_trip *bound[3] = {NULL, rows->count, NULL};
 	const int64_t one[2] = {1, 1}, inside[2] = {rows->trip[2], 1}, trip[3] = {rows->trip[0] / loops, rows->trip[1], rows->trip[2]};
 	for (int i = 0; i < loops; i++) {
 		int opened = process_nest_to(&p, 3, trip, bound, ports, counter);
-		struct value *part = state->turn ? make_divided(&p, OP_REMSI, counter[0], state->parts) : NULL, *point = state->turn ? make_divided(&p, OP_DIVSI, counter[0], state->parts) : counter[0];
-		struct value *position[2] = {make_clamped(&p, make_load(&p, first, make_index(&p, 0)), place->extent), counter[1]};
-		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {point, p.layer};
+		struct value *position[2] = {append_position(&p, extent, kept, place->extent), counter[1]};
+		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
 		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_take(&p, NULL, in);
 		if (state->ports > 1)
-			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, part, outer, inner);
+			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, outer, inner);
 		else
 			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));
 		process_close(&p, opened);
@@ -99,12 +99,12 @@ bool lower_rows(struct design *design, const struct op *store, const struct stat
 	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
 	if (!rows.lanes)
 		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
-	struct value *fifo = stream_fifo(design, store->operand[0]), *at = stream_fifo(design, store->operand[1]);
+	struct value *fifo = stream_fifo(design, store->operand[0]);
 	if (rows.count)
 		fifo = add_filter(design, &rows, fifo);
 	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0) * rows.trip[2]};
-	place.outside[0] = place.extent * rows.trip[2] / state->ports;
+	place.outside[0] = place.extent * rows.trip[2] / (state->ports * (state->dealt ? state->parts : 1));
 	place.outside[1] = state->layer / rows.lanes;
-	write_rows(design, &rows, &place, fifo, at);
+	write_rows(design, store, &rows, &place, fifo);
 	return true;
 }

@@ -327,3 +327,9 @@ void make_store(struct process *p, struct value *word, struct value *array, stru
 	struct value *operand[3] = {word, array, index};
 	op_append(p->block, op_new(p->module, OP_MEMREF_STORE, NOWHERE, 3, operand, 0, NULL));
 }
+
+void make_write(struct process *p, struct value *when, struct value *word, struct value *port, struct value *address)
+{
+	struct value *operand[4] = {make_when(p, when), word, port, address};
+	op_append(p->block, op_new(p->module, OP_WRITE, NOWHERE, 4, operand, 0, NULL));
+}

@@ -29,14 +29,14 @@ struct control {              /* a launch scalar that bounds loops, or what of i
 	VEC(struct value *) fifo; /* one per process that needs it */
 };
 
-struct state {                /* where a state lies: its outermost extent in parts, equal but for the last of those that take turns, and the words of a part in turns in the buffers of as many ports as bring them side by side */
+struct state {                /* where a state lies: in equal parts, of its outermost extent or of words in turn, and the words of a part in turns in the buffers of as many ports as bring them side by side */
 	int parts, ports;
 	const char **buffer;      /* [parts * ports] */
 	int64_t offset;           /* of the first element in each of them */
-	int64_t elements;         /* in each of them; where there are several ports, there is a word behind them, for what is written elsewhere */
+	int64_t elements;         /* in each of them */
 	int64_t layer;            /* those of one layer */
 	int64_t lanes;            /* of a word of a port */
-	int64_t turn;             /* words of all ports after which the next part follows, and the first one after the last; 0: each part lies in one piece */
+	bool dealt;               /* the next part has the next word of all ports, and the first one follows after the last; else each part is so much of the outermost extent */
 };
 
 struct process {
@@ -95,6 +95,7 @@ void make_push(struct process *p, struct value *when, struct value *word, struct
 struct value *make_array(struct process *p, const char *name, int64_t size, const struct type *element, int64_t partition);
 struct value *make_load(struct process *p, struct value *array, struct value *index);
 void make_store(struct process *p, struct value *word, struct value *array, struct value *index);
+void make_write(struct process *p, struct value *when, struct value *word, struct value *port, struct value *address);
 
 /* Channels and ports of the design. */
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times);
@@ -132,11 +133,12 @@ bool lower_append(struct design *design, const struct op *store);
 /* Of a process that appends to a state: its memory ports; waits until all is read; the same at the beginning of a layer, and keeps the position in the array that is returned. */
 struct value **append_ports(struct process *p, const struct state *state, const struct type *word);
 void append_wait(struct process *p, const struct state *state, struct value *when);
-struct value *append_begin(struct process *p, const struct state *state, struct value *position);
-/* Ports have the words of a part in turns, so which of them has this word depends on the position; the others write it behind their last one.  The store's words, of so many lanes, may be narrower
- * than the ports'.  outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on.  part: NULL, or whose ports of
- * all parts' they are. */
-void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *part, struct value *outer, struct value *inner);
+const char *append_extent(struct design *design, const struct op *store);         /* the run-time extent that says where its rows go; NULL: it is a number that is computed */
+struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position);       /* the array that keeps the position; NULL: the extent is known */
+struct value *append_position(struct process *p, const char *extent, struct value *kept, int64_t rows);          /* less than `rows` */
+/* Ports have the words of a part in turns, and parts perhaps too, so which of them has this word depends on the position.  The store's words, of so many lanes, may be narrower
+ * than the ports'.  outer: where the first word of a port is that the index of the axis is counted from; inner: words of the store from there on. */
+void append_in_turns(struct process *p, const struct state *state, int64_t lanes, struct value *const *memory, struct value *word, struct value *outer, struct value *inner);
 void bundle_ports(struct design *design, int unit);       /* unit: the first port of a unit's loaders, which are the last; as many as there are ports: there is no unit */
 int adapters_beside_unit(struct design *design);          /* that the ports that are there now will be, but for those that ride on a unit's */
 int ports_beside_unit(struct design *design, int *side);           /* through which words of states come beside those of slices, several side by side; side: so many */

@@ -238,6 +238,18 @@ const struct instruction *do_store(struct network *network, struct process *proc
 	return at + 1;
 }
 
+/* in: when, the word. */
+const struct instruction *do_write(struct network *network, struct process *process, const struct instruction *at)
+{
+	int64_t word;
+	if (!number(at->in[0]))
+		return at + 1;
+	if (!word_address(network, process, at, &word))
+		return fail(network);
+	scalar_write(at->type, at->in[1], at->array->data, word * at->count, 1, at->count);
+	return at + 1;
+}
+
 /* in: lower, upper, step; out: the counter. */
 const struct instruction *do_loop(struct network *network, struct process *process, const struct instruction *at)
 {

@@ -88,7 +88,7 @@ bool network_add_process(struct network *network, const struct op *call);      /
 bool network_run(struct network *network);
 
 /* What instructions do (eval_network.c); the translator (eval_translate.c) chooses among them. */
-instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do_apply, do_join, do_split, do_set_lane, do_take, do_push, do_acquire, do_release, do_load, do_store, do_loop, do_next, do_drain, do_iterate, do_end;
+instruction_function do_scalar, do_broadcast, do_tree, do_dot, do_dot_across, do_apply, do_join, do_split, do_set_lane, do_take, do_push, do_acquire, do_release, do_load, do_store, do_write, do_loop, do_next, do_drain, do_iterate, do_end;
 
 struct claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words);      /* NULL: the array claims nothing */
 void claim_store(const struct process *process, const struct instruction *store, int64_t word);       /* about to be done */

@@ -294,6 +294,12 @@ static bool translate_store(struct translator *t, struct op *op)
 	return use_array(t, op, &made, 1) && emit(t, made);
 }
 
+static bool translate_write(struct translator *t, struct op *op)
+{
+	struct instruction made = instruction_of(t, op, do_write);
+	return use_array(t, op, &made, 2) && emit(t, made);
+}
+
 static bool translate_block(struct translator *t, struct block *block);
 
 /* Is the loop inside a pipeline that its parent has begun, if there is one?  Loops with nothing beside them are one pipeline (sim/flow.h), but a datapath is a function of its own. */
@@ -351,6 +357,7 @@ static translate_function *const functions[OP_COUNT] = {
 	[OP_ALLOCA] = translate_alloca,
 	[OP_MEMREF_LOAD] = translate_load,
 	[OP_MEMREF_STORE] = translate_store,
+	[OP_WRITE] = translate_write,
 	[OP_APPLY] = translate_apply,
 };
 

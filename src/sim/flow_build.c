@@ -46,7 +46,7 @@ void flow_add_words(struct flow_channel *channel, int64_t words)
 
 static const struct value *accessed(const struct op *op)
 {
-	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2};
+	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
 	return place[op->code] ? op->operand[place[op->code] - 1] : NULL;
 }
 
@@ -57,9 +57,14 @@ bool flow_is_access(const struct op *op)
 	return value && (!array || flow_is_port(value->type));
 }
 
+bool flow_is_conditional(const struct op *op)
+{
+	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
+}
+
 static enum access_kind kind_of(const struct op *op)
 {
-	static const enum access_kind kinds[OP_COUNT] = {[OP_TAKE] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE};
+	static const enum access_kind kinds[OP_COUNT] = {[OP_TAKE] = ACCESS_TAKE, [OP_PUSH] = ACCESS_PUSH, [OP_MEMREF_LOAD] = ACCESS_LOAD, [OP_MEMREF_STORE] = ACCESS_STORE, [OP_WRITE] = ACCESS_STORE};
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
 	if (op->code != OP_ACQUIRE && op->code != OP_RELEASE)
 		return kinds[op->code];
@@ -78,7 +83,7 @@ struct flow_access flow_access_of(const struct op *op)
 		return access;
 	}
 	access.port = data;
-	access.port->write = op->code == OP_MEMREF_STORE;
+	access.port->write = access.kind == ACCESS_STORE;
 	return access;
 }
 
@@ -204,9 +209,9 @@ static bool flattens(const struct op *loop)
 static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
 {
 	struct flow_step step = {.kind = STEP_ACCESS, .access = flow_access_of(op)};
-	if (op->code == OP_TAKE || op->code == OP_PUSH) {
+	if (flow_is_conditional(op)) {
 		step.condition = ARENA_NEW(b->network->arena, struct flow_condition);
-		if (!flow_condition_add(b->network, step.condition, op->operand[0], &step.access.bit))
+		if (!flow_condition_add(b->network, step.condition, op, &step.access.bit))
 			return false;
 		flow_condition_finish(b->network->arena, step.condition);
 	}

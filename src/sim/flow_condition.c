@@ -82,15 +82,16 @@ static bool always(const struct value *when)
 	return attr && (attr->kind == ATTR_BOOL || attr->kind == ATTR_INTEGER) && attr->integer;
 }
 
-bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct value *when, int *bit)
+bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct op *op, int *bit)
 {
 	struct diag *diag = network->module->diag;
+	struct value *when = op->operand[0];
 	struct location location = when->def ? when->def->location : NOWHERE;
 	*bit = -1;
 	if (always(when))
 		return true;
-	if (!add_node(network->arena, condition, (struct value *)when))
-		return diag_error(diag, location, "when a FIFO is used depends on data: its time cannot be known without running the design");
+	if (!add_node(network->arena, condition, when))
+		return op->code == OP_WRITE || diag_error(diag, location, "when a FIFO is used depends on data: its time cannot be known without running the design");
 	for (size_t i = 0; i < condition->when.count; i++)
 		if (condition->when.data[i] == when->data)
 			*bit = (int)i;

@@ -54,13 +54,13 @@ struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct o
 {
 	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
-	int first = load ? 1 : 2, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
+	int first = load ? 1 : op->code == OP_WRITE ? 3 : 2, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
 	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor, .body = op->parent};
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);
 	for (int i = 0; i < levels; i++)
 		words = flow_product(words, trips[i]);
-	struct flow_stretch stretch = {.run = words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other, .lead = load ? 0 : latency};
+	struct flow_stretch stretch = {.run = op->code == OP_WRITE ? 1 : words_in_a_row(&sum, trips + (levels - known)), .ahead = load && !sum.other, .lead = load ? 0 : latency};
 	stretch.run = stretch.run < 1 ? 1 : stretch.run;
 	stretch.bursts_a_run = (stretch.run + burst - 1) / burst;
 	stretch.bursts = words / stretch.run * stretch.bursts_a_run;

@@ -232,6 +232,7 @@ int64_t flow_sum(int64_t left, int64_t right);
 void flow_add_words(struct flow_channel *channel, int64_t words);          /* that may be written in a launch */
 struct flow_access flow_access_of(const struct op *op);    /* value->data of the operand: its channel or port */
 bool flow_is_access(const struct op *op);
+bool flow_is_conditional(const struct op *op);            /* operand 0 says when */
 /* flow_pipe_build.c */
 bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats);    /* adds the step; `loop` is flattened */
 /* flow_pass.c */
@@ -242,7 +243,8 @@ void flow_pass(struct flow_network *network, struct flow_process *process, struc
 bool flow_pipe_run(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe);      /* false: it waits, or yields */
 int64_t flow_pipe_bound(const struct flow_process *process, const struct flow_pipe *pipe);
 /* flow_condition.c */
-bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct value *when, int *bit);
+/* When an access is made.  false: it depends on data; a word is written as if it held. */
+bool flow_condition_add(struct flow_network *network, struct flow_condition *condition, const struct op *op, int *bit);
 void flow_condition_finish(struct arena *arena, struct flow_condition *condition);
 void flow_condition_row(struct flow_condition *condition);
 /* flow_memory.c */

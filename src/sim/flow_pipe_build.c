@@ -44,8 +44,7 @@ static bool add_conditions(struct flow_network *network, struct flow_pipe *pipe,
 	pipe->condition.innermost = pipe->counter[pipe->levels - 1];
 	pipe->condition.trips = pipe->trips[pipe->levels - 1];
 	for (const struct op *op = body->first; op; op = op->next) {
-		bool conditional = op->code == OP_TAKE || op->code == OP_PUSH;
-		if (conditional && !flow_condition_add(network, &pipe->condition, op->operand[0], &access->bit))
+		if (flow_is_conditional(op) && !flow_condition_add(network, &pipe->condition, op, &access->bit))
 			return false;
 		access += flow_is_access(op);
 	}

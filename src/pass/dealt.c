@@ -1,0 +1,189 @@
+/* Beside many counted tokens all of a state's past rows come through one stream.  Every second or third word is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have
+ * something to bring, each less.  Words are dealt out head by head, and each loader reads as many of a head's as the one that has most. */
+#include "pass/dealt.h"
+#include "ir/lookback.h"
+
+#define PORT_BITS 512
+#define PARTS_MOST 3          /* loaders */
+#define SIDE_BY_SIDE 4        /* ports that each of three has at most: wider words come in halves */
+#define WAITING 16            /* words on their way to the process that takes them */
+
+int loops_again(const struct image *image)
+{
+	return image->order.dims > 1 && image->order.run_time && image->order.run_time[0] && !image->pitch[0];
+}
+
+static const struct run_time_trip *tiles_of(const struct image *image, int dim)
+{
+	return image->order.run_time && dim < image->order.dims ? image->order.run_time[dim] : NULL;
+}
+
+/* Do the loops from one on walk words that follow each other? */
+static bool is_dense(const struct image *image, int from)
+{
+	int64_t words = 1;
+	for (int i = image->order.dims - 1; i >= from; i--) {
+		if (image->pitch[i] != words)
+			return false;
+		words *= image->order.trip[i];
+	}
+	return true;
+}
+
+static int64_t head_words(const struct image *image, const struct dealt *dealt)
+{
+	return dealt->inside > loops_again(image) ? image->pitch[dealt->inside - 1] : image->words;
+}
+
+/* A gap between rows that are read is whole tiles: where it would change whose turn it is, nothing is dealt out. */
+static bool fits(const struct module *module, const struct image *image, const struct dealt *dealt)
+{
+	struct lookback lookback;
+	bool gap = lookback_find(module, tiles_of(image, dealt->inside)->symbol, &lookback);
+	return head_words(image, dealt) % dealt->parts == 0 && (dealt->tile % dealt->parts == 0 || !gap);
+}
+
+/* Each word as two of half as many lanes. */
+static struct image halved(struct arena *arena, const struct image *image)
+{
+	int dims = image->order.dims;
+	struct image half = *image;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *stride = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	half.pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
+	half.order.lanes /= 2;
+	half.words *= 2;
+	for (int i = 0; i < dims; i++) {
+		trip[i] = image->order.trip[i];
+		stride[i] = image->order.stride[i];
+		run_time[i] = image->order.run_time ? image->order.run_time[i] : NULL;
+		half.pitch[i] = 2 * image->pitch[i];
+	}
+	trip[dims] = 2;
+	stride[dims] = half.order.lanes * half.order.lane_stride;
+	half.pitch[dims] = 1;
+	half.order.trip = trip;
+	half.order.stride = stride;
+	half.order.run_time = run_time;
+	half.order.dims++;
+	return half;
+}
+
+static int64_t tile_words(const struct image *image, int inside)
+{
+	int64_t words = image->order.trip[inside] / tiles_of(image, inside)->most;
+	for (int i = inside + 1; i < image->order.dims; i++)
+		words *= image->order.trip[i];
+	return words;
+}
+
+/* The same for words as they are, or in halves. */
+static struct dealt deal(const struct module *module, const struct image *image, int inside, bool halves)
+{
+	struct dealt dealt = {.parts = halves ? PARTS_MOST : PARTS_MOST - 1, .halves = halves, .inside = inside, .tile = tile_words(image, inside), .lead = image->order.offset / image->order.lanes};
+	while (dealt.parts > 1 && !fits(module, image, &dealt))
+		dealt.parts--;
+	dealt.even = dealt.tile % dealt.parts == 0;
+	return dealt;
+}
+
+struct dealt dealt_of(struct design *design, struct image *image, const char *state, int64_t bits, bool halves)
+{
+	int inside = loops_again(image);
+	inside += !tiles_of(image, inside);
+	if (bits <= PORT_BITS || !unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
+		return (struct dealt){.parts = 1};
+	struct image half = halved(design->module->arena, image);
+	struct dealt dealt = deal(design->module, &half, inside, true);
+	if (!halves || bits <= SIDE_BY_SIDE * PORT_BITS || dealt.parts == 1)
+		return deal(design->module, image, inside, false);
+	*image = half;
+	return dealt;
+}
+
+static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)
+{
+	struct run_time_trip *trip = arena_copy(arena, tiles, sizeof *tiles);
+	trip->among = parts;
+	return trip;
+}
+
+struct nest {
+	int dims;
+	int64_t *trip, *pitch;
+	const struct run_time_trip **run_time;
+};
+
+static void add_loop(struct nest *nest, int64_t trip, int64_t pitch, const struct run_time_trip *run_time)
+{
+	nest->trip[nest->dims] = trip;
+	nest->pitch[nest->dims] = pitch;
+	nest->run_time[nest->dims++] = run_time;
+}
+
+/* The loops outside of words, then those over the turns of a head; pitches are in words of a loader's buffer. */
+static struct nest nest_of(struct arena *arena, const struct image *image, const struct dealt *dealt)
+{
+	int most = dealt->inside + 3;
+	struct nest nest = {0, ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, const struct run_time_trip *, most)};
+	const struct run_time_trip *tiles = tiles_of(image, dealt->inside);
+	for (int i = 0; i < dealt->inside; i++)
+		add_loop(&nest, image->order.trip[i], image->pitch[i] / dealt->parts, tiles_of(image, i));
+	if (dealt->even) {
+		int64_t turns = dealt->tile / dealt->parts;
+		add_loop(&nest, tiles->most, turns, tiles);
+		add_loop(&nest, turns, 1, NULL);
+	} else {
+		add_loop(&nest, tiles->most * dealt->tile, 1, shared_trip(arena, tiles, dealt->parts));
+	}
+	return nest;
+}
+
+struct image dealt_part(struct arena *arena, const struct image *image, const struct dealt *dealt, int number)
+{
+	struct image part = *image;
+	if (dealt->parts == 1)
+		return part;
+	struct nest nest = nest_of(arena, image, dealt);
+	int64_t first = (dealt->lead + dealt->parts - 1 - number) / dealt->parts;
+	part.order = (struct sequence){.dims = nest.dims, .trip = nest.trip, .stride = nest.pitch, .run_time = nest.run_time, .lanes = image->order.lanes, .lane_stride = image->order.lane_stride};
+	part.order.offset = first * part.order.lanes;
+	part.pitch = nest.pitch;
+	part.words = image->words / dealt->parts;
+	return part;
+}
+
+int64_t dealt_beyond(const struct dealt *dealt)
+{
+	return dealt->parts > 1 && !dealt->even;
+}
+
+/* A head's words before the one whose turn it is, which is the last counter's. */
+static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *counter, int at)
+{
+	const int64_t pitch[2] = {dealt->parts, 1};
+	return dealt->even ? NULL : make_below(p, make_address(p, 2, counter + at, pitch, 0), process_count(p, tiles_of(image, dealt->inside), dealt->tile));
+}
+
+struct value **dealt_join(struct design *design, const struct image *image, const struct dealt *dealt, struct value *out)
+{
+	struct process p = process_new(design, "turns");
+	struct arena *arena = p.module->arena;
+	struct nest nest = nest_of(arena, image, dealt);
+	struct value **fifo = ARENA_ARRAY(arena, struct value *, dealt->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 1), *word = NULL;
+	int turn = nest.dims;
+	add_loop(&nest, dealt->parts, 0, NULL);
+	process_layers(&p);
+	int opened = process_nest_to(&p, nest.dims, nest.trip, nest.run_time, 1, counter);
+	for (int i = 0; i < dealt->parts; i++) {
+		fifo[i] = design_fifo(design, "s_turn", out->type->element, WAITING);
+		design_prefetch(design, fifo[i]);
+		struct value *mine = make_equal(&p, counter[turn], (i + dealt->parts - dealt->lead % dealt->parts) % dealt->parts);
+		struct value *taken = make_take(&p, mine, process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
+		word = word ? make_select(&p, mine, taken, word) : taken;
+	}
+	make_push(&p, is_there(&p, image, dealt, counter, turn - 1), word, process_argument(&p, out, "y"));
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+	return fifo;
+}
