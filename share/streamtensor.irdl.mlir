@@ -289,5 +289,12 @@ irdl.dialect @stream {
     irdl.operands(%a0, %a1)
     irdl.results(%r0)
   }
+  irdl.operation @write {
+    %a0 = irdl.any
+    %a1 = irdl.any
+    %a2 = irdl.any
+    %a3 = irdl.any
+    irdl.operands(%a0, %a1, %a2, %a3)
+  }
 }
 }

@@ -539,12 +539,9 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
 @pytest.mark.parametrize("on_chip, cuts, slices", [("80K", 20, 8), ("120K", 2, 26)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave few slices, whose words of results are narrow."""
-    compiler = tmp_path / "stc"
-    compiler.write_text(f'#!/bin/sh\nexec {core.find(core.COMPILER)} "$@" --on-chip {on_chip}\n')
-    compiler.chmod(0o755)
-    case = model_of(tmp_path / "model", "gpt2", 160, 32)
-    find = core.find
+    compiler, find = compiler_with(tmp_path / "stc", f"--on-chip {on_chip}"), core.find
     monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    case = model_of(tmp_path / "model", "gpt2", 160, 32)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
     assert len(re.findall(r"@p\d+_cut_store}", design)) >= cuts
@@ -552,13 +549,17 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, s
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
 
 
-@pytest.mark.parametrize("heads, turns", [(4, 2), (8, 3 + 2)], ids=["two", "three"])
-def test_heads_come_from_loaders_in_turn(core_built, heads, turns, tmp_path):
-    """Rows that are brought by several ports, beside many counted tokens: every second or third head's have loaders and ports of their own, eight heads three, three and two; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
-    case = small_case(tmp_path / "model", "gpt2", 512, 32, n_positions=512, n_embd=64 * heads, n_head=heads)
+@pytest.mark.parametrize("heads, rows, loaders", [(4, 512, 2), (8, 448, 3), (8, 512, 2)], ids=["two", "three", "rows that three do not share"])
+def test_words_of_rows_come_from_loaders_in_turn(core_built, heads, rows, loaders, tmp_path, monkeypatch):
+    """Rows that are brought by several ports, beside many counted tokens: every second or third word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
+    compiler, find = compiler_with(tmp_path / "stc", "--slices 24"), core.find
+    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    case = small_case(tmp_path / "model", "gpt2", rows, 32, n_positions=rows, n_embd=64 * heads, n_head=heads)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
-    processes = [text for text in (tmp_path / "design" / "design.mlir").read_text().split('"func.func"') if re.search(r'sym_name = "p\d+_turns"', text)]
-    assert [text.count('"stream.take"') for text in processes] == 2 * [2 + turns]  # of tokens and positions, and of each head in turn, or that is left over
+    design = (tmp_path / "design" / "design.mlir").read_text()
+    processes = [text for text in design.split('"func.func"') if re.search(r'sym_name = "p\d+_turns"', text)]
+    assert [text.count('"stream.take"') for text in processes] == 2 * [2 + loaders]  # of tokens and positions, and of a word of each
+    assert design.count('"stream.write"') == 2 * loaders * 4
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 4000)
     assert max(off) <= 2e-2 and max(off[2:]) <= 1e-3
 

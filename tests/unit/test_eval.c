@@ -559,6 +559,26 @@ static void lane_tree(void **state)
 	"    return\n" \
 	"  }\n"
 
+/* The same, but memory gets the word when it is whole: until then the address is beyond it. */
+#define WRITER_AT_END \
+	"  func.func private @writer(%f: !stream.fifo<f32, 1>, %m: memref<?xvector<4xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n" \
+	"    %c0 = arith.constant 0 : index\n" \
+	"    %c1 = arith.constant 1 : index\n" \
+	"    %n = arith.constant 2 : index\n" \
+	"    %true = arith.constant true\n" \
+	"    %word = memref.alloca() {stream.name = \"word\"} : memref<1xvector<4xf32>>\n" \
+	"    scf.for %i = %c0 to %n step %c1 {\n" \
+	"      %s = \"stream.take\"(%true, %f) : (i1, !stream.fifo<f32, 1>) -> f32\n" \
+	"      %w = memref.load %word[%c0] : memref<1xvector<4xf32>>\n" \
+	"      %v = vector.insertelement %s, %w[%i : index] : vector<4xf32>\n" \
+	"      memref.store %v, %word[%c0] : memref<1xvector<4xf32>>\n" \
+	"      %last = arith.cmpi eq, %i, %c1 : index\n" \
+	"      %at = affine.apply affine_map<(d0) -> (d0 * -5 + 5)>(%i)\n" \
+	"      \"stream.write\"(%last, %v, %m, %at) : (i1, vector<4xf32>, memref<?xvector<4xf32>>, index) -> ()\n" \
+	"    } {stream.pipeline = 1 : i64}\n" \
+	"    return\n" \
+	"  }\n"
+
 #define TWO_CALLS \
 	"    %f = \"stream.fifo\"() {name = \"sums\"} : () -> !stream.fifo<f32, 1>\n" \
 	"    func.call @reader(%in, %f) : (memref<?xvector<4xf32>>, !stream.fifo<f32, 1>) -> ()\n" \
@@ -573,6 +593,15 @@ static void two_processes(void **state)
 	const float *x = FLOATS(1e8f, 1, -1e8f, 1, 1, 2, 3, 4);
 	RUN(&s, 1, INPUTS(x), HARDWARE_HEAD TWO_CALLS READER("2") WRITER("2") "}\n");
 	EXPECT(&s, 0, 0, 10);            /* (1e8 + 1) + (-1e8 + 1) = 0 in a tree */
+	finish(&s);
+}
+
+static void a_word_is_written_on_a_condition(void **state)
+{
+	struct session s;
+	(void)state;
+	RUN(&s, 1, INPUTS(FLOATS(1, 2, 3, 4, 5, 6, 7, 8)), HARDWARE_HEAD TWO_CALLS READER("2") WRITER_AT_END "}\n");
+	EXPECT(&s, 0, 10, 26);
 	finish(&s);
 }
 
@@ -759,6 +788,7 @@ int main(void)
 		cmocka_unit_test(stream_too_short),
 		cmocka_unit_test(lane_tree),
 		cmocka_unit_test(two_processes),
+		cmocka_unit_test(a_word_is_written_on_a_condition),
 		cmocka_unit_test(missing_word),
 		cmocka_unit_test(left_over_word),
 		cmocka_unit_test(port_overrun),

@@ -42,6 +42,19 @@
 	PROCESS("square", "stp", FIFO ", " FIFO, "^bb0(%a: " FIFO ", %b: " FIFO "):\n" CONSTANTS("10") \
 		LOOP("i", "%n", PIPE("j", "%n", interval, TAKE("%t", "%a") MULTIPLY PUSH("%t", "%y", "%b")), "")) END
 
+/* load and store: 100 words, of which a condition says which ones are written */
+#define WRITING_HEAD \
+	MAIN("^bb0(%m: " PORT ", %r: " PORT "):\n", "%a = \"stream.fifo\"() {name = \"s_a\"} : () -> " FIFO "\n" CALL("load", "%m, %a", PORT ", " FIFO) CALL("store", "%r, %a", PORT ", " FIFO), \
+		"arg_attrs = [{stream.buffer = \"x\", stream.channel = 0 : i64, stream.direction = \"read\", stream.port = \"m_x\"}, " \
+		"{stream.buffer = \"y\", stream.channel = 1 : i64, stream.direction = \"write\", stream.port = \"m_y\"}], function_type = (" PORT ", " PORT ") -> (), ") \
+	PROCESS("load", "stp", PORT ", " FIFO, "^bb0(%a: " PORT ", %b: " FIFO "):\n" CONSTANTS("100") \
+		PIPE("i", "%n", "1", "%x = \"memref.load\"(%a, %i) : (" PORT ", index) -> f32\n" PUSH("%t", "%x", "%b"))) \
+	"\"func.func\"() ({\n^bb0(%a: " PORT ", %b: " FIFO "):\n" CONSTANTS("100") INDEX("m", "10") "\"scf.for\"(%c0, %n, %c1) ({\n^bb0(%i: index):\n" TAKE("%t", "%b")
+#define WRITING_TAIL \
+	"\"stream.write\"(%w, %x, %a, %i) : (i1, f32, " PORT ", index) -> ()\n\"scf.yield\"() : () -> ()\n}) {stream.pipeline = 1 : i64} : (index, index, index) -> ()\n" \
+	"\"func.return\"() : () -> ()\n}) {arg_attrs = [{stream.name = \"a\"}, {stream.name = \"b\"}], function_type = (" PORT ", " FIFO \
+	") -> (), stream.die = 0 : i64, stream.process, stream.style = \"stp\", sym_name = \"store\", sym_visibility = \"private\"} : () -> ()\n" END
+
 /* 3 blocks of 8 words, each read for 20 cycles */
 #define BLOCKS(depth) "!stream.blocks<memref<8xf32>, " depth ">"
 #define BLOCK_LOOP(side, trips, body, depth) \
@@ -152,6 +165,29 @@ static void chain_of_three(void **state)
 }
 
 /* The square takes word i in 2 + L + 4 i; the loader pushes word 99 when word 83 has left, in 3 + L + 4 * 83 instead of 100 + L. */
+/* Every tenth word of a hundred; those of which a number of the data tells count as if all were written. */
+static void words_on_a_condition(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *when;
+		int64_t words;
+	} row[] = {{"%r = \"arith.remsi\"(%i, %m) : (index, index) -> index\n%w = \"arith.cmpi\"(%r, %c0) {predicate = 0 : i64} : (index, index) -> i1\n", 10},
+		   {"%w = \"arith.cmpf\"(%x, %x) {predicate = 1 : i64} : (f32, f32) -> i1\n", 100}};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct simulated s;
+		struct guard guard;
+		struct arena *arena = arena_new(&guard);
+		simulate(&s, text_format(arena, "%s%s%s", WRITING_HEAD, row[i].when, WRITING_TAIL), ANY);
+		assert_int_equal(s.outcome, FLOW_DONE);
+		assert_int_equal(s.flow.ports, 2);
+		assert_string_equal(s.flow.port[1].name, "m_y");
+		assert_int_equal(s.flow.port[1].bytes, 4 * row[i].words);
+		case_finish(&s.c);
+		arena_free(arena);
+	}
+}
+
 static void slow_reader(void **state)
 {
 	struct simulated s;
@@ -338,7 +374,7 @@ static void twice_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chain_of_three), cmocka_unit_test(slow_reader), cmocka_unit_test(blocks), cmocka_unit_test(styles),
+		cmocka_unit_test(chain_of_three), cmocka_unit_test(words_on_a_condition), cmocka_unit_test(slow_reader), cmocka_unit_test(blocks), cmocka_unit_test(styles),
 		cmocka_unit_test(deadlock), cmocka_unit_test(budget), cmocka_unit_test(words_and_busy_cycles), cmocka_unit_test(twice_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

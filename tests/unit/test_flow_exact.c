@@ -88,7 +88,7 @@ static int64_t iterations(const struct pipe *pipe)
 /* Words in a row. */
 static int64_t run_of(const struct port_state *port)
 {
-	return port->access->address ? 1 : port->pipe->rows * port->pipe->columns;
+	return port->access->address || port->access->when != ALWAYS ? 1 : port->pipe->rows * port->pipe->columns;
 }
 
 static int64_t bursts_a_run(const struct slow *s, const struct port_state *port)
@@ -306,7 +306,7 @@ static bool has_arrived(struct slow *s, const struct pipe *pipe)
 {
 	for (int i = 0; i < pipe->accesses; i++) {
 		const struct port_state *port = &s->port[pipe->access[i].at];
-		if (pipe->access[i].kind == STORE && (port->granted < port->posted || arrival(s, port, port->posted - 1) > s->now))
+		if (pipe->access[i].kind == STORE && port->posted && (port->granted < port->posted || arrival(s, port, port->posted - 1) > s->now))
 			return false;
 	}
 	return true;
@@ -430,7 +430,7 @@ static void add_port(struct network *n)
 	bool write = number(0, 1);
 	if (pipe->accesses > 6)
 		return;
-	add_access(pipe, (struct use){write ? STORE : LOAD, n->ports, ALWAYS, 0, (int)number(0, 2), 0});
+	add_access(pipe, (struct use){write ? STORE : LOAD, n->ports, write ? (enum when)number(0, WHENS - 1) : ALWAYS, 0, (int)number(0, 2), 0});
 	n->port[n->ports].write = write;
 	n->port[n->ports++].memory = (int)number(0, 1);
 }
@@ -520,7 +520,9 @@ static void print_access(struct text *out, const struct network *n, const struct
 		text_add(out, "\"stream.push\"(%s, %s, %%f%d) : (i1, f32, " FIFO ") -> ()\n", when, sent, access->at, depth);
 	if (access->kind == LOAD)
 		text_add(out, "%s = \"memref.load\"(%%p%d, %s) : (memref<?xf32>, index) -> f32\n", name, access->at, address);
-	if (access->kind == STORE)
+	if (access->kind == STORE && access->when != ALWAYS)
+		text_add(out, "\"stream.write\"(%s, %s, %%p%d, %s) : (i1, f32, memref<?xf32>, index) -> ()\n", when, sent, access->at, address);
+	else if (access->kind == STORE)
 		text_add(out, "\"memref.store\"(%s, %%p%d, %s) : (f32, memref<?xf32>, index) -> ()\n", sent, access->at, address);
 	if (access->kind == TAKE || access->kind == LOAD) {
 		*word = name;
