@@ -24,6 +24,10 @@ static bool open_state(struct session *session, struct exploration *exploration)
 {
 	const char *path = session->options.output;
 	struct stat status;
+	if (text_same(path, "-")) {
+		diag_error(&session->diag, NOWHERE, "-o is '-', but an exploration reads again what it keeps");
+		return diag_note(&session->diag, "-o STATE.json: the file that keeps what is known");
+	}
 	if (stat(path, &status))
 		return output_place_check(session->arena, &session->diag, path);
 	if (S_ISDIR(status.st_mode)) {

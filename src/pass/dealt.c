@@ -158,7 +158,7 @@ int64_t dealt_beyond(const struct dealt *dealt)
 	return dealt->parts > 1 && !dealt->even;
 }
 
-/* A head's words before the one whose turn it is, which is the last counter's. */
+/* Does the head have the word whose turn it is?  NULL: always.  at: the counter of turns, in front of that of loaders. */
 static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *counter, int at)
 {
 	const int64_t pitch[2] = {dealt->parts, 1};

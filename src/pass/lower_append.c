@@ -113,13 +113,13 @@ void append_wait(struct process *p, const struct state *state, struct value *whe
 	}
 }
 
-const char *append_extent(struct design *design, const struct op *store)
+const char *append_extent(struct design *design, const struct op *store, const struct state *state)
 {
 	const struct op *op = store->operand[1]->def;
 	while (op && (op->code == OP_FORK || op->code == OP_CAST || op->code == OP_REASSOCIATE))
 		op = op->operand[0]->def;
 	const char *name = op && op->code == OP_LOAD && op->operand[0]->type->kind == TYPE_TENSOR ? signature_name(design, false, op->operand[0]->index) : NULL;
-	return name && map_get(&design->controls, name) ? name : NULL;
+	return state->ports > 1 && name && map_get(&design->controls, name) ? name : NULL;
 }
 
 struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position)
@@ -221,7 +221,7 @@ bool lower_append(struct design *design, const struct op *store)
 	if (writes_rows(design, store))
 		return lower_rows(design, store, state, whole);
 	int axis = (int)attr_item(output, "axis")->integer;
-	struct row row = {.state = state, .symbol = append_extent(design, store), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
+	struct row row = {.state = state, .symbol = append_extent(design, store, state), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
 	for (int d = axis + 1; d < whole->rank; d++)
 		row.inner *= whole->shape[d];
 	struct value *fifo = store_fifo(design, store);

@@ -68,7 +68,7 @@ struct place {
 static void write_rows(struct design *design, const struct op *store, const struct rows *rows, const struct place *place, struct value *fifo)
 {
 	const struct state *state = place->state;
-	const char *extent = append_extent(design, store);
+	const char *extent = append_extent(design, store, state);
 	struct process p = process_new(design, "append");
 	struct value **memory = append_ports(&p, state, fifo->type->element), *in = process_argument(&p, fifo, "x"), *counter[4] = {0};
 	struct value *kept = append_begin(&p, state, extent, process_argument(&p, stream_fifo(design, store->operand[1]), "position"));

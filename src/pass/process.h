@@ -133,7 +133,7 @@ bool lower_append(struct design *design, const struct op *store);
 /* Of a process that appends to a state: its memory ports; waits until all is read; the same at the beginning of a layer, and keeps the position in the array that is returned. */
 struct value **append_ports(struct process *p, const struct state *state, const struct type *word);
 void append_wait(struct process *p, const struct state *state, struct value *when);
-const char *append_extent(struct design *design, const struct op *store);         /* the run-time extent that says where its rows go; NULL: it is a number that is computed */
+const char *append_extent(struct design *design, const struct op *store, const struct state *state);     /* the run-time extent that says where its rows go, and so to which of several ports; NULL: nothing needs to know */
 struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position);       /* the array that keeps the position; NULL: the extent is known */
 struct value *append_position(struct process *p, const char *extent, struct value *kept, int64_t rows);          /* less than `rows` */
 /* Ports have the words of a part in turns, and parts perhaps too, so which of them has this word depends on the position.  The store's words, of so many lanes, may be narrower

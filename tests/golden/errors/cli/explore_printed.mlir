@@ -1,0 +1,5 @@
+// stc explore --platform u55c -o -
+func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = math.exp %a : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
