@@ -91,7 +91,7 @@ struct conjunction {
 
 static void find_loops(const struct value *value, struct part *part, int first)
 {
-	if (!value->def && value->id >= first) {
+	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first) {
 		part->low = value->id < part->low ? value->id : part->low;
 		part->high = value->id > part->high ? value->id : part->high;
 	}

@@ -85,6 +85,16 @@ static void find_process(const struct design *design, const struct value *argume
 	port->part = number / (port->side > 0 ? port->side : 1);
 }
 
+/* Ports that words are dealt out to one by one stand side by side as well, though each has a loader. */
+static void stand_beside(const struct bundling *b, struct bundled *port)
+{
+	const struct state *state = map_get(&b->design->dealt, port->buffer);
+	for (int i = 0; state && !port->write && i < b->ports; i++)
+		if (text_same(b->port[i].buffer, state->buffer[0]) && !b->port[i].write)
+			port->process = b->port[i].process;
+	port->side = state ? state->parts : port->side;
+}
+
 static void survey(struct bundling *b)
 {
 	struct design *design = b->design;
@@ -99,6 +109,8 @@ static void survey(struct bundling *b)
 		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
 		find_process(design, argument, port);
 	}
+	for (int i = 0; i < b->ports; i++)
+		stand_beside(b, &b->port[i]);
 	int64_t most = 0, few = FEW_WORDS * tokens_counted(b);
 	bool narrow = false;
 	for (int i = 0; i < b->ports; i++)

@@ -4,7 +4,8 @@
 #include "ir/lookback.h"
 
 #define PORT_BITS 512
-#define PARTS_MOST 3          /* loaders */
+#define PARTS_MOST 3          /* loaders of several ports each; */
+#define PARTS_ALONE 4         /* of one */
 #define SIDE_BY_SIDE 4        /* ports that each of three has at most: wider words come in halves */
 #define WAITING 16            /* words on their way to the process that takes them */
 
@@ -78,9 +79,9 @@ static int64_t tile_words(const struct image *image, int inside)
 }
 
 /* The same for words as they are, or in halves. */
-static struct dealt deal(const struct module *module, const struct image *image, int inside, bool halves)
+static struct dealt deal(const struct module *module, const struct image *image, int inside, bool halves, int parts)
 {
-	struct dealt dealt = {.parts = halves ? PARTS_MOST : PARTS_MOST - 1, .halves = halves, .inside = inside, .tile = tile_words(image, inside), .lead = image->order.offset / image->order.lanes};
+	struct dealt dealt = {.parts = parts, .halves = halves, .inside = inside, .tile = tile_words(image, inside), .lead = image->order.offset / image->order.lanes};
 	while (dealt.parts > 1 && !fits(module, image, &dealt))
 		dealt.parts--;
 	dealt.even = dealt.tile % dealt.parts == 0;
@@ -91,12 +92,12 @@ struct dealt dealt_of(struct design *design, struct image *image, const char *st
 {
 	int inside = loops_again(image);
 	inside += !tiles_of(image, inside);
-	if (bits <= PORT_BITS || !unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
+	if (!unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
 		return (struct dealt){.parts = 1};
 	struct image half = halved(design->module->arena, image);
-	struct dealt dealt = deal(design->module, &half, inside, true);
+	struct dealt dealt = deal(design->module, &half, inside, true, PARTS_MOST);
 	if (!halves || bits <= SIDE_BY_SIDE * PORT_BITS || dealt.parts == 1)
-		return deal(design->module, image, inside, false);
+		return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_MOST - 1 : PARTS_ALONE);
 	*image = half;
 	return dealt;
 }

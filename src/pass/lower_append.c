@@ -119,7 +119,7 @@ const char *append_extent(struct design *design, const struct op *store, const s
 	while (op && (op->code == OP_FORK || op->code == OP_CAST || op->code == OP_REASSOCIATE))
 		op = op->operand[0]->def;
 	const char *name = op && op->code == OP_LOAD && op->operand[0]->type->kind == TYPE_TENSOR ? signature_name(design, false, op->operand[0]->index) : NULL;
-	return state->ports > 1 && name && map_get(&design->controls, name) ? name : NULL;
+	return (state->ports > 1 || state->dealt) && name && map_get(&design->controls, name) ? name : NULL;
 }
 
 struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position)
@@ -155,12 +155,13 @@ void append_in_turns(struct process *p, const struct state *state, int64_t lanes
 {
 	int64_t each = state->lanes / lanes;
 	const int64_t pitch[3] = {1, each, 1};
-	struct value *number = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = make_divided(p, OP_REMSI, number, state->ports), *place = make_divided(p, OP_DIVSI, number, state->ports);
+	struct value *number = each > 1 ? make_divided(p, OP_DIVSI, inner, each) : inner, *port = state->ports > 1 ? make_divided(p, OP_REMSI, number, state->ports) : NULL;
+	struct value *place = port ? make_divided(p, OP_DIVSI, number, state->ports) : number;
 	struct value *part = state->dealt ? make_divided(p, OP_REMSI, place, state->parts) : NULL;
 	place = part ? make_divided(p, OP_DIVSI, place, state->parts) : place;
 	struct value *term[3] = {outer, place, each > 1 ? make_divided(p, OP_REMSI, inner, each) : NULL}, *address = make_address(p, 3, term, pitch, 0);
 	for (int i = 0; i < state->ports * (part ? state->parts : 1); i++) {
-		struct value *mine = make_and(p, part ? make_equal(p, part, i / state->ports) : NULL, make_equal(p, port, i % state->ports));
+		struct value *mine = make_and(p, part ? make_equal(p, part, i / state->ports) : NULL, port ? make_equal(p, port, i % state->ports) : NULL);
 		make_write(p, mine, word, memory[i], address);
 	}
 }

@@ -276,7 +276,7 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->dealt ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state->ports > 1 ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
+		segment[s] = state->ports > 1 || state->dealt ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
 	design_buffer(design, name, word, image->words * source->count + beyond, source->count, segment);
 	return name;
@@ -292,6 +292,24 @@ static struct value *add_halves(struct design *design, const struct op *load, st
 	return half;
 }
 
+/* Words that a slice takes of the contractions in a block, if there were as many as ports. */
+static int64_t slice_words(const struct design *design, const struct block *block)
+{
+	int64_t words = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		struct contract contract;
+		words += op->code == OP_CONTRACT && contract_of(op, &contract) ? contract.groups * contract.outputs : 0;
+	}
+	return words / design->context->platform->ports;
+}
+
+/* A state that one load reads, in words of several ports; or of one, where these are more than a slice's: whatever adapter they came through would hold up the unit. */
+static bool deals(const struct design *design, const struct op *load, const struct image *image, int64_t bits)
+{
+	int64_t tiles = loops_again(image) ? image->order.trip[0] : 1;
+	return bits > PORT_BITS || (bits == PORT_BITS && image->words * tiles > slice_words(design, load->parent));
+}
+
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
  * else there is one loader for all, or several for one. */
 static void lower_state(struct design *design, const struct op *load)
@@ -304,10 +322,10 @@ static void lower_state(struct design *design, const struct op *load)
 	bool worth = image.words >= APART_LEAST * PORT_BITS / bits || design->context->choices.value[CHOICE_STATE_PARTS];
 	bool apart = loads > 1 && worth && alike.step * loads == image.words && append_in_parts(design, signature_name(design, false, source.input[0]), loads);
 	bool halves = !image.order.conditions && alike.taken.data[0] == alike.fifos.data[0];
-	struct dealt dealt = loads == 1 ? dealt_of(design, &image, signature_name(design, false, source.input[0]), bits, halves) : (struct dealt){.parts = 1};
+	struct dealt dealt = loads == 1 && deals(design, load, &image, bits) ? dealt_of(design, &image, signature_name(design, false, source.input[0]), bits, halves) : (struct dealt){.parts = 1};
 	struct state state = {.parts = apart ? loads : dealt.parts, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + dealt.halves) : 1, .dealt = dealt.parts > 1};
 	for (int i = 0; i < loads; i++)
-		if (apart || state.ports > 1 || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
+		if (apart || state.ports > 1 || state.dealt || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
 			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
 	struct value *turned = dealt.halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
 	struct value **fifo = dealt.parts > 1 ? dealt_join(design, &image, &dealt, turned) : alike.fifos.data;
@@ -327,6 +345,8 @@ static void lower_state(struct design *design, const struct op *load)
 		}
 		add_loader(design, &(struct loader){state.ports, port, served, &fifo[i], alike.step, &own, &source, state.buffer[i * state.ports]});
 	}
+	for (int i = 0; state.dealt && state.ports == 1 && i < state.parts; i++)
+		map_set(&design->dealt, state.buffer[i], arena_copy(arena, &state, sizeof state));
 	remember_state(design, &source, &state);
 }
 
@@ -411,17 +431,6 @@ static bool crosses_narrow(const struct type *stream)
 static int64_t narrow_bits(const struct design *design)
 {
 	return unit_counts_tiles(design->source->region[0]) ? COUNTED_BITS : WIDE_BITS;
-}
-
-/* Words that a slice takes of the contractions in a block, if there were as many as ports. */
-static int64_t slice_words(const struct design *design, const struct block *block)
-{
-	int64_t words = 0;
-	for (const struct op *op = block->first; op; op = op->next) {
-		struct contract contract;
-		words += op->code == OP_CONTRACT && contract_of(op, &contract) ? contract.groups * contract.outputs : 0;
-	}
-	return words / design->context->platform->ports;
 }
 
 /* Does a loader wait long until so many words of an operand have passed its cast, while others wait for it? */

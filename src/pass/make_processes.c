@@ -134,7 +134,7 @@ bool make_processes(struct pass_context *context, struct module *module)
 {
 	struct op *source = module_main(module);
 	struct block *body = source->region[0];
-	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena)};
+	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena), .dealt = map_new(module->arena)};
 	ir_clear_data(body);
 	ir_count_uses(body);
 	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);

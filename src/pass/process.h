@@ -19,6 +19,7 @@ struct design {               /* the hardware-level main being made */
 	struct map states;        /* state name -> struct state * */
 	struct map controls;      /* symbol -> struct control * */
 	struct map shared;        /* buffers that the loader of small operands reads, from the beginning to the end and ahead of their use */
+	struct map dealt;         /* buffer of a state whose words are dealt out to one port each -> struct state * */
 };
 
 struct control {              /* a launch scalar that bounds loops, or what of it counts in each layer */
