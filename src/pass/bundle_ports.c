@@ -89,10 +89,12 @@ static void find_process(const struct design *design, const struct value *argume
 static void stand_beside(const struct bundling *b, struct bundled *port)
 {
 	const struct state *state = map_get(&b->design->dealt, port->buffer);
-	for (int i = 0; state && !port->write && i < b->ports; i++)
+	if (!state || port->write)
+		return;
+	port->side = state->parts;
+	for (int i = 0; i < b->ports; i++)
 		if (text_same(b->port[i].buffer, state->buffer[0]) && !b->port[i].write)
 			port->process = b->port[i].process;
-	port->side = state ? state->parts : port->side;
 }
 
 static void survey(struct bundling *b)

@@ -119,7 +119,7 @@ const char *append_extent(struct design *design, const struct op *store, const s
 	while (op && (op->code == OP_FORK || op->code == OP_CAST || op->code == OP_REASSOCIATE))
 		op = op->operand[0]->def;
 	const char *name = op && op->code == OP_LOAD && op->operand[0]->type->kind == TYPE_TENSOR ? signature_name(design, false, op->operand[0]->index) : NULL;
-	return (state->ports > 1 || state->dealt) && name && map_get(&design->controls, name) ? name : NULL;
+	return state_in_turns(state) && name && map_get(&design->controls, name) ? name : NULL;
 }
 
 struct value *append_begin(struct process *p, const struct state *state, const char *extent, struct value *position)

@@ -276,7 +276,7 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->dealt ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
 	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
-		segment[s] = state->ports > 1 || state->dealt ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
+		segment[s] = state_in_turns(state) ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
 	design_buffer(design, name, word, image->words * source->count + beyond, source->count, segment);
 	return name;
@@ -325,7 +325,7 @@ static void lower_state(struct design *design, const struct op *load)
 	struct dealt dealt = loads == 1 && deals(design, load, &image, bits) ? dealt_of(design, &image, signature_name(design, false, source.input[0]), bits, halves) : (struct dealt){.parts = 1};
 	struct state state = {.parts = apart ? loads : dealt.parts, .ports = bits > PORT_BITS ? bits / PORT_BITS / (1 + dealt.halves) : 1, .dealt = dealt.parts > 1};
 	for (int i = 0; i < loads; i++)
-		if (apart || state.ports > 1 || state.dealt || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
+		if (apart || state_in_turns(&state) || (words_ride(design->source) && alike.fifos.data[i] != alike.taken.data[i]))
 			read_ahead(design, alike.fifos.data[i], alike.taken.data[i], image.words / loads);
 	struct value *turned = dealt.halves ? add_halves(design, load, alike.fifos.data[0]) : alike.fifos.data[0];
 	struct value **fifo = dealt.parts > 1 ? dealt_join(design, &image, &dealt, turned) : alike.fifos.data;

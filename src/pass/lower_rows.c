@@ -64,7 +64,7 @@ struct place {
 	int64_t outside[2];       /* words between two points of what lies above the axis, and between layers */
 };
 
-/* Part by part; or, where words are dealt out in turn, all in one loop. */
+/* Part by part; or, where words are dealt out in turn, all in one loop, since one for each part would drain as often. */
 static void write_rows(struct design *design, const struct op *store, const struct rows *rows, const struct place *place, struct value *fifo)
 {
 	const struct state *state = place->state;
@@ -80,7 +80,7 @@ static void write_rows(struct design *design, const struct op *store, const stru
 		struct value *position[2] = {append_position(&p, extent, kept, place->extent), counter[1]};
 		struct value *row[2] = {make_clamped(&p, make_address(&p, 2, position, one, 0), place->extent - place->before / rows->trip[2]), counter[2]}, *above[2] = {counter[0], p.layer};
 		struct value *outer = make_address(&p, 2, above, place->outside, state->offset / rows->lanes), *inner = make_address(&p, 2, row, inside, place->before), *word = make_take(&p, NULL, in);
-		if (state->ports > 1 || state->dealt)
+		if (state_in_turns(state))
 			append_in_turns(&p, state, rows->lanes, memory + i * ports, word, outer, inner);
 		else
 			make_store(&p, word, memory[i], make_address(&p, 2, (struct value *[2]){outer, inner}, one, 0));

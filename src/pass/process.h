@@ -40,6 +40,12 @@ struct state {                /* where a state lies: in equal parts, of its oute
 	bool dealt;               /* the next part has the next word of all ports, and the first one follows after the last; else each part is so much of the outermost extent */
 };
 
+/* Which of its ports has a word depends on where the word lies. */
+static inline bool state_in_turns(const struct state *state)
+{
+	return state->ports > 1 || state->dealt;
+}
+
 struct process {
 	struct design *design;
 	struct module *module;
