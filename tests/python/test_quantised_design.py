@@ -768,6 +768,19 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     assert re.findall(r'name = "s_words_\d+", stream.kept.*!stream.fifo<(.*), (\d+)>', design) == [("vector<16xf32>", "256")]  # biases of 4,096 numbers hold up no other operand
 
 
+def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
+    """Gemma's words of keys are as wide as a port, and more than a slice's of weights: they are dealt out to four ports, which ride with one loader of four slices, and so are values. There are 30 slices."""
+    monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
+    model = models.load("gemma-3-1b", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
+    states = {f"m_{buffer['name']}" for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and not buffer["segments"][0]["name"].endswith("scale")}
+    beside = sorted(int(re.fullmatch(r"m_unit(\d+)", name)[1]) for ports in check_adapters(tmp_path / "design").values() for name in {name for name, _, _ in ports}
+                    if {name for name, _, _ in ports} & states and re.fullmatch(r"m_unit\d+", name))
+    assert len(states) == 8 and beside == list(range(22, 30))
+    assert re.findall(r"callee = @p\d+_load_unit(\d+)}", (tmp_path / "design" / "design.mlir").read_text()) == ["0", "22", "26"]
+
+
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
     """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales, what is left on the adapter of small operands, so that no channel has two of them to bring."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 6})
