@@ -116,15 +116,12 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 	struct value *symbol = symbol_value(p, trip->symbol);
 	struct head head;
 	begin_head(p, place, &head);
-	const struct type *index = type_index(p->module);
 	const int64_t one = 1;
 	struct value *count = make_address(p, 1, &symbol, &one, trip->plus + trip->tile - 1);
 	if (trip->plus + trip->tile < 1)
 		count = at_least(p, count, 0);
-	if (trip->tile > 1) {
-		struct value *parts[2] = {count, make_index(p, trip->tile)};
-		count = make_op(p, OP_DIVSI, index, 2, parts);
-	}
+	if (trip->tile > 1)
+		count = make_divided(p, OP_DIVSI, count, trip->tile);
 	count = at_most(p, count, trip->most);
 	count = trip->least ? at_least(p, count, trip->least) : count;
 	const int64_t each = trip->rest ? -times : times;

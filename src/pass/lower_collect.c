@@ -39,7 +39,7 @@ static struct value *take_sums(const struct unit *unit, struct process *p, const
 /* One row: the word of a set is taken in the turn of its first slice, and kept for those of the others. */
 static struct value *turn_row(const struct unit *unit, struct process *p, const struct collect *c, const struct turn *turn)
 {
-	struct value *part[2] = {turn->number, make_index(p, unit->products)}, *slice = make_op(p, OP_REMSI, type_index(p->module), 2, part);
+	struct value *slice = make_divided(p, OP_REMSI, turn->number, unit->products);
 	struct value *place = turn->word ? turn->word : make_index(p, 0), *word = make_load(p, c->kept, place), *row = NULL;
 	for (int i = 0; i < unit_sets(unit); i++) {
 		struct value *mine = make_equal(p, turn->number, i * unit->products);

@@ -38,7 +38,7 @@ struct value **unit_arrays(const struct unit *unit, struct process *p, const cha
 /* Where the tokens of a group are. */
 static struct value *slot_of(const struct unit *unit, struct process *p, const struct phase *phase, struct value *group)
 {
-	struct value *part[2] = {group, make_index(p, 2)}, *odd = make_op(p, OP_REMSI, type_index(p->module), 2, part), *once = make_equal(p, make_own_index(p, phase->takers), 1);
+	struct value *odd = make_divided(p, OP_REMSI, group, 2), *once = make_equal(p, make_own_index(p, phase->takers), 1);
 	struct value *slot = make_select(p, once, odd, group), *wide = make_address(p, 1, &slot, &unit->words_most, 0);
 	return unit->words_most > 1 ? make_select(p, make_equal(p, make_own_index(p, phase->tile), 1), slot, wide) : slot;
 }

@@ -11,7 +11,7 @@ struct lend {
 static struct value *lent(const struct unit *unit, struct process *p, struct value *before, struct value *token, struct value *word)
 {
 	const struct type *bits = type_shaped(p->module, TYPE_VECTOR, 1, &unit->phases.data[0].contract.size, type_integer(p->module, 1));
-	struct value *only = make_index(p, 0), *number[2] = {token, make_index(p, 2)}, *second = make_equal(p, make_op(p, OP_REMSI, token->type, 2, number), 1);
+	struct value *only = make_index(p, 0), *second = make_equal(p, make_divided(p, OP_REMSI, token, 2), 1);
 	struct value *sign[2] = {make_load(p, before, only), make_number(p, 0, unit->group)}, *negative = make_op(p, OP_CMPI, bits, 2, sign);
 	attr_set(p->module, negative->def, "predicate", attr_integer(p->module, PREDICATE_LESS));
 	struct value *less[2] = {word, make_op(p, OP_EXTUI, unit->group, 1, &negative)};

@@ -13,8 +13,7 @@ struct ring {
 
 static struct value *slot(struct ring *r, struct value *word)
 {
-	struct value *operand[2] = {word, make_index(&r->p, r->window->words)};
-	return make_op(&r->p, OP_REMSI, word->type, 2, operand);
+	return make_divided(&r->p, OP_REMSI, word, r->window->words);
 }
 
 /* Number, in the writer's sequence, of word `turn` of those that are taken when loop `loop` goes on. */
