@@ -303,11 +303,11 @@ static int64_t slice_words(const struct design *design, const struct block *bloc
 	return words / design->context->platform->ports;
 }
 
-/* A state that one load reads, in words of several ports; or of one, where these are more than a slice's: whatever adapter they came through would hold up the unit. */
+/* A state that one load reads, in words of several ports; or of one, where these are many, and more than a slice's: whatever adapter they came through would hold up the unit. */
 static bool deals(const struct design *design, const struct op *load, const struct image *image, int64_t bits)
 {
 	int64_t tiles = loops_again(image) ? image->order.trip[0] : 1;
-	return bits > PORT_BITS || (bits == PORT_BITS && image->words * tiles > slice_words(design, load->parent));
+	return bits > PORT_BITS || (bits == PORT_BITS && image->words >= APART_LEAST && image->words * tiles > slice_words(design, load->parent));
 }
 
 /* All loads of a state that read alike, the first of which this one is.  Where each reads a part of its own, and a row comes part by part, every part has buffers and a loader of its own;
