@@ -118,7 +118,7 @@ def _add_phase(command, both: bool = False) -> None:
     help = "default decode; both: one kernel that does either, on the same weights and cache" if both else "default decode"
     command.add_argument("--phase", choices=("decode", "prefill", "both") if both else ("decode", "prefill"), default="decode", help=help)
     command.add_argument("--context", type=int, metavar="N", help="tokens of prompt and answer together (default 1024, or the model's limit)")
-    unit = "; of one design that is both phases with --quant w4a8: 8" if both else ""
+    unit = "; of one design that is both phases with --quant w4a8: 32 where the board has 32 memory ports, else 8" if both else ""
     command.add_argument("--tokens", type=int, metavar="N", help=f"most tokens of one launch of prefill (default 16{unit})")
 
 
@@ -269,7 +269,7 @@ def _compile(options, progress: Progress) -> int:
     outputs.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options))
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options), workflow.usual_tokens(platform))
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0

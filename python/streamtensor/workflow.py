@@ -19,7 +19,8 @@ MLIR, WEIGHTS, CONFIG = "model.mlir", "weights.safetensors", "config.json"
 PREFILL = "prefill"  # the second phase of a design that has both
 DESIGN_FILES = {PREFILL, "design.mlir", "hls", "host", "weights", "manifest.json", "report.json", "report.txt", "report.html", "timing.json"}
 DEFAULT_CONTEXT, DEFAULT_TOKENS = 1024, 16
-FEW_TOKENS = 8  # of a launch that the unit takes at once, at decode's pace for one of them
+FEW_TOKENS, MANY_TOKENS = 8, 32  # of a launch of one design of both phases: that the unit takes at once; tile by tile, beside which one alone still comes at memory's pace
+MANY_PORTS = 32  # a board that has so many of memory has room for many tokens
 
 
 def context_limit(model: Model) -> int:
@@ -33,12 +34,17 @@ def step_shape(model: Model, phase: str, context: int | None, tokens: int | None
     return Shape.of(model.config, phase, context, tokens)
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False) -> list[Shape]:
-    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, and one token is a chunk."""
+def usual_tokens(platform: str) -> int:
+    """Of a launch of one design of both phases on this platform."""
+    return MANY_TOKENS if core.ask("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS else FEW_TOKENS
+
+
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False, usual: int = FEW_TOKENS) -> list[Shape]:
+    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, one token is a chunk, and `usual` is how many there are where nobody says."""
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
     if phase == "both" and unit and batch == 1:
-        return [replace(step_shape(model, "prefill", context, tokens, FEW_TOKENS), argmax=argmax, counted=True)]
+        return [replace(step_shape(model, "prefill", context, tokens, usual), argmax=argmax, counted=True)]
     return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
 

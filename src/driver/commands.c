@@ -1,5 +1,6 @@
 /* The small commands, and what commands share: reading the module and the platform. */
 #include "base/data.h"
+#include "base/json.h"
 #include "driver/session.h"
 #include "frontend/import.h"
 #include "pass/fifo.h"
@@ -80,15 +81,31 @@ static void list_platform(struct session *session, const struct platform *platfo
 		 platform->channels, platform->channel_gbps, platform->ports, platform->ports > 1 ? "s" : "", platform->clock_mhz);
 }
 
+static void list_platform_json(struct session *session, const struct platform *platform)
+{
+	struct resources all = platform_total(platform);
+	text_add(&session->out, "{\"name\": ");
+	json_quote(&session->out, platform->name);
+	text_add(&session->out, ", \"part\": ");
+	json_quote(&session->out, platform->part);
+	text_add(&session->out, ", \"dies\": %d, \"lut\": %lld, \"dsp\": %lld, \"bram18\": %lld, \"uram\": %lld, \"channels\": %d, \"channel_gbps\": %.6g, \"ports\": %d, \"clock_mhz\": %.6g}", platform->dies,
+		 (long long)all.lut, (long long)all.dsp, (long long)all.bram18, (long long)all.uram, platform->channels, platform->channel_gbps, platform->ports, platform->clock_mhz);
+}
+
+/* All, or the one that is named. */
 bool command_platforms(struct session *session)
 {
-	const char *const *names;
-	int count = platform_names(session->arena, &names);
+	const char *const *names = &session->options.platform;
+	int count = session->options.platform ? 1 : platform_names(session->arena, &names);
+	bool json = session->options.json;
 	for (int i = 0; i < count; i++) {
 		const struct platform *platform = platform_load(session->arena, &session->diag, names[i]);
-		if (platform)
-			list_platform(session, platform);
+		if (!platform)
+			continue;
+		text_add(&session->out, "%s", !json ? "" : i ? ",\n " : "[");
+		(json ? list_platform_json : list_platform)(session, platform);
 	}
+	text_add(&session->out, json ? "]\n" : "");
 	return !session->diag.count;
 }
 

@@ -25,7 +25,7 @@ const int command_count = sizeof commands / sizeof *commands;
 #define OPTION(name, letter, metavar, help, commands, kind, member) {name, letter, metavar, help, commands, kind, offsetof(struct options, member)}
 static const struct option table[] = {
 	OPTION("output", 'o', "DIR", "where the design goes; with --to or --stop-after: the file for the module's text; explore: the file of its state", DESIGN, OPTION_TEXT, output),
-	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c)", DESIGN | SIMULATE | CHOICES_COMMAND, OPTION_TEXT, platform),
+	OPTION("platform", 0, "NAME", "target: a name that `stc platforms` lists, or a .json file (default u55c; platforms: all)", DESIGN | SIMULATE | CHOICES_COMMAND | PLATFORMS, OPTION_TEXT, platform),
 	OPTION("weights", 0, "FILE", "safetensors file with the arguments of role weight", COMPILE | RUN, OPTION_TEXT, weights),
 	OPTION("quant", 0, "SCHEME", "numbers of few bits: w4a8, w8a8, bf16 or fp32; also w4a8,group=64,head=i8,embedding=f32,kv=bf16,activation=token (default fp32)", DESIGN, OPTION_TEXT, quant),
 	OPTION("effort", 'O', "1|2|3", "how long to look for a good design: -O1 not at all, -O2 a second (default), -O3 minutes, for a whole design of one phase", COMPILE, OPTION_COUNT, effort),
@@ -53,7 +53,7 @@ static const struct option table[] = {
 	OPTION("in", 0, "NAME=FILE", "an input's value, for each input: its name or argN", RUN, OPTION_LIST, in),
 	OPTION("out", 0, "NAME=FILE", "where a result goes: its name or resultN; a state's name: all of it", RUN, OPTION_LIST, out),
 	OPTION("device", 0, "NAME", "cpu, or xrt:0 for the first card (default cpu)", RUN, OPTION_TEXT, device),
-	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND, OPTION_FLAG, json),
+	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
 	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
 	OPTION("tokens", 0, "COUNT", "text tokens of the launch, where the design chooses them itself and each reads what the one before chose; run: their input's files hold several", RUN | SIMULATE, OPTION_COUNT, tokens),

@@ -242,13 +242,18 @@ def test_help_lists_the_commands_quickly_and_without_pytorch():
 
 def test_help_speaks_of_what_the_command_takes(run):
     said = {command: " ".join(run(command, "--help")[1].split()) for command in ("export", "compile")}
-    assert "both" not in said["export"] and "both phases with --quant w4a8: 8" in said["compile"]
+    assert "both" not in said["export"] and "both phases with --quant w4a8: 32 where the board has 32 memory ports, else 8" in said["compile"]
 
 
 def test_one_design_of_both_phases_takes_no_more_tokens_than_a_short_context_has(folder_of):
     model = models.load(str(folder_of("gpt2")))
     tokens = [workflow.step_shapes(model, "both", context, None, unit=True)[0].tokens for context in (5, 64)]
     assert tokens == [4, 8]
+
+
+@pytest.mark.parametrize("platform, tokens", [("u55c", 32), ("u280", 32), ("vu9p", 8), ("xc7z020", 8)])
+def test_a_board_with_a_port_for_each_slice_takes_many_tokens_a_launch(core_built, platform, tokens):
+    assert workflow.usual_tokens(platform) == tokens
 
 
 def test_a_reader_that_leaves_is_no_error_and_a_full_disk_is_one(core_built):

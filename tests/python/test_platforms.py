@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from streamtensor import core
+
 FOLDER = Path(__file__).parents[2] / "platforms"
 FILES = sorted(FOLDER.glob("*.json"))
 
@@ -72,3 +74,11 @@ def test_the_memory_adds_up(file):
     assert channels * memory["channel_gbps"]["value"] == pytest.approx(rate, rel=0.01)
     assert 0.5 <= memory["channel_efficiency"]["value"] <= 1
     assert 0 <= memory["die"]["value"] < len(whole(file.stem)["dies"])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_compiler_says_what_a_platform_has(core_built, file):
+    platform, said = whole(file.stem), core.ask("platforms", "--platform", file.stem)
+    assert said == [row for row in core.ask("platforms") if row["name"] == file.stem] and said == core.ask("platforms", "--platform", str(file))
+    assert (said[0]["part"], said[0]["ports"]) == (platform["part"], platform["ports"]["most"]["value"])
+    assert {key: said[0][key] for key in ("lut", "dsp", "bram18", "uram")} == {key: sum(die[key]["value"] for die in platform["dies"]) for key in ("lut", "dsp", "bram18", "uram")}
