@@ -269,7 +269,7 @@ def _compile(options, progress: Progress) -> int:
     outputs.check(options.output, workflow.DESIGN_FILES)
     model = _load(options, progress)
     _note_tokens(options, progress)
-    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options), workflow.usual_tokens(platform))
+    shapes = workflow.step_shapes(model, options.phase, options.context, options.tokens, options.argmax, options.batch, _shares_unit(options), platform)
     integers = _calibrated(options, model, progress)
     workflow.compile_phases(model, shapes, platform, options.output, progress, quant, not options.no_weights, integers)
     return 0

@@ -39,11 +39,12 @@ def usual_tokens(platform: str) -> int:
     return MANY_TOKENS if core.ask("platforms", "--platform", platform)[0]["ports"] >= MANY_PORTS else FEW_TOKENS
 
 
-def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False, usual: int = FEW_TOKENS) -> list[Shape]:
-    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, one token is a chunk, and `usual` is how many there are where nobody says."""
+def step_shapes(model: Model, phase: str, context: int | None, tokens: int | None, argmax: bool = False, batch: int = 1, unit: bool = False, platform: str | None = None) -> list[Shape]:
+    """Of one phase, or decode's and prefill's. unit: contractions share one; then one design of one sequence is both, and one token is a chunk; platform: for how many of them, where nobody says."""
     if batch < 1:
         raise Error(f"--batch {batch} is no number of sequences", "accepted is 1 or more")
     if phase == "both" and unit and batch == 1:
+        usual = usual_tokens(platform) if platform and tokens is None else FEW_TOKENS
         return [replace(step_shape(model, "prefill", context, tokens, usual), argmax=argmax, counted=True)]
     return [replace(step_shape(model, name, context, tokens), argmax=argmax, batch=batch) for name in (PHASES if phase == "both" else [phase])]
 
