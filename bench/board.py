@@ -1,6 +1,6 @@
 """How near the board's limit the families come: python bench/board.py [--write] [--clock MHZ ...] [NAME ...]
 
-For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, simulated
+For each built-in family at full depth and width, W4A8 on the U55C: a design of decode that chooses the token itself, simulated after 127, 511 and 1,023 tokens; and one of prefill for 32 tokens, which chooses the first one of the answer, simulated
 with an empty cache.  The *floor* of decode is the time in which the board's memory brings every weight once and the attended rows of the cache (a sliding layer's: those of its window);
 a launch of 45 us is spread over 16 tokens, as greedy generation does it. A second design of prefill takes 128 tokens; *products used* are those with weights in it, of as many as the unit's array could make
 in its cycles.
@@ -75,7 +75,7 @@ def prefill(name: str, model: models.Model, tokens: int, clock: int, folder: Pat
     """Milliseconds to the first token, and the products used; dashes where there is no such design."""
     design = folder / f"{name}-prefill{tokens}"
     try:
-        report = built(model, Shape.of(model.config, "prefill", CONTEXT, tokens), clock, design)
+        report = built(model, replace(Shape.of(model.config, "prefill", CONTEXT, tokens), argmax=True), clock, design)
         cycles, launch = simulated(design, positions=0)
     except RuntimeError as error:
         print(f"{name}, prefill of {tokens}: {str(error)[:200]}", file=sys.stderr)
