@@ -84,7 +84,7 @@ static int64_t port_bits(const struct report *report, int process)
 	const struct block *entry = report->cost.process[process].function->region[0];
 	for (int i = 0; i < entry->arguments; i++) {
 		const struct type *type = entry->argument[i]->type;
-		if (type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0)
+		if (type_is_port(type))
 			return type_bits(type->element);
 	}
 	return 0;

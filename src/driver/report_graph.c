@@ -15,11 +15,6 @@ struct survey {               /* of one process */
 	int64_t operators[OP_COUNT];       /* lanes of real and integer arithmetic */
 };
 
-static bool is_port(const struct type *type)
-{
-	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
-}
-
 static bool is_arithmetic(const struct op *op)
 {
 	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || op->code == OP_CONSTANT || op->code == OP_SELECT)
@@ -38,8 +33,10 @@ static void survey_op(struct op *op, void *context)
 	survey->blocks |= op->code == OP_ACQUIRE;
 	int64_t held = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
 	survey->held = held > survey->held ? held : survey->held;
-	survey->loads |= op->code == OP_MEMREF_LOAD && is_port(op->operand[0]->type);
-	survey->stores |= op->code == OP_WRITE || (op->code == OP_MEMREF_STORE && is_port(op->operand[1]->type));
+	const struct value *memory = op_accessed(op);
+	bool port = memory && type_is_port(memory->type);
+	survey->loads |= port && op->code == OP_MEMREF_LOAD;
+	survey->stores |= port && op_writes(op, memory);
 	if (op->code == OP_TREE || is_arithmetic(op)) {
 		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
 		survey->computes = true;
@@ -68,7 +65,7 @@ static const char *kind_of(const struct survey *survey)
 	int in = 0, out = 0;
 	for (int i = 0; i < survey->entry->arguments; i++) {
 		in += survey->reads[i];
-		out += !survey->reads[i] && !is_port(survey->entry->argument[i]->type);
+		out += !survey->reads[i] && !type_is_port(survey->entry->argument[i]->type);
 	}
 	if (survey->loads || survey->stores)
 		return survey->stores ? "store" : "load";

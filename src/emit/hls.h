@@ -95,7 +95,7 @@ void hls_bind(struct emitter *e, struct value *value, struct spelling spelling);
 const char *hls_word(struct emitter *e, const struct value *value);                      /* all lanes of it */
 void hls_dot(struct emitter *e, struct op *op);
 const char *hls_value_name(struct emitter *e, const struct op *op);
-const char *hls_element(struct emitter *e, const struct op *op, int array);            /* array[i][j] of a load or store */
+const char *hls_element(struct emitter *e, const struct op *op);       /* array[i][j] of a load or store */
 /* target = source; copies between consecutive elements that follow one another become a loop.  Both are array[index] or array[index + number]. */
 void hls_copy(struct emitter *e, const char *target, const char *source);
 void hls_flush(struct emitter *e);             /* writes copies that wait */

@@ -145,7 +145,7 @@ static void write_operation(struct emitter *e, size_t at)
 	struct op *op = e->group.data[at];
 	if (op->code == OP_MEMREF_STORE) {
 		bool atomic;
-		hls_line(e, "%s[l] = %s;", hls_element(e, op, 1), lane_operand(e, op, 0, &atomic));
+		hls_line(e, "%s[l] = %s;", hls_element(e, op), lane_operand(e, op, 0, &atomic));
 		return;
 	}
 	struct spelling *spelling = op->result[0]->data, expression = lane_expression(e, op);

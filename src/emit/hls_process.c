@@ -26,9 +26,10 @@ const char *hls_value_name(struct emitter *e, const struct op *op)
 	return names_add(&e->names, "", name ? name : text_format(e->arena, "v%d", e->values++));
 }
 
-const char *hls_element(struct emitter *e, const struct op *op, int array)
+const char *hls_element(struct emitter *e, const struct op *op)
 {
 	struct text text = text_new(e->arena);
+	int array = op_access(op);
 	text_add(&text, "%s", hls_spelling(e, op->operand[array])->text);
 	for (int i = array + 1; i < op->operands; i++)
 		text_add(&text, "[%s]", hls_spelling(e, op->operand[i])->text);
@@ -274,7 +275,7 @@ static bool may_read_late(const struct op *load)
 
 static void emit_load(struct emitter *e, struct op *op)
 {
-	const char *element = hls_element(e, op, 0);
+	const char *element = hls_element(e, op);
 	bool port = op->operand[0]->type->shape[0] < 0;
 	if (op->operands == 1)
 		element = text_format(e->arena, "%s[0]", element);
@@ -299,16 +300,16 @@ static void emit_write(struct emitter *e, struct op *op)
 {
 	const char *when = condition(e, op->operand[0]);
 	if (when)
-		hls_line(e, "%s%s = %s;", when, hls_element(e, op, 2), memory_word(e, op->operand[1]));
+		hls_line(e, "%s%s = %s;", when, hls_element(e, op), memory_word(e, op->operand[1]));
 }
 
 static void emit_store(struct emitter *e, struct op *op)
 {
-	if (op->operand[1]->type->shape[0] < 0 && hls_is_packed(op->operand[0]->type)) {
-		hls_line(e, "%s = %s;", hls_element(e, op, 1), memory_word(e, op->operand[0]));
+	if (type_is_port(op->operand[1]->type) && hls_is_packed(op->operand[0]->type)) {
+		hls_line(e, "%s = %s;", hls_element(e, op), memory_word(e, op->operand[0]));
 		return;
 	}
-	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op, 1), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
+	hls_copy(e, text_format(e->arena, "%s%s", hls_element(e, op), op->operands == 2 ? "[0]" : ""), hls_word(e, op->operand[0]));
 }
 
 /* Its one use, in the same body, stores it or joins it to a word. */

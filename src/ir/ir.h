@@ -111,15 +111,14 @@ struct module *module_clone(const struct module *module, struct arena *arena);
 
 /* Building.  Ops are appended to `block`, or put before `before` if that is not NULL. */
 struct op *op_new(struct module *module, enum op_code code, struct location location, int operands, struct value *const *operand, int results, const struct type *const *result);
-/* Does it write this array or memory port? */
-static inline bool op_writes(const struct op *op, const struct value *array)
-{
-	return (op->code == OP_MEMREF_STORE && op->operand[1] == array) || (op->code == OP_WRITE && op->operand[2] == array);
-}
 void op_append(struct block *block, struct op *op);
 void op_insert_before(struct op *before, struct op *op);
 void op_remove(struct op *op);                                             /* unlinks; the memory stays with the arena */
 void op_set_operands(struct module *module, struct op *op, int operands, struct value *const *operand);
+int op_access(const struct op *op);                                        /* the operand that is the channel, array or memory port which it reads or writes, in front of its indices; -1: it does neither */
+const struct value *op_accessed(const struct op *op);                      /* NULL: nothing */
+bool op_writes(const struct op *op, const struct value *array);            /* does it write this array or memory port? */
+bool op_is_conditional(const struct op *op);                               /* operand 0 says when it reads or writes */
 struct block *block_new(struct module *module, struct op *parent, int region);
 struct value *block_add_argument(struct module *module, struct block *block, const struct type *type);
 /* One-result shorthand: makes, appends to block, returns the result. */

@@ -95,6 +95,30 @@ void op_set_operands(struct module *module, struct op *op, int operands, struct 
 	op->operands = operands;
 }
 
+int op_access(const struct op *op)
+{
+	static const int place[OP_COUNT] = {
+		[OP_TAKE] = 1 + 1, [OP_PUSH] = 1 + 2, [OP_ACQUIRE] = 1 + 0, [OP_RELEASE] = 1 + 1, [OP_MEMREF_LOAD] = 1 + 0, [OP_MEMREF_STORE] = 1 + 1, [OP_WRITE] = 1 + 2,
+	};
+	return place[op->code] - 1;
+}
+
+const struct value *op_accessed(const struct op *op)
+{
+	int place = op_access(op);
+	return place < 0 ? NULL : op->operand[place];
+}
+
+bool op_writes(const struct op *op, const struct value *array)
+{
+	return (op->code == OP_MEMREF_STORE || op->code == OP_WRITE) && op_accessed(op) == array;
+}
+
+bool op_is_conditional(const struct op *op)
+{
+	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
+}
+
 void op_append(struct block *block, struct op *op)
 {
 	op->parent = block;

@@ -257,6 +257,11 @@ bool type_is_whole(const struct type *type)
 	return type->kind == TYPE_INDEX || type->kind == TYPE_INTEGER;
 }
 
+bool type_is_port(const struct type *type)
+{
+	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
+}
+
 int64_t stream_lanes(const struct type *itensor)
 {
 	return type_elements(itensor->element);

@@ -75,6 +75,7 @@ int64_t type_bits(const struct type *type);               /* scalar width x elem
 int64_t type_packed_bytes(const struct type *scalar, int64_t count);       /* of so many numbers, bit by bit in a row */
 bool type_is_real(const struct type *type);               /* float or bfloat */
 bool type_is_whole(const struct type *type);              /* index or integer */
+bool type_is_port(const struct type *type);               /* a memory port: an array of unknown extent */
 int64_t itensor_tiles(const struct itensor *itensor);     /* product of the trip counts: tiles that flow */
 int64_t stream_lanes(const struct type *itensor);           /* elements of a word */
 int64_t stream_tile(const struct type *itensor, int dim);   /* extent of a word along a data dim */

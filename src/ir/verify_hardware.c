@@ -6,8 +6,8 @@
 /* Channel operand of an operation that accesses one, else NULL. */
 static const struct value *channel_of(const struct op *op)
 {
-	static const int operand[OP_COUNT] = {[OP_TAKE] = 1 + 1, [OP_PUSH] = 1 + 2, [OP_ACQUIRE] = 1 + 0, [OP_RELEASE] = 1 + 1};
-	return operand[op->code] ? op->operand[operand[op->code] - 1] : NULL;
+	bool memory = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE || op->code == OP_WRITE;
+	return memory ? NULL : op_accessed(op);
 }
 
 static bool is_constant(const struct value *value, int64_t number)

@@ -369,7 +369,7 @@ static void check_store(struct verifier *verifier, const struct op *op)
 static void check_write(struct verifier *verifier, const struct op *op)
 {
 	const struct type *when = operand_type(op, 0), *port = operand_type(op, 2);
-	bool fits = port->kind == TYPE_MEMREF && port->rank == 1 && port->shape[0] < 0 && port->element == operand_type(op, 1);
+	bool fits = type_is_port(port) && port->rank == 1 && port->element == operand_type(op, 1);
 	if (!fits || when->kind != TYPE_INTEGER || when->width != 1 || operand_type(op, 3)->kind != TYPE_INDEX)
 		wrong_types(verifier, op, "a flag, a word, a memory port of such words and an index");
 }

@@ -52,16 +52,11 @@ int bundle_outstanding(const struct op *main, int argument, int outstanding)
 	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < OUTSTANDING_MOST ? (int)own->integer : outstanding;
 }
 
-static bool has_word(const struct op *op, const struct value *port)
-{
-	return (op->code == OP_MEMREF_LOAD && op->operand[0] == port) || op_writes(op, port);
-}
-
 static int64_t words_in(const struct block *block, const struct value *port, bool layered, int extents, const struct extent_value *extent)
 {
 	int64_t words = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		words += !layered && has_word(op, port);
+		words += !layered && op_accessed(op) == port;
 		if (op->code == OP_FOR)
 			words += timing_trips(op, extents, extent) * words_in(op->region[0], port, layered && !attr_get(op, "stream.layer"), extents, extent);
 	}

@@ -163,11 +163,6 @@ static void count_block(struct counting *c, const struct block *block)
 	}
 }
 
-static bool is_port(const struct type *type)
-{
-	return type->kind == TYPE_MEMREF && type->rank == 1 && type->shape[0] < 0;
-}
-
 struct resources port_resources(const struct platform *platform, const struct type *word, bool writes)
 {
 	struct resources full = writes ? platform->port_cost : platform->read_cost;
@@ -190,7 +185,7 @@ static struct counting count_process(const struct platform *platform, const stru
 	struct counting c = {.platform = platform, .operations = operations, .lanes = 1, .widest_interval = 1};
 	for (int i = 0; i < function->region[0]->arguments; i++) {
 		const struct value *port = function->region[0]->argument[i];
-		if (is_port(port->type))
+		if (type_is_port(port->type))
 			c.sum = resources_add(c.sum, resources_add(port_resources(platform, port->type->element, is_written(function->region[0], port)), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
 	}
 	count_block(&c, function->region[0]);
@@ -245,13 +240,13 @@ static struct resources shared_units(const struct platform *platform, const stru
 	struct resources sum = {0};
 	for (int i = 0; i < call->operands; i++) {
 		bool again = false, further = false;
-		for (int j = 0; is_port(call->operand[i]->type) && j < call->operand[i]->index; j++) {
+		for (int j = 0; type_is_port(call->operand[i]->type) && j < call->operand[i]->index; j++) {
 			const struct value *other = main->region[0]->argument[j];
 			bool alike = shares_unit(main, call->operand[i], other);
 			again |= alike && is_used(call, other, i);
 			further |= alike;
 		}
-		sum = resources_add(sum, is_port(call->operand[i]->type) && !again ? single_words(platform, main, call->operand[i]) : (struct resources){0});
+		sum = resources_add(sum, type_is_port(call->operand[i]->type) && !again ? single_words(platform, main, call->operand[i]) : (struct resources){0});
 		struct resources own = again || further ? own_adapter(platform, main, call->operand[i]) : (struct resources){0};
 		sum = resources_add(sum, again ? own : (struct resources){.lut = own.lut / FURTHER_UNIT, .ff = own.ff / FURTHER_UNIT});
 	}

@@ -20,17 +20,12 @@ static int log2_ceil(int64_t n)
 	return bits;
 }
 
-static bool is_port(const struct type *type)
-{
-	return type->kind == TYPE_MEMREF && type->shape[0] < 0;
-}
-
 int operation_latency(const struct platform *platform, const struct op *op)
 {
 	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
 		return 1;
 	if (op->code == OP_MEMREF_LOAD)
-		return is_port(op->operand[0]->type) ? platform->memory_latency : 2;
+		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
 	if (op->code == OP_TREE) {
 		const char *kind = attr_text_or(op, "kind", "");
 		enum op_code code = op_code_of(kind, strlen(kind));
@@ -173,9 +168,9 @@ static double interval_of(struct walk *walk, const struct op *loop, int64_t trip
 {
 	double interval = (double)attr_integer_or(loop, "stream.pipeline", 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
-		static const int place[OP_COUNT] = {[OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
-		int argument = place[op->code] ? argument_of(walk, op->operand[place[op->code] - 1]) : -1;
-		if (argument < 0 || !is_port(walk->entry->argument[argument]->type))
+		const struct value *value = op_accessed(op);
+		int argument = value ? argument_of(walk, value) : -1;
+		if (argument < 0 || !type_is_port(walk->entry->argument[argument]->type))
 			continue;
 		double cycles = walk->word_cycles[argument];
 		interval = cycles > interval ? cycles : interval;
@@ -242,7 +237,7 @@ static double *port_cycles(struct arena *arena, const struct platform *platform,
 	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
 	double rate = platform_channel_rate(platform);
 	for (int i = 0; i < body->arguments; i++)
-		if (is_port(body->argument[i]->type))
+		if (type_is_port(body->argument[i]->type))
 			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 / rate;
 	return cycles;
 }

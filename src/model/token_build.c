@@ -35,24 +35,12 @@ struct builder {
 	bool uneven;              /* rolled layers of several numbers, or several in a process */
 };
 
-static bool is_port(const struct type *type)
-{
-	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
-}
-
 /* --- accesses */
 
 static const struct value *accessed(const struct op *op)
 {
-	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
-	const struct value *value = place[op->code] ? op->operand[place[op->code] - 1] : NULL;
-	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
-	return value && (!array || is_port(value->type)) ? value : NULL;
-}
-
-static bool is_conditional(const struct op *op)
-{
-	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
+	const struct value *value = op_accessed(op);
+	return value && (value->type->kind != TYPE_MEMREF || type_is_port(value->type)) ? value : NULL;
 }
 
 static enum token_side side_of(const struct op *op)
@@ -84,7 +72,7 @@ static bool add_terms(const struct value *value, const struct block *body, int64
 static int64_t words_in_a_row(const struct builder *b, const struct op *op, int first, bool *known)
 {
 	int64_t factor[LEVELS] = {0}, run = 1;
-	int place = op->code == OP_MEMREF_LOAD ? 1 : 2;
+	int place = op_access(op) + 1;
 	if (op->code == OP_WRITE)
 		return *known = true;                 /* words on a condition are no burst */
 	*known = op->operands <= place || add_terms(op->operand[place], op->parent, 1, first, factor);
@@ -123,7 +111,7 @@ static struct token_access access_of(const struct builder *b, const struct op *o
 	struct token_access access = {.channel = -1, .port = -1, .pattern = {.accesses = 1}};
 	int argument = accessed(op)->index;
 	const struct value *channel = b->call->operand[argument];
-	if (is_port(accessed(op)->type)) {
+	if (type_is_port(accessed(op)->type)) {
 		access.port = argument;
 		return access;
 	}
@@ -187,7 +175,7 @@ static bool looks_outside(const struct value *value, int first)
 /* A loop over layers is the outermost one. */
 static void compare_layers(struct builder *b, const struct op *op)
 {
-	if (b->loops && b->loop[0].skipped && is_conditional(op))
+	if (b->loops && b->loop[0].skipped && op_is_conditional(op))
 		b->network->alike &= token_same_between(op->operand[0], &b->loop[0]);
 }
 
@@ -198,7 +186,7 @@ static bool set_pattern(struct builder *b, const struct op *op, int first, const
 	for (const struct op *other = op->parent->first; other != op; other = other->next) {
 		if (!accessed(other))
 			continue;
-		if (is_conditional(other) && other->operand[0] == op->operand[0]) {
+		if (op_is_conditional(other) && other->operand[0] == op->operand[0]) {
 			access->pattern = made->pattern;
 			return true;
 		}
@@ -231,7 +219,7 @@ static bool add_accesses(struct builder *b, struct token_pipe *pipe, const struc
 			access->pattern = always;
 			if (access->channel < 0)
 				set_memory(b, op, first, access, pipe);
-			bool conditional = is_conditional(op);
+			bool conditional = op_is_conditional(op);
 			if (conditional && !set_pattern(b, op, first, pipe, access))
 				return false;
 			compare_layers(b, op);
@@ -397,7 +385,7 @@ static bool build_access(struct builder *b, const struct op *op)
 {
 	struct token_access *access = single_access(b, op);
 	bool made = true;
-	if (is_conditional(op) && !token_condition(op->operand[0], b->loop, &made) && op->code != OP_WRITE)
+	if (op_is_conditional(op) && !token_condition(op->operand[0], b->loop, &made) && op->code != OP_WRITE)
 		return false;
 	return !made || add_step(b, (struct token_step){.access = access});
 }
@@ -405,7 +393,7 @@ static bool build_access(struct builder *b, const struct op *op)
 /* A word written outside pipelined loops has to arrive. */
 static int64_t latency_of(const struct builder *b, const struct op *op)
 {
-	bool writes = op->code == OP_WRITE || (op->code == OP_MEMREF_STORE && accessed(op));
+	bool writes = accessed(op) && op_writes(op, accessed(op));
 	return operation_latency(b->platform, op) + (writes ? b->platform->memory_latency + 1 : 0);
 }
 

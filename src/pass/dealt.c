@@ -1,4 +1,4 @@
-/* Beside many counted tokens all of a state's past rows come through one stream.  Every second or third word is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have
+/* Beside many counted tokens all of a state's past rows come through one stream.  Every second, third or fourth word is brought by another loader, through ports of its own: then so many times as many of the slices' adapters have
  * something to bring, each less.  Words are dealt out head by head, and each loader reads as many of a head's as the one that has most. */
 #include "pass/dealt.h"
 #include "ir/lookback.h"
@@ -78,7 +78,7 @@ static int64_t tile_words(const struct image *image, int inside)
 	return words;
 }
 
-/* The same for words as they are, or in halves. */
+/* An image whose words are the load's, or halves of them: among so many loaders, or fewer. */
 static struct dealt deal(const struct module *module, const struct image *image, int inside, bool halves, int parts)
 {
 	struct dealt dealt = {.parts = parts, .halves = halves, .inside = inside, .tile = tile_words(image, inside), .lead = image->order.offset / image->order.lanes};
@@ -94,12 +94,15 @@ struct dealt dealt_of(struct design *design, struct image *image, const char *st
 	inside += !tiles_of(image, inside);
 	if (!unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
 		return (struct dealt){.parts = 1};
-	struct image half = halved(design->module->arena, image);
-	struct dealt dealt = deal(design->module, &half, inside, true, PARTS_MOST);
-	if (!halves || bits <= SIDE_BY_SIDE * PORT_BITS || dealt.parts == 1)
-		return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_MOST - 1 : PARTS_ALONE);
-	*image = half;
-	return dealt;
+	if (halves && bits > SIDE_BY_SIDE * PORT_BITS) {
+		struct image half = halved(design->module->arena, image);
+		struct dealt dealt = deal(design->module, &half, inside, true, PARTS_MOST);
+		if (dealt.parts > 1) {
+			*image = half;
+			return dealt;
+		}
+	}
+	return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_MOST - 1 : PARTS_ALONE);
 }
 
 static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)

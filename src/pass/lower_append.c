@@ -193,10 +193,12 @@ static void append_part(struct process *p, const struct row *row, struct value *
 		if (counter[i])
 			first = make_and(p, first, make_equal(p, counter[i], 0));
 	}
-	if (row->state->parts == 1)
+	struct value *taken = NULL;
+	if (row->state->parts == 1) {
 		append_wait(p, row->state, first);
-	struct value *taken = row->state->parts > 1 ? NULL : make_take(p, first, row->at);
-	counter[dims] = taken && !row->symbol ? make_clamped(p, taken, row->extent - row->before) : append_position(p, row->symbol, row->kept, row->extent - row->before);
+		taken = make_take(p, first, row->at);
+	}
+	counter[dims] = row->symbol || row->kept ? append_position(p, row->symbol, row->kept, row->extent - row->before) : make_clamped(p, taken, row->extent - row->before);
 	pitch[dims] = row->inner / order->lanes;
 	counter[dims + 1] = p->layer;
 	pitch[dims + 1] = row->elements / order->lanes;

@@ -269,9 +269,10 @@ static bool translate_alloca(struct translator *t, struct op *op)
 	return true;
 }
 
-/* The array is operand `place`, its indices follow. */
-static bool use_array(struct translator *t, struct op *op, struct instruction *made, int place)
+/* The array that is read or written, and its indices. */
+static bool use_array(struct translator *t, struct op *op, struct instruction *made)
 {
+	int place = op_access(op);
 	made->array = op->operand[place]->data;
 	made->parts = op->operands - place - 1;
 	made->part = parts_from(t, op, place + 1);
@@ -285,19 +286,19 @@ static bool use_array(struct translator *t, struct op *op, struct instruction *m
 static bool translate_load(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_load);
-	return use_array(t, op, &made, 0) && emit(t, made);
+	return use_array(t, op, &made) && emit(t, made);
 }
 
 static bool translate_store(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_store);
-	return use_array(t, op, &made, 1) && emit(t, made);
+	return use_array(t, op, &made) && emit(t, made);
 }
 
 static bool translate_write(struct translator *t, struct op *op)
 {
 	struct instruction made = instruction_of(t, op, do_write);
-	return use_array(t, op, &made, 2) && emit(t, made);
+	return use_array(t, op, &made) && emit(t, made);
 }
 
 static bool translate_block(struct translator *t, struct block *block);

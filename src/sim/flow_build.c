@@ -8,11 +8,6 @@ struct builder {
 	struct flow_process *process;
 };
 
-bool flow_is_port(const struct type *type)
-{
-	return type->kind == TYPE_MEMREF && type->rank && type->shape[0] < 0;
-}
-
 bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips)
 {
 	*trips = timing_run_time_at(loop, network->extents, network->extent);
@@ -44,22 +39,10 @@ void flow_add_words(struct flow_channel *channel, int64_t words)
 
 /* --- accesses */
 
-static const struct value *accessed(const struct op *op)
-{
-	static const int place[OP_COUNT] = {[OP_TAKE] = 2, [OP_PUSH] = 3, [OP_ACQUIRE] = 1, [OP_RELEASE] = 2, [OP_MEMREF_LOAD] = 1, [OP_MEMREF_STORE] = 2, [OP_WRITE] = 3};
-	return place[op->code] ? op->operand[place[op->code] - 1] : NULL;
-}
-
 bool flow_is_access(const struct op *op)
 {
-	const struct value *value = accessed(op);
-	bool array = op->code == OP_MEMREF_LOAD || op->code == OP_MEMREF_STORE;
-	return value && (!array || flow_is_port(value->type));
-}
-
-bool flow_is_conditional(const struct op *op)
-{
-	return op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE;
+	const struct value *value = op_accessed(op);
+	return value && (value->type->kind != TYPE_MEMREF || type_is_port(value->type));
 }
 
 static enum access_kind kind_of(const struct op *op)
@@ -77,8 +60,8 @@ static enum access_kind kind_of(const struct op *op)
 struct flow_access flow_access_of(const struct op *op)
 {
 	struct flow_access access = {.kind = kind_of(op), .bit = -1};
-	void *data = accessed(op)->data;
-	if (!flow_is_port(accessed(op)->type)) {
+	void *data = op_accessed(op)->data;
+	if (!type_is_port(op_accessed(op)->type)) {
 		access.channel = data;
 		return access;
 	}
@@ -100,9 +83,9 @@ static void forget(struct op *op, void *context)
 
 static void bind_ends(struct op *op, void *process)
 {
-	if (!flow_is_access(op) || flow_is_port(accessed(op)->type))
+	if (!flow_is_access(op) || type_is_port(op_accessed(op)->type))
 		return;
-	struct flow_channel *channel = accessed(op)->data;
+	struct flow_channel *channel = op_accessed(op)->data;
 	channel->process[flow_side_of(kind_of(op))] = process;
 }
 
@@ -209,7 +192,7 @@ static bool flattens(const struct op *loop)
 static bool build_access(struct builder *b, const struct op *op, int64_t repeats)
 {
 	struct flow_step step = {.kind = STEP_ACCESS, .access = flow_access_of(op)};
-	if (flow_is_conditional(op)) {
+	if (op_is_conditional(op)) {
 		step.condition = ARENA_NEW(b->network->arena, struct flow_condition);
 		if (!flow_condition_add(b->network, step.condition, op, &step.access.bit))
 			return false;

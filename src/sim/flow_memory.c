@@ -54,7 +54,7 @@ struct flow_stretch flow_stretch_of(const struct flow_port *port, const struct o
 {
 	int64_t factor[LEVELS_MOST] = {0}, words = 1, burst = port->burst;
 	bool load = op->code == OP_MEMREF_LOAD;
-	int first = load ? 1 : op->code == OP_WRITE ? 3 : 2, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
+	int first = op_access(op) + 1, known = levels < LEVELS_MOST ? levels : LEVELS_MOST;
 	struct linear sum = {.levels = known, .counter = counter + (levels - known), .factor = factor, .body = op->parent};
 	if (op->operands > first)
 		add_terms(&sum, op->operand[first], 1);

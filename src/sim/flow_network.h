@@ -225,14 +225,12 @@ struct flow_network {
 
 /* flow_build.c */
 bool flow_build(struct flow_network *network);     /* false: a diagnostic */
-bool flow_is_port(const struct type *type);
 bool flow_trips(const struct flow_network *network, const struct op *loop, int64_t *trips);       /* false: a diagnostic */
 int64_t flow_product(int64_t left, int64_t right);         /* of counts; never more than COUNT_MOST */
 int64_t flow_sum(int64_t left, int64_t right);
 void flow_add_words(struct flow_channel *channel, int64_t words);          /* that may be written in a launch */
 struct flow_access flow_access_of(const struct op *op);    /* value->data of the operand: its channel or port */
 bool flow_is_access(const struct op *op);
-bool flow_is_conditional(const struct op *op);            /* operand 0 says when */
 /* flow_pipe_build.c */
 bool flow_pipe_build(struct flow_network *network, struct flow_process *process, const struct op *loop, int64_t repeats);    /* adds the step; `loop` is flattened */
 /* flow_pass.c */

@@ -44,7 +44,7 @@ static bool add_conditions(struct flow_network *network, struct flow_pipe *pipe,
 	pipe->condition.innermost = pipe->counter[pipe->levels - 1];
 	pipe->condition.trips = pipe->trips[pipe->levels - 1];
 	for (const struct op *op = body->first; op; op = op->next) {
-		if (flow_is_conditional(op) && !flow_condition_add(network, &pipe->condition, op, &access->bit))
+		if (op_is_conditional(op) && !flow_condition_add(network, &pipe->condition, op, &access->bit))
 			return false;
 		access += flow_is_access(op);
 	}

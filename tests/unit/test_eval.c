@@ -542,7 +542,7 @@ static void lane_tree(void **state)
 	"    return\n" \
 	"  }\n"
 
-#define WRITER(words) \
+#define WRITER_THAT(words, writes) \
 	"  func.func private @writer(%f: !stream.fifo<f32, 1>, %m: memref<?xvector<4xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n" \
 	"    %c0 = arith.constant 0 : index\n" \
 	"    %c1 = arith.constant 1 : index\n" \
@@ -554,30 +554,18 @@ static void lane_tree(void **state)
 	"      %w = memref.load %word[%c0] : memref<1xvector<4xf32>>\n" \
 	"      %v = vector.insertelement %s, %w[%i : index] : vector<4xf32>\n" \
 	"      memref.store %v, %word[%c0] : memref<1xvector<4xf32>>\n" \
-	"      memref.store %v, %m[%c0] : memref<?xvector<4xf32>>\n" \
+	writes \
 	"    } {stream.pipeline = 1 : i64}\n" \
 	"    return\n" \
 	"  }\n"
 
-/* The same, but memory gets the word when it is whole: until then the address is beyond it. */
-#define WRITER_AT_END \
-	"  func.func private @writer(%f: !stream.fifo<f32, 1>, %m: memref<?xvector<4xf32>>) attributes {stream.process, stream.style = \"stp\", stream.die = 0 : i64} {\n" \
-	"    %c0 = arith.constant 0 : index\n" \
-	"    %c1 = arith.constant 1 : index\n" \
-	"    %n = arith.constant 2 : index\n" \
-	"    %true = arith.constant true\n" \
-	"    %word = memref.alloca() {stream.name = \"word\"} : memref<1xvector<4xf32>>\n" \
-	"    scf.for %i = %c0 to %n step %c1 {\n" \
-	"      %s = \"stream.take\"(%true, %f) : (i1, !stream.fifo<f32, 1>) -> f32\n" \
-	"      %w = memref.load %word[%c0] : memref<1xvector<4xf32>>\n" \
-	"      %v = vector.insertelement %s, %w[%i : index] : vector<4xf32>\n" \
-	"      memref.store %v, %word[%c0] : memref<1xvector<4xf32>>\n" \
+#define WRITER(words) WRITER_THAT(words, "      memref.store %v, %m[%c0] : memref<?xvector<4xf32>>\n")
+
+/* Memory gets the word when it is whole: until then the address is beyond it. */
+#define WRITER_AT_END WRITER_THAT("2", \
 	"      %last = arith.cmpi eq, %i, %c1 : index\n" \
 	"      %at = affine.apply affine_map<(d0) -> (d0 * -5 + 5)>(%i)\n" \
-	"      \"stream.write\"(%last, %v, %m, %at) : (i1, vector<4xf32>, memref<?xvector<4xf32>>, index) -> ()\n" \
-	"    } {stream.pipeline = 1 : i64}\n" \
-	"    return\n" \
-	"  }\n"
+	"      \"stream.write\"(%last, %v, %m, %at) : (i1, vector<4xf32>, memref<?xvector<4xf32>>, index) -> ()\n")
 
 #define TWO_CALLS \
 	"    %f = \"stream.fifo\"() {name = \"sums\"} : () -> !stream.fifo<f32, 1>\n" \

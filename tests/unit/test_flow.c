@@ -165,7 +165,6 @@ static void chain_of_three(void **state)
 	case_finish(&s.c);
 }
 
-/* The square takes word i in 2 + L + 4 i; the loader pushes word 99 when word 83 has left, in 3 + L + 4 * 83 instead of 100 + L. */
 /* Every tenth word of a hundred; those of which a number of the data tells count as if all were written, for the model as well. */
 static void words_on_a_condition(void **state)
 {
@@ -190,6 +189,7 @@ static void words_on_a_condition(void **state)
 	}
 }
 
+/* The square takes word i in 2 + L + 4 i; the loader pushes word 99 when word 83 has left, in 3 + L + 4 * 83 instead of 100 + L. */
 static void slow_reader(void **state)
 {
 	struct simulated s;
