@@ -25,7 +25,7 @@ struct build {
 	struct resources before;  /* what the attempt before took, where that was too much memory */
 };
 
-#define NARROW 30             /* hundredths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
+#define NARROW 300            /* thousandths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
 #define NEAR 1.01             /* ratings that differ by no more are alike */
 
 /* The slices whose kernels are made narrower: any; those of one token; those that take a few counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens. */

@@ -6,13 +6,13 @@
 #include <math.h>
 
 #define FEWER 6               /* at most one slice in so many is given up for the clock */
-#define LESS_NARROW 40        /* NARROW beside slices of one token, or so many, which costs less time */
-#define NARROW_COUNTED 22     /* NARROW beside slices that take a few counted tokens abreast, */
-#define NARROWEST_COUNTED 18  /* or so many hundredths of LUTs, */
-#define NARROW_TILES 24       /* or hundredths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
-#define LESS_TILES 23         /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
-#define LEAST_TILES 22        /* or so many, where what is between them crowds a die */
-#define PORTS_TILES 25        /* or so many beside fewer ports of states, which leave wires, */
+#define LESS_NARROW 400       /* NARROW beside slices of one token, or so many, which costs less time */
+#define NARROW_COUNTED 220    /* NARROW beside slices that take a few counted tokens abreast, */
+#define NARROWEST_COUNTED 180 /* or so many thousandths of LUTs, */
+#define NARROW_TILES 239      /* or thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
+#define LESS_TILES 230        /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
+#define LEAST_TILES 220       /* or so many, where what is between them crowds a die */
+#define PORTS_TILES 250       /* or so many beside fewer ports of states, which leave wires, */
 #define COUNTED_DSP 1.25      /* and so many times as large a part of DSPs */
 #define SLOWER_LOSES 1.05     /* dies may be too full at a slower clock as well, and then it is so many times as slow as it is rated, at least */
 #define SHORT 8               /* of run-time extents, the part at which a design is to be quick as well */
@@ -30,8 +30,8 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 		choices->value[CHOICE_SLICES] = less->slices;
 	if (less->narrow) {
 		double dsp = less->beside == BESIDE_FEW ? COUNTED_DSP * less->narrow : less->narrow;
-		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 100;
-		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 100);
+		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 1000;
+		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 1000);
 	}
 	if (less->slow)
 		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];

@@ -105,6 +105,23 @@ static struct operator_cost with_bits(struct operator_cost cost, int bits)
 	return cost;
 }
 
+static int uses_in_block(const struct value *value)
+{
+	int uses = 0;
+	for (const struct op *op = value->def->next; op; op = op->next)
+		for (int i = 0; i < op->operands; i++)
+			uses += op->operand[i] == value;
+	return uses;
+}
+
+/* The last of three selections that choose among four: a LUT does that for a bit (UG574), and the first two, which have their condition in common, are counted as one for two bits each. */
+static bool chooses_among_four(const struct op *op)
+{
+	const struct op *left = op->code == OP_SELECT ? op->operand[1]->def : NULL, *right = left ? op->operand[2]->def : NULL;
+	return right && left != right && left->code == OP_SELECT && right->code == OP_SELECT && left->operand[0] == right->operand[0] &&
+	       uses_in_block(left->result[0]) == 1 && uses_in_block(right->result[0]) == 1;
+}
+
 static void count_op(struct counting *c, const struct op *op)
 {
 	enum op_code code = op->code == OP_TREE ? kind_of_tree(op) : op->code;
@@ -119,7 +136,7 @@ static void count_op(struct counting *c, const struct op *op)
 		c->lanes = c->products > c->lanes ? c->products : c->lanes;
 	}
 	bool arithmetic = op->results == 1 && code != OP_NONE && (op_info[code].levels & LEVEL_BODY) && code != OP_CONSTANT;
-	if (!arithmetic || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
+	if (!arithmetic || chooses_among_four(op) || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind == TYPE_INTEGER && by_power_of_two(op)))        /* wires */
 		return;
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	int64_t lanes = op->code == OP_TREE ? type_lanes(op->operand[0]->type) - 1 : type_lanes(op->result[0]->type);

@@ -14,6 +14,8 @@
 #define FEW_WORDS 4096        /* of a launch */
 #define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
 #define SLOWER 3              /* so at most so many times as long */
+#define UNDER_WAY_FEW 16      /* of words that are at most one in FEW_WAIT of the unit's: they have as much time */
+#define FEW_WAIT 6
 #define UNDER_WAY_NARROW 64   /* of narrow words, which take next to no room on their way */
 #define MANY_NARROW 256       /* in a launch, from which on that is worth it: each would take six cycles */
 #define UNDER_WAY_ALL 192     /* that all riders on its adapter have between them, as many as its channel's bandwidth needs and half as many again, since they wait for each other */
@@ -214,15 +216,19 @@ static bool is_shared(const struct bundling *b, int bundle)
 static int64_t under_way(const struct bundling *b, int number)
 {
 	const struct bundled *port = &b->port[number];
-	int64_t riders = 0;
+	int64_t riders = 0, most = 0;
 	if (!port->narrow || port->write)
 		return 0;
 	if (port->bits <= NARROW_BITS)
 		return port->words >= MANY_NARROW ? UNDER_WAY_NARROW : 0;
 	if (port->bits != UNIT_WORD_BITS || port->words <= FEW_WORDS)
 		return 0;
-	for (int i = 0; i < b->ports; i++)
+	for (int i = 0; i < b->ports; i++) {
 		riders += b->port[i].rides;
+		most = b->port[i].layered > most && is_rider(&b->port[i]) ? b->port[i].layered : most;
+	}
+	if (counts_tiles(b) && port->layered * FEW_WAIT <= most)
+		return UNDER_WAY_FEW;
 	return !port->rides || riders * UNDER_WAY <= UNDER_WAY_ALL ? UNDER_WAY : riders < UNDER_WAY_ALL ? UNDER_WAY_ALL / riders : 1;
 }
 
@@ -292,7 +298,7 @@ static int64_t slow_words(const struct bundling *b)
 {
 	int64_t words = 0;
 	for (int i = 0; i < b->ports; i++)
-		words += b->port[i].narrow ? b->port[i].layered : 0;
+		words += b->port[i].narrow && !b->port[i].write ? b->port[i].layered : 0;
 	return words;
 }
 
@@ -320,20 +326,58 @@ static double held_up(const struct bundling *b, int unit, int loader, const stru
 	return words;
 }
 
-/* The loader that brings what stands side by side with this port already, or the one that has least to wait for; of its adapters the one that has least to do. */
-static int adapter_in_step(const struct bundling *b, const bool *placed, int number, int unit)
+/* Has the adapter as much beside the unit's words already as it would get? */
+static bool is_laden(const struct bundling *b, int adapter, int unit, const struct bundled *port)
 {
-	int beside = -1, loader = unit;
+	int64_t words = 0;
 	for (int i = 0; i < unit; i++)
-		if (placed[i] && b->port[i].bundle >= unit && is_beside(&b->port[i], &b->port[number]))
-			beside = b->port[i].bundle;
-	for (int i = unit + 1; i < b->ports; i++)
-		loader = held_up(b, unit, i, &b->port[number]) < held_up(b, unit, loader, &b->port[number]) ? i : loader;
-	int best = loader = beside >= 0 ? beside : loader;
+		words += b->port[i].bundle == adapter ? b->port[i].layered : 0;
+	return 2 * words > port->layered;
+}
+
+/* Of a loader's adapters the one that has least to do, without those that are laden. */
+static int adapter_of(const struct bundling *b, int loader, int unit, const struct bundled *port)
+{
+	int best = -1;
 	for (int i = unit; i < b->ports; i++)
-		if (b->port[i].process == b->port[loader].process && load_of(b, i) < load_of(b, best))
+		if (b->port[i].process == b->port[loader].process && !is_laden(b, i, unit, port) && (best < 0 || load_of(b, i) < load_of(b, best)))
 			best = i;
 	return best;
+}
+
+static int unladen_of(const struct bundling *b, int loader, int unit, const struct bundled *port)
+{
+	int count = 0;
+	for (int i = unit; i < b->ports; i++)
+		count += b->port[i].process == b->port[loader].process && !is_laden(b, i, unit, port);
+	return count;
+}
+
+/* The loader that has least to wait for, of those that have room for all that stands side by side, if there is one.  -1: all adapters are laden. */
+static int loader_for(const struct bundling *b, int unit, const struct bundled *port)
+{
+	int best = -1, most = 0;
+	for (int i = unit; i < b->ports; i++) {
+		int room = unladen_of(b, i, unit, port);
+		room = room < port->side ? room : port->side;
+		if (!room || room < most || (room == most && held_up(b, unit, i, port) >= held_up(b, unit, best, port)))
+			continue;
+		best = i;
+		most = room;
+	}
+	return best;
+}
+
+/* Of the loader that brings what stands side by side with this port already, or of another.  -1: all adapters are laden. */
+static int adapter_in_step(const struct bundling *b, const bool *placed, int number, int unit)
+{
+	const struct bundled *port = &b->port[number];
+	int best = -1;
+	for (int i = 0; i < unit; i++)
+		if (placed[i] && b->port[i].bundle >= unit && is_beside(&b->port[i], port) && unladen_of(b, b->port[i].bundle, unit, port))
+			best = b->port[i].bundle;
+	best = best < 0 ? loader_for(b, unit, port) : best;
+	return best < 0 ? best : adapter_of(b, best, unit, port);
 }
 
 /* Where the other port of its buffer is, else on the adapter that has least to do: a loader's, that of an earlier one, or, of what is read, that of narrow ports. */
@@ -342,8 +386,9 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 	int other = b->port[number].other, best = unit;
 	if (other >= 0 && placed[other])
 		return b->port[other].bundle;
-	if (counts_tiles(b))
-		return adapter_in_step(b, placed, number, unit);
+	int in_step = counts_tiles(b) ? adapter_in_step(b, placed, number, unit) : -1;
+	if (in_step >= 0)
+		return in_step;
 	for (int i = unit + 1; i < b->ports; i++)
 		if (load_of(b, i) < load_of(b, best))
 			best = i;
@@ -374,7 +419,7 @@ static void place_riders(struct bundling *b, int unit)
 	for (int spare = spare_adapters(b, unit);;) {
 		int next = -1;
 		for (int i = 0; i < unit; i++)
-			if (!placed[i] && is_rider(&b->port[i]) && (next < 0 || b->port[i].words > b->port[next].words))
+			if (!placed[i] && is_rider(&b->port[i]) && (next < 0 || b->port[i].words >= b->port[next].words))
 				next = i;
 		if (next < 0)
 			return;

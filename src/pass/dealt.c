@@ -4,9 +4,9 @@
 #include "ir/lookback.h"
 
 #define PORT_BITS 512
-#define PARTS_MOST 3          /* loaders of several ports each; */
-#define PARTS_ALONE 4         /* of one */
-#define SIDE_BY_SIDE 4        /* ports that each of three has at most: wider words come in halves */
+#define PARTS_MOST 4          /* loaders, of one port each, or where words come in halves; */
+#define PARTS_WHOLE 2         /* where several ports bring a whole word */
+#define SIDE_BY_SIDE 4        /* ports that a loader has at most: wider words come in halves */
 #define WAITING 16            /* words on their way to the process that takes them */
 
 int loops_again(const struct image *image)
@@ -102,7 +102,7 @@ struct dealt dealt_of(struct design *design, struct image *image, const char *st
 			return dealt;
 		}
 	}
-	return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_MOST - 1 : PARTS_ALONE);
+	return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_WHOLE : PARTS_MOST);
 }
 
 static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)
@@ -128,7 +128,7 @@ static void add_loop(struct nest *nest, int64_t trip, int64_t pitch, const struc
 /* The loops outside of words, then those over the turns of a head; pitches are in words of a loader's buffer. */
 static struct nest nest_of(struct arena *arena, const struct image *image, const struct dealt *dealt)
 {
-	int most = dealt->inside + 3;
+	int most = dealt->inside + 4;
 	struct nest nest = {0, ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, int64_t, most), ARENA_ARRAY(arena, const struct run_time_trip *, most)};
 	const struct run_time_trip *tiles = tiles_of(image, dealt->inside);
 	for (int i = 0; i < dealt->inside; i++)
@@ -162,31 +162,55 @@ int64_t dealt_beyond(const struct dealt *dealt)
 	return dealt->parts > 1 && !dealt->even;
 }
 
-/* Does the head have the word whose turn it is?  NULL: always.  at: the counter of turns, in front of that of loaders. */
-static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *counter, int at)
+/* The loops over whose turn it is: of four, one for each bit, as four words are chosen among in two steps. */
+static int add_turns(struct nest *nest, const struct dealt *dealt)
 {
-	const int64_t pitch[2] = {dealt->parts, 1};
-	return dealt->even ? NULL : make_below(p, make_address(p, 2, counter + at, pitch, 0), process_count(p, tiles_of(image, dealt->inside), dealt->tile));
+	int bits = dealt->parts == 4 ? 2 : 1;
+	for (int i = 0; i < bits; i++)
+		add_loop(nest, bits > 1 ? 2 : dealt->parts, 0, NULL);
+	return bits;
+}
+
+/* Does the head have the word whose turn it is?  NULL: always.  round: the counter of rounds, in front of those of turns. */
+static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *round, int bits)
+{
+	const int64_t pitch[3] = {dealt->parts, bits > 1 ? 2 : 1, 1};
+	return dealt->even ? NULL : make_below(p, make_address(p, 1 + bits, round, pitch, 0), process_count(p, tiles_of(image, dealt->inside), dealt->tile));
+}
+
+/* Of the words that are taken at each turn, that of this one. */
+static struct value *choose_word(struct process *p, const struct dealt *dealt, struct value *const *turn, struct value *const *mine, struct value *const *taken)
+{
+	struct value *word = taken[0];
+	if (dealt->parts == 4) {
+		struct value *low = make_equal(p, turn[1], 1), *high = make_equal(p, turn[0], 1);
+		return make_select(p, high, make_select(p, low, taken[3], taken[2]), make_select(p, low, taken[1], taken[0]));
+	}
+	for (int i = 1; i < dealt->parts; i++)
+		word = make_select(p, mine[i], taken[i], word);
+	return word;
 }
 
 struct value **dealt_join(struct design *design, const struct image *image, const struct dealt *dealt, struct value *out)
 {
+	static const int64_t pitch[2] = {2, 1};
 	struct process p = process_new(design, "turns");
 	struct arena *arena = p.module->arena;
 	struct nest nest = nest_of(arena, image, dealt);
-	struct value **fifo = ARENA_ARRAY(arena, struct value *, dealt->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 1), *word = NULL;
-	int turn = nest.dims;
-	add_loop(&nest, dealt->parts, 0, NULL);
+	struct value **fifo = ARENA_ARRAY(arena, struct value *, dealt->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2), *mine[PARTS_MOST] = {0}, *taken[PARTS_MOST] = {0};
+	int first = nest.dims, bits = add_turns(&nest, dealt);
 	process_layers(&p);
 	int opened = process_nest_to(&p, nest.dims, nest.trip, nest.run_time, 1, counter);
+	struct value *turn = bits > 1 ? make_address(&p, bits, counter + first, pitch, 0) : counter[first];
 	for (int i = 0; i < dealt->parts; i++) {
+		int64_t at = (i + dealt->parts - dealt->lead % dealt->parts) % dealt->parts;
 		fifo[i] = design_fifo(design, "s_turn", out->type->element, WAITING);
 		design_prefetch(design, fifo[i]);
-		struct value *mine = make_equal(&p, counter[turn], (i + dealt->parts - dealt->lead % dealt->parts) % dealt->parts);
-		struct value *taken = make_take(&p, mine, process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
-		word = word ? make_select(&p, mine, taken, word) : taken;
+		mine[at] = make_equal(&p, turn, at);
+		taken[at] = make_take(&p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
 	}
-	make_push(&p, is_there(&p, image, dealt, counter, turn - 1), word, process_argument(&p, out, "y"));
+	struct value *word = choose_word(&p, dealt, counter + first, mine, taken);
+	make_push(&p, is_there(&p, image, dealt, counter + first - 1, bits), word, process_argument(&p, out, "y"));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	return fifo;

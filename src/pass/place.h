@@ -14,12 +14,19 @@ struct place_edge {
 	int64_t bits;
 };
 
+struct place_memory {         /* an array or a channel */
+	struct op *op;
+	int item;
+};
+
 struct place_problem {
 	struct arena *arena;
 	int items, edges, dies, home;
 	struct place_item *item;
 	struct place_edge *edge;
 	int *touching;            /* edges of each item, in order */
+	int memories;
+	struct place_memory *memory;
 	struct resources capacity[PLATFORM_DIES];
 	int64_t wires;            /* across one boundary between dies */
 	bool any;                 /* the first placement that fits is as good as any other */
@@ -47,6 +54,8 @@ struct place_cost place_throw(const struct place_problem *problem, int *die);   
 struct place_cost place_search(const struct place_problem *problem, int *die);        /* both */
 struct place_cost place_refine(const struct place_problem *problem, int *die);        /* passes of moves from what `die` has */
 struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
+/* Where more block RAMs are placed on die `where` than it has, memories there become URAMs, as far as it has these: their stream.storage, and what their items need.  true: some did. */
+bool place_trade(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die, int where);
 /* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one, it need not be a good one. */
 bool place_finds_room(const struct platform *platform, struct module *module);
 #endif

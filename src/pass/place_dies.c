@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#define TRADES 3              /* placements, each with the memories that the one before asks for */
+
 static const int fuller_percent[] = {90, 100};
 
 struct placing {
@@ -16,6 +18,8 @@ struct placing {
 	struct design_cost cost;
 	int *item;                /* of each process */
 	struct place_problem problem;
+	VEC(struct place_memory) memories;
+	int owner;                /* item that arrays are added for */
 	int *die;                 /* of each item */
 };
 
@@ -78,11 +82,19 @@ static void add_edges(struct placing *p)
 		int user[2], users = users_of(p, op->result[0], user);
 		if (!users)
 			continue;
-		struct place_item *last = &problem->item[p->item[user[users - 1]]];       /* design_cost counts it there, too */
-		last->need = resources_add(last->need, p->cost.channel[c].resources);
+		int last = p->item[user[users - 1]];   /* design_cost counts it there, too */
+		problem->item[last].need = resources_add(problem->item[last].need, p->cost.channel[c].resources);
+		VEC_PUSH(p->module->arena, &p->memories, ((struct place_memory){op, last}));
 		if (users == 2 && op->code == OP_FIFO && p->item[user[0]] != p->item[user[1]])
 			problem->edge[problem->edges++] = (struct place_edge){p->item[user[0]], p->item[user[1]], type_bits(op->result[0]->type->element)};
 	}
+}
+
+static void add_array(struct op *op, void *context)
+{
+	struct placing *p = context;
+	if (op->code == OP_ALLOCA)
+		VEC_PUSH(p->module->arena, &p->memories, ((struct place_memory){op, p->owner}));
 }
 
 static void make_problem(struct placing *p)
@@ -98,8 +110,12 @@ static void make_problem(struct placing *p)
 		struct place_item *item = &problem->item[p->item[i]];
 		item->need = resources_add(item->need, p->cost.process[i].resources);
 		item->home |= has_port(p->cost.process[i].call);
+		p->owner = p->item[i];
+		ir_walk(p->cost.process[i].function->region[0], add_array, p);
 	}
 	add_edges(p);
+	problem->memory = p->memories.data;
+	problem->memories = (int)p->memories.count;
 	place_index(problem);
 }
 
@@ -167,11 +183,31 @@ static struct place_cost place(struct guard *guard, const struct place_problem *
 	return way[1].cost;
 }
 
+/* Of processes with memory ports, which stand on one die whatever the placement. */
+static void trade_home(struct placing *p)
+{
+	struct place_problem *problem = &p->problem;
+	for (int i = 0; i < problem->items; i++)
+		p->die[i] = problem->item[i].home ? problem->home : problem->home ? 0 : problem->dies - 1;
+	if (problem->dies > 1)
+		place_trade(p->module, p->platform, problem, p->die, problem->home);
+}
+
 static bool place_uncrowded(struct placing *p)
 {
 	for (int d = 0; d < p->platform->dies; d++)
 		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
-	return place(p->module->guard, &p->problem, p->die).overflow <= 0;
+	trade_home(p);
+	for (int i = 0; i < TRADES; i++) {
+		bool traded = false;
+		if (place(p->module->guard, &p->problem, p->die).overflow <= 0)
+			return true;
+		for (int d = 0; d < p->platform->dies; d++)
+			traded |= place_trade(p->module, p->platform, &p->problem, p->die, d);
+		if (!traded)
+			return false;
+	}
+	return false;
 }
 
 static bool place_at(struct placing *p, int percent)

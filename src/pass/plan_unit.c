@@ -137,7 +137,7 @@ static void plan_loaders(struct unit *unit, const struct block *body)
 	int side, beside = ports_beside_unit(unit->design, &side);
 	bool apart = beside && beside < unit->slices && beside % side == 0 && beside / side <= LOADERS_BESIDE;
 	unit->together = apart ? side : LOADED_TOGETHER;
-	unit->alone = apart ? unit->slices - beside : 0;
+	unit->alone = apart ? unit->slices - beside : beside < unit->slices ? 0 : unit->slices % LOADED_TOGETHER;
 }
 
 void plan_unit(struct unit *unit, const struct block *body)
