@@ -32,8 +32,8 @@ struct build {
 enum beside { BESIDE_ANY, BESIDE_ALONE, BESIDE_FEW, BESIDE_TILES };
 
 struct less {                 /* a way to take less than a crowded design */
-	int ports, slices;        /* 0: as wanted */
-	int narrow;               /* hundredths of LUTs for kernels; 0: as wanted */
+	int ports, loaders, slices;       /* 0: as wanted */
+	int narrow;               /* thousandths of LUTs for kernels; 0: as wanted */
 	enum beside beside;       /* what it is for */
 	bool slow;
 	bool done;                /* built, or like one that was */

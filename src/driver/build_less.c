@@ -26,6 +26,8 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 	*choices = *wanted;
 	if (less->ports)
 		choices->value[CHOICE_STATE_PORTS] = less->ports;
+	if (less->loaders)
+		choices->value[CHOICE_STATE_LOADERS] = less->loaders;
 	if (less->slices)
 		choices->value[CHOICE_SLICES] = less->slices;
 	if (less->narrow) {
@@ -49,9 +51,9 @@ static int list_less(const struct session *session, const struct choices *wanted
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
-		bool ports = !ways[i].ports || !wanted->value[CHOICE_STATE_PORTS], own = !ways[i].beside || ways[i].beside == beside;
+		bool ports = (!ways[i].ports || !wanted->value[CHOICE_STATE_PORTS]) && (!ways[i].loaders || !wanted->value[CHOICE_STATE_LOADERS]), own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
 		if (own && ports && kernels && (!ways[i].slices || (!session->options.choices.value[CHOICE_SLICES] && fewer * FEWER >= slices * (FEWER - 1))))
 			list[count++] = ways[i];
@@ -141,7 +143,7 @@ void build_rate_way(struct build *b, const struct choices *wanted, struct less *
 
 static bool same_way(const struct less *left, const struct less *right)
 {
-	return left->ports == right->ports && left->slices == right->slices && left->narrow == right->narrow && left->slow == right->slow;
+	return left->ports == right->ports && left->loaders == right->loaders && left->slices == right->slices && left->narrow == right->narrow && left->slow == right->slow;
 }
 
 static bool same_design(const struct less *left, const struct less *right)

@@ -4,7 +4,7 @@
 #include "ir/lookback.h"
 
 #define PORT_BITS 512
-#define PARTS_MOST 4          /* loaders, of one port each, or where words come in halves; */
+#define PARTS_MOST 4          /* loaders */
 #define PARTS_WHOLE 2         /* where several ports bring a whole word */
 #define SIDE_BY_SIDE 4        /* ports that a loader has at most: wider words come in halves */
 #define WAITING 16            /* words on their way to the process that takes them */
@@ -90,19 +90,19 @@ static struct dealt deal(const struct module *module, const struct image *image,
 
 struct dealt dealt_of(struct design *design, struct image *image, const char *state, int64_t bits, bool halves)
 {
-	int inside = loops_again(image);
+	int inside = loops_again(image), most = (int)choice_count(&design->context->choices, CHOICE_STATE_LOADERS), whole = most < PARTS_WHOLE ? most : PARTS_WHOLE;
 	inside += !tiles_of(image, inside);
 	if (!unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
 		return (struct dealt){.parts = 1};
 	if (halves && bits > SIDE_BY_SIDE * PORT_BITS) {
 		struct image half = halved(design->module->arena, image);
-		struct dealt dealt = deal(design->module, &half, inside, true, PARTS_MOST);
+		struct dealt dealt = deal(design->module, &half, inside, true, most);
 		if (dealt.parts > 1) {
 			*image = half;
 			return dealt;
 		}
 	}
-	return deal(design->module, image, inside, false, bits > PORT_BITS ? PARTS_WHOLE : PARTS_MOST);
+	return deal(design->module, image, inside, false, bits > PORT_BITS ? whole : most);
 }
 
 static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)
