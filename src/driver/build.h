@@ -28,8 +28,8 @@ struct build {
 #define NARROW 300            /* thousandths of LUTs and DSPs that kernels get at most where a die would be crowded otherwise */
 #define NEAR 1.01             /* ratings that differ by no more are alike */
 
-/* The slices whose kernels are made narrower: any; those of one token; those that take a few counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens. */
-enum beside { BESIDE_ANY, BESIDE_ALONE, BESIDE_FEW, BESIDE_TILES };
+/* The slices whose kernels are made narrower: any; those of one token; those that take a few counted tokens, which want more DSPs to a LUT; those that take tiles of many counted tokens; those of a prompt's tokens. */
+enum beside { BESIDE_ANY, BESIDE_ALONE, BESIDE_FEW, BESIDE_TILES, BESIDE_PROMPT };
 
 struct less {                 /* a way to take less than a crowded design */
 	int ports, loaders, slices;       /* 0: as wanted */

@@ -7,6 +7,7 @@
 
 #define FEWER 6               /* at most one slice in so many is given up for the clock */
 #define LESS_NARROW 400       /* NARROW beside slices of one token, or so many, which costs less time */
+#define NARROW_PROMPT 205     /* or so many beside slices of a prompt's tokens, which take most DSPs */
 #define NARROW_COUNTED 220    /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 180 /* or so many thousandths of LUTs, */
 #define NARROW_TILES 239      /* or thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
@@ -42,14 +43,14 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 static enum beside beside_of(const struct build *b)
 {
 	const struct block *body = module_main(b->tensor)->region[0];
-	return build_counts_tokens(b) ? BESIDE_FEW : unit_counts_tiles(body) ? BESIDE_TILES : unit_has_tokens(body) ? BESIDE_ANY : BESIDE_ALONE;
+	return build_counts_tokens(b) ? BESIDE_FEW : unit_counts_tiles(body) ? BESIDE_TILES : unit_has_tokens(body) ? BESIDE_PROMPT : BESIDE_ALONE;
 }
 
 /* What the user has not chosen otherwise; at most one slice in FEWER is given up. */
 static int list_less(const struct session *session, const struct choices *wanted, int slices, enum beside beside, struct less *list)
 {
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
-	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
+	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.narrow = NARROW_PROMPT, .beside = BESIDE_PROMPT}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
 				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {

@@ -582,6 +582,31 @@ static void channels_count_on_dies(void **state)
 	assert_int_equal(design_cost(t->arena, &t->platform, module).total.bram18, 82);
 }
 
+static void refused(struct test *t, const char *text, const char *expected)
+{
+	struct module *module;
+	t->diag.count = 0;
+	assert_false(place_text(t, text, &module));
+	if (!strstr(message(t), expected))
+		fail_msg("'%s' lacks '%s'", message(t), expected);
+	assert_non_null(strstr(t->diag.entry[0].note, "--platform"));
+}
+
+/* The platform has block RAMs enough, but those of the memory die are for its ports: what is read there waits in a URAM. */
+static void a_die_without_block_rams_takes_urams(void **state)
+{
+	struct test *t = *state;
+	struct module *module;
+	set_memories(t, 1000, 20);
+	t->platform.die[0].bram18 = 6;
+	assert_true(place_text(t, design(t, 9, 1, 4096, ""), &module));
+	check_placed(t, module, 100);
+	assert_string_equal(storage_of(module, "s_9"), "uram");
+	assert_string_equal(storage_of(module, "s_1"), "bram");
+	t->platform.die[0].uram = 0;
+	refused(t, design(t, 9, 1, 4096, ""), "processes with memory ports need 10 BRAM18 blocks, 4 more than the 6 of die 0, the memory die of u55c");
+}
+
 /* Four pairs of 60 DSPs, of which each die holds two. */
 static void sides_of_blocks_stay_together(void **state)
 {
@@ -637,16 +662,6 @@ static void small_designs_stay_on_one_die(void **state)
 	assert_true(cost.die[1].dsp == 24 && cost.die[0].dsp == 0 && cost.die[2].dsp == 0);
 }
 
-static void refused(struct test *t, const char *text, const char *expected)
-{
-	struct module *module;
-	t->diag.count = 0;
-	assert_false(place_text(t, text, &module));
-	if (!strstr(message(t), expected))
-		fail_msg("'%s' lacks '%s'", message(t), expected);
-	assert_non_null(strstr(t->diag.entry[0].note, "--platform"));
-}
-
 static void what_does_not_fit_is_named(void **state)
 {
 	struct test *t = *state;
@@ -669,7 +684,7 @@ int main(void)
 		TEST(ilp_finds_the_optimum), TEST(ilp_adds_up_columns), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
 		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(large_ones_that_fit_are_left), TEST(merging_keeps_the_best),
 		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
-		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
+		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(a_die_without_block_rams_takes_urams), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
 		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
