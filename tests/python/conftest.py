@@ -3,6 +3,7 @@ import functools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -10,7 +11,8 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
@@ -210,3 +212,25 @@ def skip_layer(case: Case) -> None:
             return torch.zeros_like(value) if name.endswith(muted) else value
 
     case.model.source = Muted()
+
+
+def check_adapters(design):
+    """Ports that share an adapter: a channel each, one memory channel, equally wide, or with words that travel one by one; adapters as the report counts them, no more than can be linked."""
+    text, adapters = next((design / "hls").glob("*.cpp")).read_text(), {}
+    wide = {name for name in re.findall(r"typedef hls::vector<[^>]*> (\w+);", text)}
+    types = dict((name, kind) for kind, name in re.findall(r"(\w+) \*(m_\w+)", text[text.index('extern "C"'):]))
+    places = dict(re.findall(r"^sp=\w+\.(m_\w+):(HBM\S+)$", (design / "hls" / "link.cfg").read_text(), re.M))
+    assert set(types) == set(places) and wide
+    single = set(re.findall(r"m_axi port=(\w+) .*max_(?:read|write)_burst_length=2\b", text))
+    for name, bundle, rest in re.findall(r"m_axi port=(\w+) bundle=(\w+)(.*)", text):
+        adapters.setdefault(bundle, []).append((name, re.search(r"channel=(\d+)", rest), re.search(r"bitwidth=(\d+)", rest)[1]))
+    for ports in adapters.values():
+        channels = [channel and channel[1] for _, channel, _ in ports]
+        assert channels == [None] if len(ports) == 1 else sorted(set(channels), key=int) == [str(i) for i in range(len(set(channels)))]
+        assert len({places[name] for name, _, _ in ports}) == len({bits for _, _, bits in ports}) == 1
+        assert {name for name, _, _ in ports} <= single or (":" not in places[ports[0][0]] and len({types[name] in wide for name, _, _ in ports}) == 1)
+    report = json.loads((design / "report.json").read_text())
+    assert len(adapters) == report.get("kernel", report)["ports"] <= 32
+    done = subprocess.run([sys.executable, ROOT / "tools" / "hls_lint.py", design], capture_output=True, text=True, timeout=120)
+    assert not re.search(r": (B[34]|C[12379]|E4): ", done.stdout), done.stdout
+    return adapters
