@@ -293,7 +293,7 @@ static int64_t load_of(const struct bundling *b, int bundle)
 	return words;
 }
 
-/* That travel one by one while layers are worked on, through all ports. */
+/* That are read one by one while layers are worked on, through all ports: what is written goes another way. */
 static int64_t slow_words(const struct bundling *b)
 {
 	int64_t words = 0;
@@ -410,7 +410,8 @@ static int spare_adapters(const struct bundling *b, int unit)
 	return spare;
 }
 
-/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first; they found an adapter while there are any left. */
+/* unit: the first port of the unit's loaders, which are the last ports.  Those of most words first; they found an adapter while there are any left.
+ * Of alike ones the last comes first, and has the adapters that have least to do: a past of a power of two ends with its words, and what a token appends goes there as well. */
 static void place_riders(struct bundling *b, int unit)
 {
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);

@@ -13,7 +13,7 @@
 #define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
 #define THROWS 32             /* further starts, where nothing fits, */
 #define THROWS_NEAR 256       /* or so many, where next to nothing is exceeded: */
-#define NEAR 0.05             /* of all that there is */
+#define NEARLY 0.05           /* of all that there is */
 #define THROWN 8              /* items of each */
 
 struct filling {              /* of a die */
@@ -309,7 +309,7 @@ struct place_cost place_throw(const struct place_problem *problem, int *die)
 	struct place_cost best = place_cost(problem, die);
 	int *trial = ARENA_ARRAY(problem->arena, int, problem->items + 1);
 	uint64_t random = RANDOM_SEED;
-	for (int i = 0; i < (best.overflow > NEAR ? THROWS : THROWS_NEAR) && problem->items && best.overflow > 0; i++) {
+	for (int i = 0; i < (best.overflow > NEARLY ? THROWS : THROWS_NEAR) && problem->items && best.overflow > 0; i++) {
 		memcpy(trial, die, sizeof *die * (size_t)problem->items);
 		for (int t = 0; t < THROWN; t++) {
 			int item = (int)(random_next(&random) % (uint64_t)problem->items), to = (int)(random_next(&random) % (uint64_t)problem->dies);

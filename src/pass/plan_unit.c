@@ -128,7 +128,8 @@ static int64_t words_about(const struct unit *unit)
 }
 
 /* Of tiles that are counted at run time the loops of a loader, and what counts them, take as many LUTs as a slice's scaling, so it brings the words of several slices.  Its ports go on in step: where rows of a state come through a slice's
- * channel as well they hold up all of them, so the slices of ports that stand side by side have a loader, and the first ones, which have none, another. */
+ * channel as well they hold up all of them, so the slices of ports that stand side by side have a loader, and the first ones, which have none, another.
+ * Where they come through all channels there are as few loaders as can be, and the first has those slices that are left: they have the rows that not all have. */
 static void plan_loaders(struct unit *unit, const struct block *body)
 {
 	unit->together = 1;
