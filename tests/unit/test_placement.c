@@ -506,6 +506,22 @@ static void accumulators_are_registers(void **state)
 	assert_string_equal(storage_of(module, "read"), "lutram");
 }
 
+#define PICK(name, when, yes, no) "%" name " = \"arith.select\"(%" when ", %" yes ", %" no ") : (i1, i32, i32) -> i32\n"
+#define IS(name, number) "%" name " = \"arith.cmpi\"(%k, %" number ") {predicate = 0 : i64} : (index, index) -> i1\n"
+#define PICKED(second) LOOPED("%z = \"arith.constant\"() {value = 1 : i32} : () -> i32\n" IS("low", "c0") IS("high", "c1") PICK("p", "low", "z", "z") PICK("q", second, "z", "z") PICK("r", "high", "p", "q"))
+
+static int64_t picking_luts(struct test *t, const char *text)
+{
+	return process_resources(&t->platform, module_find(module_of(t, design(t, 1, 1, 16, text)), "stage0")).lut;
+}
+
+/* A LUT chooses a bit among four, where the first two choices have their condition in common; else it takes half a LUT more. */
+static void four_words_are_chosen_among_at_once(void **state)
+{
+	struct test *t = *state;
+	assert_int_equal(picking_luts(t, PICKED("high")) - picking_luts(t, PICKED("low")), 16);
+}
+
 static void memory_that_is_missing_is_named(void **state)
 {
 	struct test *t = *state;
@@ -683,7 +699,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(ilp_finds_the_optimum), TEST(ilp_adds_up_columns), TEST(ilp_prints_lp_format), TEST(ilp_says_nothing), TEST(ilp_loses_no_interrupt),
 		TEST(chain_is_cut_where_it_is_thin), TEST(exact_is_best), TEST(large_ones_that_fit_are_left), TEST(merging_keeps_the_best),
-		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers),
+		TEST(storage_follows_depth), TEST(storage_follows_what_is_left), TEST(storage_changes_kind_when_one_is_full), TEST(accumulators_are_registers), TEST(four_words_are_chosen_among_at_once),
 		TEST(memory_that_is_missing_is_named), TEST(designs_fit_their_dies), TEST(channels_count_on_dies), TEST(a_die_without_block_rams_takes_urams), TEST(sides_of_blocks_stay_together), TEST(room_is_found_where_no_die_is_crowded),
 		TEST(small_designs_stay_on_one_die), TEST(what_does_not_fit_is_named),
 	};
