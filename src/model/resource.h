@@ -16,6 +16,7 @@ struct memory {               /* an array, or the blocks of a channel: equal ban
 };
 struct memory memory_of(const struct platform *platform, const struct op *op);         /* memref.alloca, stream.fifo, stream.blocks */
 struct resources memory_cost(const struct platform *platform, const struct op *op);
+struct resources memory_cost_as(const struct platform *platform, const struct op *op, enum storage storage);      /* if it were made of that */
 int64_t memory_bytes(const struct op *op);         /* payload */
 int64_t needed_bytes(const struct op *op);         /* of a channel: of the depth that was asked for */
 

@@ -91,13 +91,24 @@ static struct resources fifo_cost(const struct platform *platform, struct memory
 	return resources_add(control, storage_cost(fifo.storage, fifo.bits, fifo.depth));
 }
 
-struct resources memory_cost(const struct platform *platform, const struct op *op)
+static struct resources cost_of(const struct platform *platform, const struct op *op, struct memory memory)
 {
-	struct memory memory = memory_of(platform, op);
 	if (op->code == OP_FIFO)
 		return fifo_cost(platform, memory);
 	struct resources bank = storage_cost(memory.storage, memory.bits, memory.depth);
 	return (struct resources){bank.lut * memory.banks, bank.ff * memory.banks, 0, bank.bram18 * memory.banks, bank.uram * memory.banks};
+}
+
+struct resources memory_cost(const struct platform *platform, const struct op *op)
+{
+	return cost_of(platform, op, memory_of(platform, op));
+}
+
+struct resources memory_cost_as(const struct platform *platform, const struct op *op, enum storage storage)
+{
+	struct memory memory = memory_of(platform, op);
+	memory.storage = storage;
+	return cost_of(platform, op, memory);
 }
 
 int64_t memory_bytes(const struct op *op)

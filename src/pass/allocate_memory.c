@@ -151,8 +151,7 @@ static void choose(struct allocation *a, struct op *op)
 	for (enum storage storage = STORAGE_REGISTERS; storage <= STORAGE_URAM; storage++) {
 		if (!accepts(op, memory.depth, storage))
 			continue;
-		attr_set(a->module, op, "stream.storage", name_of(a, storage));
-		double now = price(platform, memory_cost(platform, op), left, storage == STORAGE_LUTRAM);
+		double now = price(platform, memory_cost_as(platform, op, storage), left, storage == STORAGE_LUTRAM);
 		if (best == STORAGE_AUTO || now < lowest) {
 			best = storage;
 			lowest = now;

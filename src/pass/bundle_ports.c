@@ -327,12 +327,9 @@ static double held_up(const struct bundling *b, int unit, int loader, const stru
 }
 
 /* Has the adapter as much beside the unit's words already as it would get? */
-static bool is_laden(const struct bundling *b, int adapter, int unit, const struct bundled *port)
+static bool is_laden(const struct bundling *b, int adapter, const struct bundled *port)
 {
-	int64_t words = 0;
-	for (int i = 0; i < unit; i++)
-		words += b->port[i].bundle == adapter ? b->port[i].layered : 0;
-	return 2 * words > port->layered;
+	return 2 * (load_of(b, adapter) - b->port[adapter].layered) > port->layered;
 }
 
 /* Of a loader's adapters the one that has least to do, without those that are laden. */
@@ -340,7 +337,7 @@ static int adapter_of(const struct bundling *b, int loader, int unit, const stru
 {
 	int best = -1;
 	for (int i = unit; i < b->ports; i++)
-		if (b->port[i].process == b->port[loader].process && !is_laden(b, i, unit, port) && (best < 0 || load_of(b, i) < load_of(b, best)))
+		if (b->port[i].process == b->port[loader].process && !is_laden(b, i, port) && (best < 0 || load_of(b, i) < load_of(b, best)))
 			best = i;
 	return best;
 }
@@ -349,7 +346,7 @@ static int unladen_of(const struct bundling *b, int loader, int unit, const stru
 {
 	int count = 0;
 	for (int i = unit; i < b->ports; i++)
-		count += b->port[i].process == b->port[loader].process && !is_laden(b, i, unit, port);
+		count += b->port[i].process == b->port[loader].process && !is_laden(b, i, port);
 	return count;
 }
 

@@ -162,27 +162,25 @@ int64_t dealt_beyond(const struct dealt *dealt)
 	return dealt->parts > 1 && !dealt->even;
 }
 
-/* The loops over whose turn it is: of four, one for each bit, as four words are chosen among in two steps. */
-static int add_turns(struct nest *nest, const struct dealt *dealt)
+/* Loops over whose turn it is: of four, one for each bit, as four words are chosen among in two steps. */
+static int loops_of_turns(const struct dealt *dealt)
 {
-	int bits = dealt->parts == 4 ? 2 : 1;
-	for (int i = 0; i < bits; i++)
-		add_loop(nest, bits > 1 ? 2 : dealt->parts, 0, NULL);
-	return bits;
+	return dealt->parts == 4 ? 2 : 1;
 }
 
 /* Does the head have the word whose turn it is?  NULL: always.  round: the counter of rounds, in front of those of turns. */
-static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *round, int bits)
+static struct value *is_there(struct process *p, const struct image *image, const struct dealt *dealt, struct value *const *round)
 {
-	const int64_t pitch[3] = {dealt->parts, bits > 1 ? 2 : 1, 1};
-	return dealt->even ? NULL : make_below(p, make_address(p, 1 + bits, round, pitch, 0), process_count(p, tiles_of(image, dealt->inside), dealt->tile));
+	int turns = loops_of_turns(dealt);
+	const int64_t pitch[3] = {dealt->parts, turns, 1};
+	return dealt->even ? NULL : make_below(p, make_address(p, 1 + turns, round, pitch, 0), process_count(p, tiles_of(image, dealt->inside), dealt->tile));
 }
 
 /* Of the words that are taken at each turn, that of this one. */
 static struct value *choose_word(struct process *p, const struct dealt *dealt, struct value *const *turn, struct value *const *mine, struct value *const *taken)
 {
 	struct value *word = taken[0];
-	if (dealt->parts == 4) {
+	if (loops_of_turns(dealt) > 1) {
 		struct value *low = make_equal(p, turn[1], 1), *high = make_equal(p, turn[0], 1);
 		return make_select(p, high, make_select(p, low, taken[3], taken[2]), make_select(p, low, taken[1], taken[0]));
 	}
@@ -198,10 +196,12 @@ struct value **dealt_join(struct design *design, const struct image *image, cons
 	struct arena *arena = p.module->arena;
 	struct nest nest = nest_of(arena, image, dealt);
 	struct value **fifo = ARENA_ARRAY(arena, struct value *, dealt->parts), **counter = ARENA_ARRAY(arena, struct value *, nest.dims + 2), *mine[PARTS_MOST] = {0}, *taken[PARTS_MOST] = {0};
-	int first = nest.dims, bits = add_turns(&nest, dealt);
+	int first = nest.dims, turns = loops_of_turns(dealt);
+	for (int i = 0; i < turns; i++)
+		add_loop(&nest, dealt->parts / turns, 0, NULL);
 	process_layers(&p);
 	int opened = process_nest_to(&p, nest.dims, nest.trip, nest.run_time, 1, counter);
-	struct value *turn = bits > 1 ? make_address(&p, bits, counter + first, pitch, 0) : counter[first];
+	struct value *turn = turns > 1 ? make_address(&p, turns, counter + first, pitch, 0) : counter[first];
 	for (int i = 0; i < dealt->parts; i++) {
 		int64_t at = (i + dealt->parts - dealt->lead % dealt->parts) % dealt->parts;
 		fifo[i] = design_fifo(design, "s_turn", out->type->element, WAITING);
@@ -210,7 +210,7 @@ struct value **dealt_join(struct design *design, const struct image *image, cons
 		taken[at] = make_take(&p, mine[at], process_argument(&p, fifo[i], text_format(arena, "x%d", i)));
 	}
 	struct value *word = choose_word(&p, dealt, counter + first, mine, taken);
-	make_push(&p, is_there(&p, image, dealt, counter + first - 1, bits), word, process_argument(&p, out, "y"));
+	make_push(&p, is_there(&p, image, dealt, counter + first - 1), word, process_argument(&p, out, "y"));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);
 	return fifo;
