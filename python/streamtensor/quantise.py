@@ -8,8 +8,8 @@ Contraction, for each group g of the reduction (128 elements, the last may be sh
 
 A LayerNorm in front of contractions with biases keeps its own for these: x above is what the norm has before it, and b + w . (the norm's bias), with w as rounded, is what is added last.
 
-Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A score is the contraction of the query
-with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
+Attention: K and V are int8 within +-119 with one f16 scale for each head and token. A query has one scale
+as well, and a score is its contraction with a row of K as weights. V's scale is multiplied into the exponentials of the softmax before these are quantised, in groups
 of 128 keys (of 64 or 32 where no more tokens are in a launch of several, of 64 where it has one and a head more than 128 numbers); what comes out is divided by the sum of the exponentials.
 An embedding is int8 with one f16 scale for each row. Norms, softmax and rotary stay in f32.
 
@@ -205,8 +205,8 @@ def attention(module, query, key, value, mask, scaling=None, softcap=None, **_):
     mask, key, value = _behind(query, mask, key, value)
     repeat = query.shape[1] // key.shape[1]
     (k, k_scale), (v, v_scale) = (round_rows(rows.repeat_interleave(repeat, 1), KV_LIMIT) for rows in (key, value))
-    q, q_scale = round_activation(query, 128)
-    scores = contract(q, q_scale, k, k_scale.unsqueeze(-1), 128)
+    q, q_scale = round_activation(query, None)
+    scores = contract(q, q_scale, k, k_scale.unsqueeze(-1), query.shape[-1])
     scores = _scaled(scores, mask, scaling or query.shape[-1] ** -0.5, softcap)
     powers = torch.exp(scores - scores.amax(-1, keepdim=True))
     whole = powers.sum(-1, keepdim=True)

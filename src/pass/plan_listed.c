@@ -17,11 +17,12 @@ static bool contiguous(const struct op *op, int loop)
 	return fits && !op->kernel->loop[loop].run_time && !kernel_is_guarded(op, loop);
 }
 
-static int64_t widest_bits(const struct op *op)
+/* Of what has lanes. */
+static int64_t widest_bits(const struct op *op, int lane)
 {
-	int64_t bits = type_bits(op->kernel->type);
+	int64_t bits = op->kernel->result.stride[lane] ? type_bits(op->kernel->type) : 1;
 	for (int j = 0; j < op->operands; j++)
-		if (type_bits(type_scalar(op->operand[j]->type)) > bits)
+		if (op->kernel->operand[j].stride[lane] && type_bits(type_scalar(op->operand[j]->type)) > bits)
 			bits = type_bits(type_scalar(op->operand[j]->type));
 	return bits;
 }
@@ -72,7 +73,7 @@ static struct plan plan_rows(struct module *module, const struct op *op, int64_t
 	struct plan plan = {.part = ARENA_ARRAY(module->arena, struct plan_part, kernel->loops + 3), .lanes = 1, .rows = 1};
 	bool tree = lane >= 0 && kernel->loop[lane].reduction;
 	row = tree ? row : kernel_inner_reduction(kernel);
-	int64_t words = (unit_is_alone(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op), most = most_lanes < words ? most_lanes : words;
+	int64_t words = lane < 0 ? 1 : (unit_is_alone(op) ? WORD_BITS : WORD_BITS / 2) / widest_bits(op, lane), most = most_lanes < words ? most_lanes : words;
 	if (lane >= 0 && contiguous(op, lane) && (!tree || kernel->combine != OP_NONE))
 		plan.lanes = power_of_two_in(kernel->loop[lane].extent, most);
 	if (rows && plan.lanes > 1 && plan.lanes == kernel->loop[lane].extent && (tree ? rows_fit(op, row, lane) : terms_fit(op, row, lane)))

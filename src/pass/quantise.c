@@ -91,8 +91,6 @@ bool quantise(struct pass_context *context, struct module *module)
 		if (op->code == OP_KERNEL)
 			quantise_op(&q, op);
 	}
-	if (q.failed)
-		return false;
 	if (!q.made) {
 		diag_error(module->diag, q.main->location, "--quant %s: there is no weight to quantise", q.scheme->text);
 		return diag_note(module->diag, "matrices that are f32 arguments of main with the stream.role \"weight\" and stand in sums of products, or are gathered from");

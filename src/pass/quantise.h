@@ -36,7 +36,6 @@ struct quantiser {
 	VEC(struct turned) masks;
 	VEC(const struct attr *) attributes;      /* of arguments that were added */
 	int made;                 /* kernels that were replaced */
-	bool failed;              /* something was refused */
 };
 
 /* One loop of the reduction, as both sides walk it. */

@@ -90,7 +90,7 @@ struct op *parts_kernel(struct quantiser *q, struct op *at, const char *suffix, 
 struct contraction keys_query(struct quantiser *q, const struct product *p)
 {
 	struct kernel *kernel = p->op->kernel;
-	struct contraction c = {.op = p->op, .x = p->x, .w = p->past, .bits = 8, .group = STATE_GROUP, .digits = 1};
+	struct contraction c = {.op = p->op, .x = p->x, .w = p->past, .bits = 8, .digits = 1};
 	c.digit = ARENA_ARRAY(q->module->arena, struct digit, 1);
 	*c.digit = (struct digit){kernel->loop[p->reduction].extent, kernel->operand[p->x].stride[p->reduction], kernel->operand[p->past].stride[p->reduction]};
 	c.token = ARENA_ARRAY(q->module->arena, int, kernel->loops);

@@ -44,32 +44,25 @@ static void add_parallel(struct quantiser *q, const struct attention *a, const s
 }
 
 /* The loops in which the sums of scores are formed, of few tokens: a key, or several at once, serves all of them and all query heads that share it before the next one comes. */
-static struct parts score_loops(struct quantiser *q, const struct attention *a, int64_t groups)
+static struct parts score_loops(struct quantiser *q, const struct attention *a)
 {
 	const struct product *p = &a->scores;
 	struct parts parts = parts_none(q, p->op);
 	parts_add_others(p, &parts, -1, true);
 	parts_add_blocks(q, &a->keys, &parts, p->key, false);
 	parts_add_block(&a->keys, &parts, p->key);
-	if (groups > 1)
-		parts_add(&parts, p->reduction, groups, a->k.inner / groups, false);
 	parts_add_others(p, &parts, -1, false);
 	return parts;
 }
 
-static struct value *score_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *query, int64_t groups)
+static struct value *score_sums(struct quantiser *q, const struct attention *a, const struct contraction *c, const struct activation *query)
 {
 	struct module *module = q->module;
 	const struct product *p = &a->scores;
 	struct parts as = parts_none(q, p->op);
-	int64_t size = a->k.inner / groups;
-	if (groups > 1 && keys_serve_rows(&a->keys))         /* keys lie one after the other, so that several may be rows of a kernel */
-		parts_add(&as, p->reduction, groups, size, false);
 	add_parallel(q, a, p, &as);
-	if (groups > 1 && !keys_serve_rows(&a->keys))
-		parts_add(&as, p->reduction, groups, size, false);
-	struct parts parts = keys_serve_rows(&a->keys) ? score_loops(q, a, groups) : as;
-	parts_add(&parts, p->reduction, size, 1, true);
+	struct parts parts = keys_serve_rows(&a->keys) ? score_loops(q, a) : as;
+	parts_add(&parts, p->reduction, a->k.inner, 1, true);
 	struct value *operand[4] = {query->q, a->k.past, a->k.q, a->keys.count};
 	struct op *op = parts_kernel(q, p->op, "sums", &parts, a->keys.behind ? 4 : 3, operand, type_integer(module, 32));
 	parts_lie_as(q, &as, &parts, op);
@@ -101,11 +94,10 @@ static bool must_fill(const struct attention *a, const struct access *access)
 	return guard ? !keys_guard_splits(&a->keys, *guard) : access->stride[a->scores.key] && a->keys.block * a->keys.blocks > a->keys.extent;
 }
 
-/* The kernel that makes scores of the sums: over groups of a row's numbers, where there are several. */
+/* The kernel that makes scores of the sums. */
 struct scaled {
 	struct op *op;
-	struct parts parts, of_sums;      /* its loops; those without the groups */
-	int64_t groups;
+	struct parts parts;       /* its loops */
 	int *renamed, operands;   /* of the product's post body */
 };
 
@@ -115,9 +107,6 @@ static void make_scaled(struct quantiser *q, const struct attention *a, struct v
 	struct op *old = a->scores.op;
 	s->parts = parts_none(q, old);
 	add_parallel(q, a, &a->scores, &s->parts);
-	s->of_sums = s->parts;
-	if (s->groups > 1)
-		parts_add(&s->parts, a->scores.reduction, s->groups, 1, true);
 	struct value **operand = ARENA_ARRAY(arena, struct value *, old->operands + 6), *const own[5] = {sums, scale, a->k.past_scale, a->k.scale, a->keys.count};
 	memcpy(operand, own, sizeof own);
 	s->renamed = ARENA_ARRAY(arena, int, old->operands + 1);
@@ -130,36 +119,22 @@ static void make_scaled(struct quantiser *q, const struct attention *a, struct v
 static void walk_scaled(struct quantiser *q, const struct attention *a, const struct contraction *c, struct scaled *s)
 {
 	struct kernel *kernel = s->op->kernel;
-	struct access *sums = &kernel->operand[0], *scale = &kernel->operand[1];
-	bool apart = keys_serve_rows(&a->keys);      /* a group's sums lie behind those of the one before */
-	parts_lie(&s->of_sums, sums->stride);
-	parts_walk(&s->parts, token_strides(q, c, s->groups), scale->stride);
-	for (int i = 0; s->groups > 1 && i < s->of_sums.count; i++)
-		sums->stride[i] *= apart ? 1 : s->groups;
-	if (s->groups > 1) {
-		sums->stride[s->of_sums.count] = apart ? type_elements(s->op->operand[0]->type) / s->groups : 1;
-		scale->stride[s->of_sums.count] = 1;
-	}
-	rows_walk(q, a, &a->k, &a->scores, &s->of_sums, true, kernel, 2);
-	post_walk(q, a->scores.op, &s->of_sums, s->renamed, kernel);
+	parts_lie(&s->parts, kernel->operand[0].stride);
+	parts_walk(&s->parts, token_strides(q, c, 1), kernel->operand[1].stride);
+	rows_walk(q, a, &a->k, &a->scores, &s->parts, true, kernel, 2);
+	post_walk(q, a->scores.op, &s->parts, s->renamed, kernel);
 }
 
 static void scaled_body(struct quantiser *q, const struct attention *a, const struct scaled *s)
 {
 	struct module *module = q->module;
 	const struct type *real = type_float(module, 32);
-	struct kernel *kernel = s->op->kernel;
-	struct body *body = &kernel->update, *last = s->groups > 1 ? &kernel->post : body;
+	struct body *body = &s->op->kernel->update;
 	int sum = body_op(module, body, OP_SITOFP, real, body_operand(module, body, type_integer(module, 32), 0), 0, 0);
-	int row = rows_scale(module, body, 2, rows_are_fresh(q, a, body, &s->of_sums, a->scores.key, 3));
+	int row = rows_scale(module, body, 2, rows_are_fresh(q, a, body, &s->parts, a->scores.key, 3));
 	int scale = body_op(module, body, OP_MULF, real, body_operand(module, body, real, 1), row, 0);
 	int score = body_op(module, body, OP_MULF, real, sum, scale, 0);
-	if (s->groups > 1) {
-		int accumulator = body_add(module, body, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
-		body->result = body_op(module, body, OP_ADDF, real, accumulator, score, 0);
-		score = body_add(module, last, (struct node){.kind = NODE_ACCUMULATOR, .type = real});
-	}
-	last->result = only_keys(q, a, last, &s->of_sums, post_body(module, last, a->scores.op, &s->of_sums, s->renamed, score), s->operands - 1);
+	body->result = only_keys(q, a, body, &s->parts, post_body(module, body, a->scores.op, &s->parts, s->renamed, score), s->operands - 1);
 }
 
 void attention_scores(struct quantiser *q, const struct attention *a)
@@ -168,8 +143,8 @@ void attention_scores(struct quantiser *q, const struct attention *a)
 	struct op *old = p->op;
 	struct contraction c = keys_query(q, p);
 	struct activation query = activation_of(q, &c);
-	struct scaled s = {.groups = a->k.inner > STATE_GROUP ? a->k.inner / STATE_GROUP : 1};
-	struct value *sums = score_sums(q, a, &c, &query, s.groups);
+	struct scaled s;
+	struct value *sums = score_sums(q, a, &c, &query);
 	for (int j = 0; j < old->operands; j++)
 		if (body_uses_operand(&old->kernel->post, j) && must_fill(a, &old->kernel->operand[j]))
 			old->operand[j] = keys_fill(q, a, old, j, p->key, &old->kernel->operand[j]);

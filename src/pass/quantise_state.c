@@ -268,17 +268,6 @@ static bool rows_fit(const struct attention *a)
 	return a->scores.op->kernel->loop[a->scores.reduction].extent == a->k.inner;
 }
 
-/* Groups of a query are whole. */
-static bool check_width(struct quantiser *q, const struct attention *a)
-{
-	int64_t width = a->k.inner;
-	if (width <= STATE_GROUP || width % STATE_GROUP == 0)
-		return true;
-	q->failed = true;
-	diag_error(q->module->diag, a->scores.op->location, "keys and values of %lld numbers a head cannot be bytes", (long long)width);
-	return diag_note(q->module->diag, "accepted are up to %d numbers and multiples of that; --quant w4a8,kv=f32 (or w8a8,kv=f32) keeps them in f32", STATE_GROUP);
-}
-
 /* ---- main */
 
 static void set_item(struct module *module, struct op *op, const char *list, int index, const struct attr *value)
@@ -389,8 +378,7 @@ static bool find_attention(struct quantiser *q, struct op *op, struct attention 
 		a->keys.behind = true;
 		a->keys.lead = 0;
 	}
-	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument &&
-	       check_width(q, a);
+	return keys_same(&a->keys, &other) && product_post(a->values.op, &a->values, &a->keys) && find_cache(q, &a->values, &a->keys, &a->v) && a->k.argument != a->v.argument;
 }
 
 static void quantise_attention(struct quantiser *q, struct attention *a)
@@ -461,7 +449,7 @@ void quantise_states(struct quantiser *q)
 	struct block *block = q->main->region[0];
 	ir_clear_data(block);
 	ir_count_uses(block);
-	for (struct op *op = block->first, *next; op && !q->failed; op = next) {
+	for (struct op *op = block->first, *next; op; op = next) {
 		struct attention a;
 		struct op *before = op->previous;
 		next = op->next;

@@ -4,7 +4,7 @@
 #include "pass/quantise.h"
 
 #define STATE_MOST 119        /* so that two signed nibbles carry a value */
-#define STATE_GROUP 128       /* numbers of a query, or keys of the probabilities, that share a scale */
+#define STATE_GROUP 128       /* keys of the probabilities that share a scale, and numbers of a word of values */
 
 /* The rows that attention sees: those of this launch, then those of the state, or the other way round. */
 struct keys {

@@ -20,7 +20,9 @@ static const int staged_share[STARTS] = {16, 16, 16, 2};      /* where stages of
 #define GIVEN_UP 24           /* steps of others for one of the slowest kernels, at most, */
 #define SLOW_PART 2           /* which take more than one part in so many of what the slowest takes */
 #define TRADED 4              /* steps of others for one of any kernel, at most; */
-#define TRADES_SHARE 8        /* of the points, one part in so many is for that */
+#define TRADES_SHARE 8        /* of the points, one part in so many is for that, */
+#define TRADES_MORE 2         /* or so many times as many again beside tiles, */
+#define TRADES_LEAVE 0.98     /* if that leaves so much of the cycles at most: where tokens are counted, of one token's */
 #define HURRY_SHARE 8         /* and of as many more, one part in so many is for what is waited for in front of layers and behind them */
 #define DEEPEST 0.125         /* of the slowest kernel's pace, the least that is tried behind a long past */
 #define STALE 16              /* so many exchanges a kernel that gain nothing, and the search begins somewhere else */
@@ -348,18 +350,35 @@ static bool make_room(struct search *s, int *saved)
 	return descend_below(s, before, saved);
 }
 
-/* Where the board is full, a step more for one kernel alone, for which others give up what it needs. */
-static bool trade(struct search *s, int taker, int *saved)
+/* A step more for one kernel and, `together`, what is as slow: each is no slower then.  false: it has none, or nothing else is as slow. */
+static bool step_up(const struct search *s, int taker, bool together, int *choice)
 {
-	if (!is_free(s, taker) || s->choice[taker] + 1 >= s->space->kernel[taker].options)
+	const struct width_kernel *kernel = &s->space->kernel[taker];
+	if (!is_free(s, taker) || choice[taker] + 1 >= kernel->options)
 		return false;
+	double before = kernel->option[choice[taker]].cycles[0], now = kernel->option[++choice[taker]].cycles[0];
+	bool found = !together;
+	for (int k = 0; together && k < s->space->kernels; k++) {
+		double own = s->space->kernel[k].option[choice[k]].cycles[0];
+		if (!is_free(s, k) || own < before || own > before || own <= now)
+			continue;
+		choice[k] = widths_of_pace(s->space, k, 0, now, 1);
+		found = true;
+	}
+	widths_follow(s->space, choice);
+	return found;
+}
+
+/* Where the board is full, that step, for which others give up what it needs. */
+static bool trade(struct search *s, int taker, bool together, int *saved)
+{
 	double before = widths_cost_again(s->space, s->choice).cycles;
 	copy(s, saved, s->choice);
-	saved[taker]++;
-	widths_follow(s->space, saved);
+	if (!step_up(s, taker, together, saved))
+		return false;
 	struct width_cost cost = widths_cost_again(s->space, saved);
 	s->points -= 2;
-	for (int step = 0; step < TRADED && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
+	for (int step = 0; step < (together ? GIVEN_UP : TRADED) && cost.cycles < before && missing(s, &cost) > 0 && give_up(s, saved, taker, &cost); step++)
 		;
 	double now = cost.cycles < before ? price(s, saved, s->now) : INFINITY;
 	if (now >= s->now)
@@ -375,8 +394,20 @@ static void trade_all(struct search *s, int *saved)
 	while (better && s->points > 0) {
 		better = false;
 		for (int k = 0; k < s->space->kernels && s->points > 0; k++)
-			better = trade(s, k, saved) || better;
+			better = trade(s, k, false, saved) || trade(s, k, true, saved) || better;
 	}
+}
+
+/* What is left out of the closed form beside tiles may be worth as much as little that is gained, and a die gets crowded for it. */
+static void trade_beside_tiles(struct search *s, int *saved)
+{
+	int *before = arena_copy(s->space->arena, s->choice, sizeof *s->choice * (size_t)s->space->kernels);
+	double now = s->now, cycles = widths_cycles_again(s->space, before, 0);
+	trade_all(s, saved);
+	if (widths_cycles_again(s->space, s->choice, 0) < TRADES_LEAVE * cycles)
+		return;
+	copy(s, s->choice, before);
+	s->now = now;
 }
 
 /* --- behind a long past */
@@ -512,6 +543,10 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	s.points += kept;
 	if (kept)
 		trade_all(&s, saved);
+	if (space->stages && !space->few_rows) {
+		s.points += TRADES_MORE * points;
+		trade_beside_tiles(&s, saved);
+	}
 	if (space->deepens)
 		deepen(&s, saved);
 	if (space->hurries && follow_each_other(space)) {
