@@ -93,7 +93,7 @@ static void stand_beside(const struct bundling *b, struct bundled *port)
 	const struct state *state = map_get(&b->design->dealt, port->buffer);
 	if (!state || port->write)
 		return;
-	port->side = state->parts;
+	port->side = state->parts * state->ports;
 	for (int i = 0; i < b->ports; i++)
 		if (text_same(b->port[i].buffer, state->buffer[0]) && !b->port[i].write)
 			port->process = b->port[i].process;

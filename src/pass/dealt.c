@@ -5,7 +5,7 @@
 
 #define PORT_BITS 512
 #define PARTS_MOST 4          /* loaders */
-#define PARTS_WHOLE 2         /* where several ports bring a whole word */
+#define PARTS_WHOLE 2         /* where more than FEW_PORTS bring a whole word */
 #define SIDE_BY_SIDE 4        /* ports that a loader has at most: wider words come in halves */
 #define WAITING 16            /* words on their way to the process that takes them */
 
@@ -102,7 +102,7 @@ struct dealt dealt_of(struct design *design, struct image *image, const char *st
 			return dealt;
 		}
 	}
-	return deal(design->module, image, inside, false, bits > PORT_BITS ? whole : most);
+	return deal(design->module, image, inside, false, bits > FEW_PORTS * PORT_BITS ? whole : most);
 }
 
 static const struct run_time_trip *shared_trip(struct arena *arena, const struct run_time_trip *tiles, int parts)

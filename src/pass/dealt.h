@@ -3,6 +3,8 @@
 #define STC_DEALT_H
 #include "pass/memory.h"
 
+#define FEW_PORTS 2           /* of a loader: then what all loaders of a state bring stands side by side */
+
 struct dealt {
 	int parts;                /* loaders; 1: one has all words */
 	bool halves;              /* each word of the load is two */

@@ -345,7 +345,7 @@ static void lower_state(struct design *design, const struct op *load)
 		}
 		add_loader(design, &(struct loader){state.ports, port, served, &fifo[i], alike.step, &own, &source, state.buffer[i * state.ports]});
 	}
-	for (int i = 0; state.dealt && state.ports == 1 && i < state.parts; i++)
+	for (int i = 0; state.dealt && state.ports <= FEW_PORTS && i < state.parts * state.ports; i++)
 		map_set(&design->dealt, state.buffer[i], arena_copy(arena, &state, sizeof state));
 	remember_state(design, &source, &state);
 }

@@ -6,6 +6,7 @@
 #include "pass/streams.h"
 
 #define BESIDE_SLICES 2       /* memory ports that are no slice's, about */
+#define LOADER_BITS 1024      /* of a word of a single head: two ports of each loader */
 #define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
@@ -67,7 +68,7 @@ static int64_t wide_bits(const struct streams *s, const struct type *wanted, int
 	return bits;
 }
 
-/* Do two halves of its heads come one after the other (lower_loads.c)?  Else all ports of a state of counted tiles would hold up the same slices. */
+/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted tiles are narrow, and several loaders bring them in turn (dealt.c). */
 static bool has_halves(const struct type *natural)
 {
 	const struct itensor *order = natural->itensor;
@@ -86,7 +87,7 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 				continue;
 			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type, NULL);
 			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide && (!counted || has_halves(natural)) ? wide_bits(s, wanted, widest) : 0;
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : LOADER_BITS) : 0;
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
 			flow->bits = bits > flow->bits ? bits : flow->bits;
 		}

