@@ -69,7 +69,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
-    """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to four loaders of two ports, all of which ride with one loader of eight slices, and so are values. There are 30 slices."""
+    """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to four loaders of two ports, all of which ride with one loader of eight slices, and so are values. There are 30 slices, and products of attention share multipliers in pairs."""
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
@@ -79,6 +79,8 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
                     if {name for name, _, _ in ports} & states and re.fullmatch(r"m_unit\d+", name))
     assert len(states) == 16 and beside == list(range(14, 30))
     assert re.findall(r"callee = @p\d+_load_unit(\d+)}", (tmp_path / "design" / "design.mlir").read_text()) == ["0", "14", "22"]
+    kernels = json.loads((tmp_path / "design" / "report.json").read_text())["kernels"]
+    assert {(kernel["unroll"], kernel["dsp"]) for kernel in kernels if kernel["name"].endswith("_sums")} == {(512, 256), (256, 128)}  # two keys of 256 numbers a cycle, which share multipliers, and two halves of values
 
 
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):

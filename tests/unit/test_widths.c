@@ -558,7 +558,7 @@ static struct width_space *stages_of(uint64_t seed)
 	return space;
 }
 
-/* Of a full board the slowest kernels get what others give up, all of a stage together: one alone would gain nothing.  Without that the sum is 9.1. */
+/* Of a full board the slowest kernels get what others give up, all of a stage together: one alone would gain nothing.  Without that the sum is 9.1, and 8.2 where in the end a step is tried of one kernel alone, not of all that are as slow as it. */
 static void test_make_room(void **state)
 {
 	(void)state;
@@ -566,7 +566,7 @@ static void test_make_room(void **state)
 	for (uint64_t seed = 1; seed <= 40; seed++)
 		sum += found(stages_of(seed), widths_joint, 8000, &reference);
 	printf("40 designs of %d stages: %g of the time with the narrowest kernels\n", STAGES, sum / 40);
-	assert_true(sum < 8.4);
+	assert_true(sum < 8);
 }
 
 /* Where rows are few, any kernel gets what others give up for it: with points for few exchanges by chance, the sum without that is 10.11. */
