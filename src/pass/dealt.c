@@ -5,7 +5,6 @@
 
 #define PORT_BITS 512
 #define PARTS_MOST 4          /* loaders */
-#define PARTS_WHOLE 2         /* where more than FEW_PORTS bring a whole word */
 #define SIDE_BY_SIDE 4        /* ports that a loader has at most: wider words come in halves */
 #define WAITING 16            /* words on their way to the process that takes them */
 
@@ -90,7 +89,7 @@ static struct dealt deal(const struct module *module, const struct image *image,
 
 struct dealt dealt_of(struct design *design, struct image *image, const char *state, int64_t bits, bool halves)
 {
-	int inside = loops_again(image), most = (int)choice_count(&design->context->choices, CHOICE_STATE_LOADERS), whole = most < PARTS_WHOLE ? most : PARTS_WHOLE;
+	int inside = loops_again(image), most = (int)choice_count(&design->context->choices, CHOICE_STATE_LOADERS), whole = most > 2 ? most - 1 : most;       /* what is as wide as the word takes more room on its die */
 	inside += !tiles_of(image, inside);
 	if (!unit_counts_tiles(design->source->region[0]) || !tiles_of(image, inside) || !is_dense(image, inside) || !append_has_rows(design, state))
 		return (struct dealt){.parts = 1};
