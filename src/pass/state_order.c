@@ -2,11 +2,11 @@
  * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
  * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
 #include "ir/lookback.h"
+#include "pass/dealt.h"
 #include "pass/repeat_kernels.h"
 #include "pass/streams.h"
 
 #define BESIDE_SLICES 2       /* memory ports that are no slice's, about */
-#define LOADER_BITS 1024      /* of a word of a single head: two ports of each loader */
 #define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
 
 /* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
@@ -87,7 +87,7 @@ static void mark_block(struct streams *s, const struct block *block, bool wide, 
 				continue;
 			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type, NULL);
 			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
-			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : LOADER_BITS) : 0;
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS) : 0;
 			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
 			flow->bits = bits > flow->bits ? bits : flow->bits;
 		}

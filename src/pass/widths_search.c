@@ -360,7 +360,7 @@ static bool step_up(const struct search *s, int taker, bool together, int *choic
 	bool found = !together;
 	for (int k = 0; together && k < s->space->kernels; k++) {
 		double own = s->space->kernel[k].option[choice[k]].cycles[0];
-		if (!is_free(s, k) || own < before || own > before || own <= now)
+		if (!is_free(s, k) || own != before || own <= now)
 			continue;
 		choice[k] = widths_of_pace(s->space, k, 0, now, 1);
 		found = true;
