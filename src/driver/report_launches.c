@@ -2,6 +2,7 @@
  * These are modelled as well. */
 #include "driver/report.h"
 #include "driver/simulate.h"
+#include "ir/lookback.h"
 #include "ir/rows.h"
 
 static const struct shorter {
@@ -35,11 +36,22 @@ static struct launch modelled(const struct session *session, struct arena *arena
 	return launch;
 }
 
+/* What layers that look back see follows from how many rows there are: the mean of them is modelled, not all at the most. */
+static int extents_given(const struct module *module, int extents, struct extent_value *extent)
+{
+	struct lookback lookback;
+	int given = 0;
+	for (int i = 0; i < extents; i++)
+		if (!lookback_find(module, extent[i].symbol, &lookback))
+			extent[given++] = extent[i];
+	return given;
+}
+
 struct launches launches_modelled(const struct session *session, struct arena *arena)
 {
 	struct launches launches = {0};
 	struct extent_value *most;
-	int extents = timing_extents(arena, session->module, &most);
+	int all = timing_extents(arena, session->module, &most), extents = extents_given(session->module, all, most);
 	for (int i = 0; report_tokens(session->module) > 1 && i < LAUNCHES; i++) {
 		struct launch launch = modelled(session, arena, extents, most, shorter[i]);
 		if (launch.cycles > 0)

@@ -39,7 +39,7 @@ struct extent_value {         /* the value of a launch scalar that bounds loops 
 bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value);     /* false: it is not listed, and *value stays */
 /* The attribute stream.run_time of a loop, or of the operation that makes a run-time trip count, `times` over; false: it has none. */
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times);
-/* Every symbol that a loop is bound by, with the most that it is worth to count to; returns how many. */
+/* Every symbol that a loop is bound by, with the most that it is worth to count to; returns how many.  Those of layers that look back are listed as well: at the most of all, FIFOs suffice for each layer. */
 int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent);
 /* The run-time trip count of a loop, or of the operation that makes it, at given extents; those that are not listed are at their most.  -1: it has none.
  * Of layers that look back differently far (ir/lookback.h) it is the mean, unless the symbol that they have in place of the input is listed itself. */
