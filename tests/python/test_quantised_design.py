@@ -532,8 +532,9 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, s
 
 @pytest.mark.parametrize("family, rows, sizes, most, loaders, ports, chunks, seed", [
     ("gpt2", 448, dict(n_embd=512, n_head=8), 3, 3, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 3, 2, 4, 4, 4000), ("gpt2", 512, dict(n_embd=512, n_head=8), 4, 4, 4, 4, 4000),
+    ("gpt2", 448, dict(n_embd=512, n_head=8), "4 --state-ports 4", 3, 4, 4, 4000),
     ("gemma3", 512, dict(head_dim=256, num_attention_heads=4, num_key_value_heads=1), 4, 4, 2, 8, 1003),
-], ids=["three", "rows that three do not share", "four", "one head, and layers that look back"])
+], ids=["three", "rows that three do not share", "four", "whole words", "one head, and layers that look back"])
 def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes, most, loaders, ports, chunks, seed, tmp_path, monkeypatch):
     """Rows beside many counted tokens: every second, third or fourth word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
     compiler, find = compiler_with(tmp_path / "stc", f"--slices 24 --state-loaders {most}"), core.find
