@@ -153,7 +153,7 @@ static inline const char *emitted_run(const struct emitted *e, void *library, co
 	void **port = ARENA_ARRAY(e->arena, void *, emit_ports(e->module) + PORTS_MOST), **image = ARENA_ARRAY(e->arena, void *, buffers->count + 1);
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value;
-		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
+		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type)) + 64);
 		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
 		for (int i = 0; i < inputs->count; i++) {
 			struct tensor tensor = i < e->inputs ? e->input[i] : emitted_constant(e, attr_item(inputs->items[i].value, "value"));
