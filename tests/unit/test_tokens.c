@@ -103,7 +103,7 @@ static struct memory load(struct design_case *c)
 	assert_non_null(memory.function);
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value;
-		char *image = arena_alloc(c->arena, (size_t)(attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8) + 64);
+		char *image = arena_alloc(c->arena, (size_t)(attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type)) + 64);
 		memory.image[b] = image + (-(uintptr_t)image & 63);
 		for (int p = 0; p < emit_ports(c->module); p++)
 			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
