@@ -63,7 +63,7 @@ void build_begin(struct build *b);                   /* the user's limits are th
 enum outcome build_attempt(struct build *b);
 void build_narrower(struct build *b, enum outcome outcome, int number);
 bool build_fitting(struct build *b);                 /* false: a diagnostic, or a second phase that waits for the first */
-int build_slices(const struct design_cost *cost);
+int build_slices(const struct build *b, const struct design_cost *cost);
 
 /* build_less.c */
 struct clock build_clock(const struct session *session);
@@ -84,6 +84,9 @@ void ahead_drop(struct build *b);
 
 /* build_counted.c */
 bool build_counted(struct build *b);
+
+/* build_dealt.c */
+bool build_dealt(struct build *b);
 
 /* build_fewer.c */
 bool build_allowed(struct build *b);

@@ -255,7 +255,7 @@ static void note_excess(struct build *b, enum outcome outcome)
 		return;
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
 	double excess = resources_share(outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
-	b->slices = build_slices(&cost);
+	b->slices = build_slices(b, &cost);
 	b->excess = excess > 1 ? excess : 1;
 }
 
@@ -301,12 +301,12 @@ static const struct op *dot_in(const struct block *block, bool inside)
 	return found;
 }
 
-int build_slices(const struct design_cost *cost)
+int build_slices(const struct build *b, const struct design_cost *cost)
 {
 	int slices = 0;
 	struct dot dot;
 	for (int i = 0; i < cost->processes; i++)
 		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op; op = op->next)
 			slices += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
-	return slices;
+	return slices / unit_shape(module_main(b->tensor)->region[0]).dealt;
 }

@@ -20,7 +20,7 @@ struct counted {              /* a way to take a few tokens that are counted at 
 static void choose_counted(struct build *b, const struct counted *way)
 {
 	b->session->choices = way->choices;
-	mark_abreast(b->tensor, module_main(b->tensor)->region[0], way->abreast);
+	mark_shape(b->tensor, module_main(b->tensor)->region[0], (struct unit_shape){way->abreast, 1});
 }
 
 /* Built as far as its cycles can be told.  slices: of the design. */
@@ -32,7 +32,7 @@ static bool rate_counted(struct build *b, struct counted *way, int *slices)
 	if (build_attempt(&part) != OUTCOME_BUILT)
 		return false;
 	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
-	*slices = build_slices(&cost);
+	*slices = build_slices(b, &cost);
 	way->rating = build_rating(session);
 	return true;
 }

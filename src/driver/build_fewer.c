@@ -98,9 +98,9 @@ bool build_allowed(struct build *b)
 {
 	struct session *session = b->session;
 	struct fewer f = {.build = b, .wanted = session->choices, .clock = build_clock(session), .rating = INFINITY};
-	bool built = build_counted(b);
+	bool built = build_dealt(b);
 	int slices = b->slices;
-	f.step = unit_step(unit_abreast(module_main(b->tensor)->region[0]), build_counts_tokens(b));
+	f.step = unit_step(unit_uses(unit_shape(module_main(b->tensor)->region[0])), build_counts_tokens(b));
 	f.least = f.step > UNIT_LEAST ? f.step : UNIT_LEAST;
 	if (session->stop || session->widths || f.wanted.value[CHOICE_SLICES] || slices <= f.least || (built && !is_limited(session)))
 		return built;

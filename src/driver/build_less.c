@@ -52,7 +52,7 @@ static int list_less(const struct session *session, const struct choices *wanted
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.narrow = NARROW_PROMPT, .beside = BESIDE_PROMPT}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = (!ways[i].ports || !wanted->value[CHOICE_STATE_PORTS]) && (!ways[i].loaders || !wanted->value[CHOICE_STATE_LOADERS]), own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);
@@ -212,7 +212,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	const struct clock clock = build_clock(session);
 	struct less list[LESS_MOST], crowded = {0};
 	bool counted = build_counts_tokens(b);
-	int count = list_less(session, wanted, build_slices(&b->cost), beside_of(b), list);
+	int count = list_less(session, wanted, build_slices(b, &b->cost), beside_of(b), list);
 	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
 	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
 		ahead_compare(b);

@@ -35,14 +35,14 @@ static bool all_tensors(const struct contract *contract, int count)
 	return true;
 }
 
-int64_t unit_lanes(int abreast)
+int64_t unit_lanes(int64_t uses)
 {
-	return abreast >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
+	return uses >= UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
 }
 
 int64_t contract_lanes(const struct op *op)
 {
-	int64_t own = unit_lanes((int)attr_integer_or(op, "abreast", 1)), most = attr_integer_or(op, "lanes", own);
+	int64_t own = unit_lanes(attr_integer_or(op, "abreast", 1) * attr_integer_or(op, "dealt", 1)), most = attr_integer_or(op, "lanes", own);
 	return most < own ? most : own;
 }
 
@@ -57,6 +57,7 @@ bool contract_of(const struct op *op, struct contract *contract)
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
 	contract->tokens = attr_integer_or(op, "tokens", 1);
 	contract->abreast = (int)attr_integer_or(op, "abreast", 1);
+	contract->dealt = (int)attr_integer_or(op, "dealt", 1);
 	contract->lanes = contract_lanes(op);
 	contract->same = attr_get(op, "same") != NULL;
 	contract->apart = attr_get(op, "apart") != NULL;
@@ -71,5 +72,5 @@ bool contract_of(const struct op *op, struct contract *contract)
 	contract->outputs = type_elements(contract->scale[0]->type) / contract->groups;
 	int64_t made = numbers(y), wanted = contract->tokens * contract->outputs, lanes = y->kind == TYPE_ITENSOR ? stream_lanes(y) : 1;
 	int64_t padded = contract->tokens * ((contract->outputs + lanes - 1) / lanes * lanes);       /* each row */
-	return contract->outputs > 0 && (made == wanted || made == padded) && all_tensors(contract, count);
+	return contract->outputs > 0 && contract->dealt > 0 && contract->dealt <= DEALT_MOST && (made == wanted || made == padded) && all_tensors(contract, count);
 }

@@ -3,8 +3,8 @@
  * Operands: x, s, then at stream level in a rolled layer the layer's counter, then the weights and as many scales (one of each a layer, else one).
  * The weight's number (n, g, k) lies at (g * outputs + n) * size + k, its scale at g * outputs + n.
  * With the attribute `rows`, the name of an input of one integer, so many of the tokens are there in a launch, as ir/rows.h says; of the others nothing is computed.
- * The attribute `abreast` says how many tokens the unit takes a cycle (one where it is missing), the same of all phases.
- * Its results are words of unit_lanes(abreast) numbers, or of as few as the attribute `lanes` says: a slice gives one row of a word at most, so where there are few slices words are narrow.
+ * The attribute `abreast` says how many tokens a slice of the unit takes a cycle (one where it is missing), `dealt` how many slices the words of a memory port are dealt to in turn (one), the same of all phases.
+ * Its results are words of unit_lanes(abreast * dealt) numbers, or of as few as the attribute `lanes` says: a slice gives one row of a word at most, so where there are few slices words are narrow.
  * Tokens fall into tiles: what the unit reads of the weights it uses for a tile.  Its sums come a tile after the other, in each the words of a token's row in order, each for all tokens.
  * With the unit attribute `same` x and s are those of the contraction before it in the block: of both a tile is done before the next one.
  * With `apart` as well it takes them again, when that contraction is done with all tiles: what waits for all of its results waits for one tile of these.
@@ -20,7 +20,7 @@
 struct contract {
 	int64_t tokens, groups, size, outputs;    /* extents of t, g, k and n */
 	int layers;               /* weights to choose from; 0: one, for all */
-	int abreast;              /* tokens that the unit takes a cycle */
+	int abreast, dealt;       /* tokens that a slice takes a cycle; slices that a memory port's words are dealt to */
 	int64_t lanes;            /* most results in a word */
 	bool same, apart;         /* x and s are those of the contraction before it; of one that is done with all tiles */
 	bool once;                /* a slice's rows are one block */
@@ -29,9 +29,10 @@ struct contract {
 	struct value *const *weight, *const *scale;        /* [layers or 1] tensors */
 };
 
-#define UNIT_LANES 4          /* tokens a cycle from which a unit gives words of four times as many results, of fewer twice as many */
+#define DEALT_MOST 2          /* slices that a port's words are dealt to */
+#define UNIT_LANES 4          /* uses of a port's word a cycle from which a unit gives words of four times as many results, of fewer twice as many */
 /* Of as many slices as there may be: 30 with rows of seven groups make more than four results a cycle, and of four tokens and more a cycle more than eight. */
-int64_t unit_lanes(int abreast);
+int64_t unit_lanes(int64_t uses);
 int64_t contract_lanes(const struct op *op);
 /* false: the operands do not fit together. */
 bool contract_of(const struct op *op, struct contract *contract);

@@ -16,10 +16,10 @@ static bool is_inside(const struct value *value, const struct op *nest)
 	return false;
 }
 
-/* A constant, or a count that is known at run time. */
+/* A constant, a count that is known at run time, or what follows from counters around. */
 static bool is_number(const struct value *value)
 {
-	return value->def && value->type->kind == TYPE_INDEX && (value->def->code == OP_CONSTANT || attr_get(value->def, "stream.run_time"));
+	return value->def && value->type->kind == TYPE_INDEX && (value->def->code == OP_CONSTANT || value->def->code == OP_APPLY || attr_get(value->def, "stream.run_time"));
 }
 
 static bool match_numbers(struct matching *m, struct value *left, struct value *right)

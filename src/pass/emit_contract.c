@@ -146,6 +146,8 @@ bool emit_contract(struct streams *s, const struct op *old)
 		attr_set(module, op, "tokens", attr_get(old, "tokens"));
 	if (contract.abreast > 1)
 		attr_set(module, op, "abreast", attr_get(old, "abreast"));
+	if (contract.dealt > 1)
+		attr_set(module, op, "dealt", attr_get(old, "dealt"));
 	if (attr_get(old, "lanes"))
 		attr_set(module, op, "lanes", attr_get(old, "lanes"));
 	if (contract.rows)

@@ -15,6 +15,7 @@ const struct type *all_there(struct module *module, const struct type *stream)
 
 struct value *emit_rows(struct streams *s, struct value *rows, const struct type *tensor, const struct type *type)
 {
+	INVARIANT(s->module->guard, all_there(s->module, rows->type) == all_there(s->module, type), "rows are filled up in another order than they come in");
 	struct op *op = op_new(s->module, OP_FILL, NOWHERE, 1, &rows, 1, &type);
 	set_stream_tensor(s->module, op, tensor);
 	op_append(s->block, op);
@@ -53,6 +54,7 @@ static struct value *rows_that_come(struct streams *s, const struct op *fill, bo
 
 struct value *want_filled(struct streams *s, const struct op *fill, const struct turns_there *there, bool later, const struct type *type)
 {
+	later = later && there->step <= there->rows.tile;       /* a word of several tiles waits for all of them */
 	struct flow filled = {.kind = FLOW_STREAM, .tensor = fill->result[0]->type};
 	struct value *some = rows_that_come(s, fill, later);
 	const struct type *order = plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, "axis", 0), there);

@@ -4,7 +4,7 @@
 
 struct serial {
 	int count;                /* sets of slices */
-	struct value *in[SETS_TOGETHER], *out[SETS_TOGETHER]; /* channels */
+	struct value *in[SETS_MOST], *out[SETS_MOST]; /* channels */
 };
 
 static bool alike(const struct phase *left, const struct phase *right)
@@ -35,7 +35,7 @@ void lower_serial(const struct unit *unit, int number)
 {
 	struct process p = unit_process(unit, "serial");
 	struct serial serial = {0};
-	for (int i = number; i < unit_sets(unit) && serial.count < SETS_TOGETHER; i++, serial.count++) {
+	for (int i = number; i < unit_sets(unit) && serial.count < unit->together_sets; i++, serial.count++) {
 		const char *which = serial.count ? text_format(p.module->arena, "%d", serial.count) : "";
 		serial.in[serial.count] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "x%s", which));
 		serial.out[serial.count] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "y%s", which));

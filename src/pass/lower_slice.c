@@ -9,7 +9,7 @@ struct set {                  /* of slices that share multipliers */
 
 struct slice {
 	int count;                /* sets of the process */
-	struct set set[SETS_TOGETHER];
+	struct set set[SETS_MOST];
 	struct value *in, *next;  /* channels; next: NULL for the last of its chain */
 	struct value **groups;    /* arrays: those of the phase, or of a tile of it, [abreast] */
 };
@@ -87,7 +87,7 @@ static void add_operands(const struct unit *unit, struct process *p, struct set 
 int lower_slice(const struct unit *unit, int number)
 {
 	struct arena *arena = unit->design->module->arena;
-	int left = UNIT_CHAIN - number % UNIT_CHAIN, all = unit_sets(unit) - number, most = left < all ? left : all;
+	int left = unit->chain - number % unit->chain, all = unit_sets(unit) - number, most = left < all ? left : all;
 	struct process p = unit_process(unit, text_format(arena, "slice%d", number * unit->products));
 	struct slice s = {.count = most < unit->together_sets ? most : unit->together_sets};
 	s.in = process_argument(&p, unit->input[number], "x");

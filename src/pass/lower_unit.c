@@ -105,13 +105,13 @@ int unit_sets(const struct unit *unit)
 int unit_scalers(const struct unit *unit)
 {
 	const struct platform *platform = unit->design->context->platform;
-	bool apart = unit_counts_tiles(unit->design->source->region[0]) && platform->dies > 1 && unit->slices + OTHERS_LEAST >= platform->ports;
-	return apart ? (unit_sets(unit) + UNIT_CHAIN - 1) / UNIT_CHAIN : 1;
+	bool apart = unit_counts_tiles(unit->design->source->region[0]) && platform->dies > 1 && unit->ports + OTHERS_LEAST >= platform->ports;
+	return apart ? (unit_sets(unit) + unit->chain - 1) / unit->chain : 1;
 }
 
 struct scaled unit_scaled(const struct unit *unit, int scaler)
 {
-	int sets = unit_sets(unit), first = scaler * UNIT_CHAIN, end = first + UNIT_CHAIN;
+	int sets = unit_sets(unit), first = scaler * unit->chain, end = first + unit->chain;
 	return unit_scalers(unit) > 1 ? (struct scaled){first, end < sets ? end : sets} : (struct scaled){0, sets};
 }
 
@@ -180,17 +180,17 @@ static void feed_chains(const struct unit *unit, int chains, struct value *const
 	feed.group = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; i < chains; i++)
-		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * UNIT_CHAIN * unit->products));
+		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * unit->chain * unit->products));
 	unit_each(unit, &p, feed_phase, &feed);
 	process_finish(&p);
 }
 
-/* Sets 0, UNIT_CHAIN, 2 UNIT_CHAIN … are fed; the others get what the one before them hands on. */
+/* The first set of each chain is fed; the others get what the one before them hands on. */
 static void add_feed(const struct unit *unit)
 {
 	struct value **chain = ARENA_ARRAY(unit->design->module->arena, struct value *, unit_sets(unit)), *pairs;
 	int chains = 0;
-	for (int i = 0; i < unit_sets(unit); i += UNIT_CHAIN)
+	for (int i = 0; i < unit_sets(unit); i += unit->chain)
 		chain[chains++] = unit->input[i];
 	if (unit->common == 1) {
 		feed_chains(unit, chains, chain);
@@ -202,7 +202,7 @@ static void add_feed(const struct unit *unit)
 }
 
 struct scales {
-	struct value *words, **out, **kept, *in;
+	struct value **words, **out, **kept, *in; /* words: [dealt], each with a scale for as many slices */
 	int slices;               /* sets of them */
 };
 
@@ -214,17 +214,30 @@ static const struct type *word_of(const struct unit *unit, int bits)
 	return lanes > 1 ? type_shaped(unit->design->module, TYPE_VECTOR, 1, &lanes, scalar) : scalar;
 }
 
+/* Those of a set: neighbours in a word, or one of each word, since these are dealt out as the slices' are. */
+static struct value *scales_of(const struct unit *unit, struct process *p, struct value *const *word, int set)
+{
+	struct value *part[DEALT_MOST];
+	const struct type *half = word_of(unit, 16);
+	if (unit->dealt == 1 || unit->products == 1)
+		return make_op(p, OP_SPLIT_LANES, half, 2, (struct value *[2]){word[set % unit->dealt], make_index(p, set / unit->dealt)});
+	for (int i = 0; i < unit->dealt; i++)
+		part[i] = make_op(p, OP_SPLIT_LANES, half->element, 2, (struct value *[2]){word[i], make_index(p, set)});
+	return make_op(p, OP_JOIN_LANES, half, unit->dealt, part);
+}
+
 static void scale_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct scales *scales = context;
-	const struct type *half = word_of(unit, 16);
 	struct value *counter[UNIT_LOOPS];
 	const struct type *real = word_of(unit, 32);
 	struct value **own = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast), **product = ARENA_ARRAY(p->module->arena, struct value *, unit->abreast);
 	if (!unit->streams)
 		unit_begin(unit, p, phase, scales->in, scales->kept, NULL);
 	int loops = unit_loops(unit, p, phase, counter);
-	struct value *word = unit_take_word(unit, p, phase, counter, -1, scales->words), *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
+	struct value *word[DEALT_MOST], *place = unit->streams ? NULL : unit_group_place(unit, p, phase, counter);
+	for (int i = 0; i < unit->dealt; i++)
+		word[i] = unit_take_word(unit, p, phase, counter, -1, scales->words[i]);
 	for (int q = 0; q < unit->abreast; q++) {
 		own[q] = unit->streams ? unit_stream(p, counter, scales->in, scales->kept[q], NULL) : make_load(p, scales->kept[q], place);
 		own[q] = unit->products > 1 ? make_op(p, OP_BROADCAST, real, 1, &own[q]) : own[q];
@@ -232,7 +245,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	if (!unit->streams)
 		unit_ahead(unit, p, phase, counter, scales->in, scales->kept, NULL);
 	for (int i = 0; i < scales->slices; i++) {
-		struct value *part[2] = {word, make_index(p, i)}, *lanes = make_op(p, OP_SPLIT_LANES, half, 2, part), *wide = make_op(p, OP_EXTF, real, 1, &lanes);
+		struct value *lanes = scales_of(unit, p, word, i), *wide = make_op(p, OP_EXTF, real, 1, &lanes);
 		for (int q = 0; q < unit->abreast; q++)
 			product[q] = make_op(p, OP_MULF, real, 2, (struct value *[2]){own[q], wide});
 		make_push(p, NULL, unit->abreast > 1 ? make_op(p, OP_JOIN_LANES, unit->real, unit->abreast, product) : product[0], scales->out[i]);
@@ -240,11 +253,13 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 	process_close(p, loops);
 }
 
-static void add_scaler(const struct unit *unit, struct value *words, int number)
+static void add_scaler(const struct unit *unit, struct value *const *words, int number)
 {
 	struct process p = unit_process(unit, "scale");
 	struct scaled of = unit_scaled(unit, number);
-	struct scales scales = {.words = process_argument(&p, words, "w"), .slices = of.end - of.first, .out = ARENA_ARRAY(p.module->arena, struct value *, of.end - of.first)};
+	struct scales scales = {.words = ARENA_ARRAY(p.module->arena, struct value *, unit->dealt), .slices = of.end - of.first, .out = ARENA_ARRAY(p.module->arena, struct value *, of.end - of.first)};
+	for (int i = 0; i < unit->dealt; i++)
+		scales.words[i] = process_argument(&p, words[i], i ? text_format(p.module->arena, "w%d", i) : "w");
 	for (int i = of.first; i < of.end; i++)
 		scales.out[i - of.first] = process_argument(&p, unit->scale[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	scales.kept = unit_arrays(unit, &p, "scales", type_float(p.module, 32));
@@ -289,9 +304,9 @@ static bool has_slices_for_words(const struct unit *unit)
 	int64_t lanes = unit_widest(unit);
 	if (lanes <= unit->slices)
 		return true;
-	design->context->few_slices = unit->slices;
+	design->context->few_slices = unit->ports;
 	diag_error(design->module->diag, NOWHERE, "beside the design's other memory ports the unit has %d slices, fewer than the %lld numbers of a word of its results", unit->slices, (long long)lanes);
-	return diag_note(design->module->diag, "--slices %d, or --on-chip with more, which keeps more out of external memory", unit->slices);
+	return diag_note(design->module->diag, "--slices %d, or --on-chip with more, which keeps more out of external memory", unit->ports);
 }
 
 bool lower_unit(struct design *design, const struct block *body)
@@ -311,7 +326,7 @@ bool lower_unit(struct design *design, const struct block *body)
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));
 	unit.input = ARENA_ARRAY(module->arena, struct value *, unit_sets(&unit));
 	for (int i = 0; i < unit_sets(&unit); i++)
-		unit.input[i] = i % UNIT_CHAIN % unit.together_sets ? NULL : unit_fifo(&unit, "s_groups", unit.group, AHEAD_WIDE);
+		unit.input[i] = i % unit.chain % unit.together_sets ? NULL : unit_fifo(&unit, "s_groups", unit.group, AHEAD_WIDE);
 	const int64_t numbers = unit.products * unit.abreast;
 	unit.real = numbers > 1 ? type_shaped(module, TYPE_VECTOR, 1, &numbers, type_float(module, 32)) : type_float(module, 32);
 	unit.scale = fifos(&unit, "s_scale", unit.real, AHEAD);
@@ -320,15 +335,14 @@ bool lower_unit(struct design *design, const struct block *body)
 		unit.scales[i] = unit_fifo(&unit, "s_scales", type_float(module, 32), AHEAD);
 	unit.sums = fifos(&unit, "s_sums", unit.real, sums_kept(&unit));
 	unit.collected = unit.serial ? fifos(&unit, "s_serial", word_of(&unit, 32), AHEAD) : unit.sums;
-	unit.weights = load_weights(&unit);
-	struct value **scales = load_scales(&unit);
+	lower_words(&unit);
 	bundle_ports(design, others);
 	add_feed(&unit);
 	for (int i = 0; i < unit_scalers(&unit); i++)
-		add_scaler(&unit, scales[i], i);
+		add_scaler(&unit, &unit.shares[i * unit.dealt], i);
 	for (int i = 0; i < unit_sets(&unit); )
 		i = lower_slice(&unit, i);
-	for (int i = 0; unit.serial && i < unit_sets(&unit); i += SETS_TOGETHER)
+	for (int i = 0; unit.serial && i < unit_sets(&unit); i += unit.together_sets)
 		lower_serial(&unit, i);
 	lower_collect(&unit);
 	return true;

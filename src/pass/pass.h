@@ -57,14 +57,21 @@ struct pass_context {
 bool has_unit(const struct pass_context *context);
 /* What multipliers of the unit make with weights of so many bits, of tokens abreast: as many slices share one as it takes weights. */
 struct dot unit_dot(const struct pass_context *context, int bits, int abreast);
-/* Of one slice: a word of products of weights of so many bits, and what scales and adds them. */
-int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast);
-/* Of one slice and its loader, about. */
-int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast);
-/* Slices are a multiple of it. */
-int unit_step(int abreast, bool counted);
-/* As many slices as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
-int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports);
+/* How the unit uses the words of weights of a memory port: so many tokens a cycle, by each of so many slices that they are dealt to in turn. */
+struct unit_shape {
+	int abreast, dealt;
+};
+
+struct unit_shape unit_shape(const struct block *body);       /* one token of one slice where no contraction has several, or so few that nobody asked for more */
+int unit_uses(struct unit_shape shape);       /* tokens abreast of all slices that a port brings words for */
+/* Of the slices of a port, with so many uses of a word: words of products of weights of so many bits, and what scales and adds them. */
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int uses);
+/* The same with their loader, about. */
+int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int uses);
+/* Ports that bring weights are a multiple of it. */
+int unit_step(int uses, bool counted);
+/* As many of these as there are ports, as the point allows, as a quarter of the LUTs is enough for and as the memory die has DSPs for; half of the wires between dies may bring weights to some more. */
+int ports_within(const struct pass_context *context, struct module *module, int bits, int uses, bool counted, int ports);
 /* Are there contractions of a unit?  Has one several tokens, or so many that it takes them in tiles? */
 bool has_contraction(const struct block *block);
 bool unit_has_tokens(const struct block *block);
@@ -80,11 +87,9 @@ bool unit_has_tiles(const struct block *block);
 bool unit_takes_few(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
 int64_t unit_tokens(const struct block *block, const char **rows);
-/* Tokens that a slice takes a cycle: 1 where no contraction has several, or so few that nobody asked for more. */
-int unit_abreast(const struct block *body);
 /* Of tensor level: may a launch be about one token of a few, alone or with others?  Then how many a slice takes a cycle is for the driver to try: contractions have it as an attribute. */
 bool counts_few(const struct op *main);
-void mark_abreast(struct module *module, struct block *block, int64_t abreast);
+void mark_shape(struct module *module, struct block *block, struct unit_shape shape);
 void mark_lanes(struct module *module, struct block *block, int64_t slices);      /* where there are no more slices than that */
 /* Does a phase do the rows of a slice in one block, so that no group is needed twice?  words: cycles that a tile of its tokens takes. */
 bool unit_block_once(double rows, int64_t groups, double words);

@@ -1,7 +1,7 @@
 /* Puts every process on a die, so that as few bits as possible cross between dies.
  * Needs: channels and arrays with their storage.  Guarantees: stream.die on every process; the two sides of a block channel on one die, processes with memory
  * ports on the memory die; no die and no boundary over what the platform has.  Exact.
- * Memories become URAMs where a die lacks block RAMs for them (place_trade.c).  Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
+ * Memories become URAMs where a die lacks block RAMs for them, or block RAMs where it lacks URAMs (place_trade.c).  Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
 #include "base/jobs.h"
 #include "pass/pass.h"
 #include "pass/place.h"

@@ -6,6 +6,7 @@
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
 #define LOADERS_BESIDE 6      /* loaders that have keys and values beside them, at most: each has loops of its own */
+#define UNIT_CHAIN 6          /* sets of slices whose processes hand groups on to each other, or as many times more as slices share a port */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
@@ -136,9 +137,9 @@ static void plan_loaders(struct unit *unit, const struct block *body)
 	if (!unit_counts_tiles(body))
 		return;
 	int side, beside = ports_beside_unit(unit->design, &side);
-	bool apart = beside && beside < unit->slices && beside % side == 0 && beside / side <= LOADERS_BESIDE;
+	bool apart = beside && beside < unit->ports && beside % side == 0 && beside / side <= LOADERS_BESIDE;
 	unit->together = apart ? side : LOADED_TOGETHER;
-	unit->alone = apart ? unit->slices - beside : beside < unit->slices ? 0 : unit->slices % LOADED_TOGETHER;
+	unit->alone = apart ? unit->ports - beside : beside < unit->ports ? 0 : unit->ports % LOADED_TOGETHER;
 }
 
 void plan_unit(struct unit *unit, const struct block *body)
@@ -149,11 +150,14 @@ void plan_unit(struct unit *unit, const struct block *body)
 		return;
 	const struct contract *first = &unit->phases.data[0].contract;
 	int bits = first->weight[0]->type->element->width;
-	unit->abreast = unit_abreast(body);
+	struct unit_shape shape = unit_shape(body);
+	unit->abreast = shape.abreast;
+	unit->dealt = shape.dealt;
 	struct dot dot = unit_dot(design->context, bits, unit->abreast);
 	unit->products = dot.words;
 	unit->common = dot.commons;
-	unit->slices = slices_within(design->context, design->module, bits, unit->abreast, first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - adapters_for_states(design, words_about(unit)) - 1);
+	unit->ports = ports_within(design->context, design->module, bits, unit_uses(shape), first->rows != NULL, design->context->platform->ports - adapters_beside_unit(design) - adapters_for_states(design, words_about(unit)) - 1);
+	unit->slices = unit->ports * unit->dealt;
 	plan_loaders(unit, body);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];
@@ -190,6 +194,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 	}
 	unit_find_series(unit);
 	bool counts = unit_counts_tiles(body);
-	unit->together_sets = counts ? SETS_TOGETHER : 1;
+	unit->together_sets = counts ? SETS_TOGETHER * unit->dealt : 1;
+	unit->chain = UNIT_CHAIN * unit->dealt;
 	unit->serial = unit->abreast > 1 && counts && design->context->platform->dies > 1 && unit_serial_alike(unit) && !unit_has_narrow_words(unit);
 }

@@ -222,14 +222,21 @@ bool words_are_full(const struct op *main)
 	return words_ride(main) || (unit_counts_tiles(main->region[0]) && reals_are_few(main));
 }
 
-int unit_abreast(const struct block *body)
+struct unit_shape unit_shape(const struct block *body)
 {
-	int abreast = 1;
+	struct unit_shape shape = {1, 1};
 	for (const struct op *op = body->first; op; op = op->next) {
-		int own = op->code == OP_FOR ? unit_abreast(op->region[0]) : op->code == OP_CONTRACT ? (int)attr_integer_or(op, "abreast", 1) : 1;
-		abreast = own > abreast ? own : abreast;
+		struct unit_shape own = op->code == OP_FOR ? unit_shape(op->region[0]) : (struct unit_shape){1, 1};
+		if (op->code == OP_CONTRACT)
+			own = (struct unit_shape){(int)attr_integer_or(op, "abreast", 1), (int)attr_integer_or(op, "dealt", 1)};
+		shape = unit_uses(own) > unit_uses(shape) ? own : shape;
 	}
-	return abreast;
+	return shape;
+}
+
+int unit_uses(struct unit_shape shape)
+{
+	return shape.abreast * shape.dealt;
 }
 
 bool unit_block_once(double rows, int64_t groups, double words)
@@ -237,19 +244,22 @@ bool unit_block_once(double rows, int64_t groups, double words)
 	return rows <= BLOCK_ONCE && (double)(groups + 1) * words > KEPT_WORDS;
 }
 
-/* Slices are a multiple of it, where their results are a whole number of words. */
-static int64_t whole_words(int64_t abreast)
+/* Ports are a multiple of it, where slices' results are a whole number of words. */
+static int64_t whole_words(int64_t uses)
 {
-	return abreast > UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
+	return uses > UNIT_LANES ? 4 * UNIT_LANES : 2 * UNIT_LANES;
 }
 
-void mark_abreast(struct module *module, struct block *block, int64_t abreast)
+void mark_shape(struct module *module, struct block *block, struct unit_shape shape)
 {
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			mark_abreast(module, op->region[0], abreast);
-		if (op->code == OP_CONTRACT)
-			attr_set(module, op, "abreast", attr_integer(module, abreast));
+			mark_shape(module, op->region[0], shape);
+		if (op->code != OP_CONTRACT)
+			continue;
+		attr_set(module, op, "abreast", attr_integer(module, shape.abreast));
+		if (shape.dealt > 1 || attr_get(op, "dealt"))
+			attr_set(module, op, "dealt", attr_integer(module, shape.dealt));
 	}
 }
 
@@ -324,31 +334,31 @@ static struct operator_cost product_of(const struct platform *platform, const st
 	return narrow_dot(dot) ? platform_narrow(platform) : platform_operator(platform, OP_MULF, real);
 }
 
-int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int abreast)
+int64_t slice_dsp(const struct pass_context *context, struct module *module, int bits, int uses)
 {
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
-	struct dot dot = unit_dot(context, bits, abreast);
-	int64_t products = abreast > 1 ? platform_narrow(platform).dsp + product_of(platform, &dot, real).dsp : 2 * platform_operator(platform, OP_MULF, real).dsp;      /* of one token what is saved is left free (widths.h) */
+	struct dot dot = unit_dot(context, bits, uses);
+	int64_t products = uses > 1 ? platform_narrow(platform).dsp + product_of(platform, &dot, real).dsp : 2 * platform_operator(platform, OP_MULF, real).dsp;      /* of one token what is saved is left free (widths.h) */
 	int64_t scaled = products + platform_operator(platform, OP_ADDF, real).dsp + platform_operator(platform, OP_SITOFP, real).dsp;
 	int shared = dot.words * dot.commons;
-	return abreast * ((dot_cost(platform, &dot).dsp + shared - 1) / shared + scaled);
+	return uses * ((dot_cost(platform, &dot).dsp + shared - 1) / shared + scaled);
 }
 
-int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int abreast)
+int64_t slice_lut(const struct pass_context *context, struct module *module, int bits, int uses)
 {
 	const struct platform *platform = context->platform;
 	const struct type *real = type_float(module, 32);
-	struct dot dot = unit_dot(context, bits, abreast);
+	struct dot dot = unit_dot(context, bits, uses);
 	struct operator_cost converted = narrow_dot(&dot) ? platform_narrow_integer(platform) : platform_operator(platform, OP_SITOFP, real);
 	int64_t scaled = platform_narrow(platform).lut + product_of(platform, &dot, real).lut + platform_operator(platform, OP_ADDF, real).lut + converted.lut;
-	return SLICE_LUT + (abreast - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
+	return SLICE_LUT + (uses - 1) * (dot_cost(platform, &dot).lut / (dot.words * dot.commons) + scaled);
 }
 
-static bool slices_fit(const struct pass_context *context, struct module *module, int bits, int abreast, int64_t slices)
+static bool slices_fit(const struct pass_context *context, struct module *module, int bits, int uses, int64_t ports)
 {
 	const struct resources all = platform_total(context->platform);
-	return slices * slice_lut(context, module, bits, abreast) <= all.lut * SLICES_LUT / 100 && slices * slice_dsp(context, module, bits, abreast) <= all.dsp * SLICES_DSP / 100;
+	return ports * slice_lut(context, module, bits, uses) <= all.lut * SLICES_LUT / 100 && ports * slice_dsp(context, module, bits, uses) <= all.dsp * SLICES_DSP / 100;
 }
 
 /* The fewest rows of an argument whose rows are counted at run time; 0: of none they are. */
@@ -393,20 +403,28 @@ static int64_t abreast_of(const struct pass_context *context, struct module *mod
 	return abreast;
 }
 
-int unit_step(int abreast, bool counted)
+/* One token alone, of many that a launch may have, uses a word once: while it waits for attention, words are brought ahead, and two slices use these twice as fast then, each with half of the tokens abreast. */
+static struct unit_shape shape_of(const struct pass_context *context, const struct op *main, int64_t tokens, int64_t uses)
 {
-	return abreast > UNIT_LANES || (abreast > 1 && !counted) ? (int)whole_words(abreast) : UNIT_STEP;
+	int64_t dealt = tokens > UNIT_FEW && rows_counted(main) ? choice_count(&context->choices, CHOICE_DEALT) : 1;
+	dealt = uses % (2 * dealt) ? 1 : dealt;
+	return (struct unit_shape){(int)(uses / dealt), (int)dealt};
 }
 
-int slices_within(const struct pass_context *context, struct module *module, int bits, int abreast, bool counted, int ports)
+int unit_step(int uses, bool counted)
+{
+	return uses > UNIT_LANES || (uses > 1 && !counted) ? (int)whole_words(uses) : UNIT_STEP;
+}
+
+int ports_within(const struct pass_context *context, struct module *module, int bits, int uses, bool counted, int ports)
 {
 	const struct platform *platform = context->platform;
-	int64_t each = slice_dsp(context, module, bits, abreast), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
+	int64_t each = slice_dsp(context, module, bits, uses), home = platform->die[platform->memory_die].dsp * HOME_TENTHS / 10 / (each > 0 ? each : 1);
 	int64_t beyond = platform->dies > 1 ? platform->crossing_wires / 2 / UNIT_WORD_BITS : 0, most = choice_count(&context->choices, CHOICE_SLICES);
-	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, abreast);
+	int64_t room = platform_total(platform).lut * SLICES_LUT / 100 / slice_lut(context, module, bits, uses);
 	most = most < home + beyond ? most : home + beyond;
 	most = most < room ? most : room;
-	int64_t step = unit_step(abreast, counted);
+	int64_t step = unit_step(uses, counted);
 	most = (most < ports ? most : ports) / step * step;
 	return (int)(most < step ? step : most);
 }
@@ -437,8 +455,8 @@ bool share_units(struct pass_context *context, struct module *module)
 	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
 	if (tokens > 1)
-		mark_abreast(module, main->region[0], abreast_of(context, module, bits, tokens));
+		mark_shape(module, main->region[0], shape_of(context, main, tokens, abreast_of(context, module, bits, tokens)));
 	if (has_contraction(main->region[0]))
-		mark_lanes(module, main->region[0], slices_within(context, module, bits, unit_abreast(main->region[0]), rows_counted(main), context->platform->ports / 2));
+		mark_lanes(module, main->region[0], ports_within(context, module, bits, unit_uses(unit_shape(main->region[0])), rows_counted(main), context->platform->ports / 2));
 	return true;
 }

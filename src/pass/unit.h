@@ -1,10 +1,10 @@
 /* A contraction unit at hardware level: what plan_unit.c plans, and lower_unit.c, lower_words.c, lower_slice.c and lower_collect.c make processes of.
  *
- *   groups of numbers ── feed ──┬─► slices 0, 1 ─► slices 2, 3 ─► …       every slice: its memory port's words, products with the group, the sums of a block of rows
+ *   groups of numbers ── feed ──┬─► slices 0, 1 ─► slices 2, 3 ─► …       every slice: words of its memory port, products with the group, the sums of a block of rows
  *                               └─► slices k, k + 1 ─► …                          │
  *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
  *
- * Row n of a phase is row n / slices of slice n mod slices.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
+ * Row n of a phase is row n / slices of slice n mod slices; where a port's words are dealt out to two slices, they are neighbours.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
  * cycles as the block has rows to be added to.  With several tokens it uses a word of weights for all of a tile, `abreast` of them a cycle.
  * As many neighbouring slices as a multiplier makes products are a set; a process of slices has one, or several that keep the same groups. */
 #ifndef STC_UNIT_H
@@ -44,9 +44,10 @@ struct phase {
 
 struct unit {
 	struct design *design;
-	int slices, products;     /* memory ports for weights; slices of a set */
-	int together_sets;        /* sets of a process, at most */
-	int alone, together;      /* one process brings the words of the first `alone` slices, and one those of each `together` behind them */
+	int ports, dealt;         /* memory ports for weights; slices that the words of one are dealt to, a row each, in turn: */
+	int slices, products;     /* all; slices of a set */
+	int together_sets, chain; /* sets of a process, at most; those whose processes hand groups on to each other */
+	int alone, together;      /* one process brings the words of the first `alone` ports, and one those of each `together` behind them */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	int ends_most;            /* of the phases that are worked on in the same loops */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
@@ -56,6 +57,7 @@ struct unit {
 	int64_t distance;         /* cycles between two additions to one sum, at least */
 	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
+	struct value **shares;    /* [unit_scalers][dealt] FIFOs of scales, or of parts of their words */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs; of groups for the first set of each process */
 	bool serial;              /* sums of tokens abreast come one token after another: */
 	struct value **collected; /* FIFOs of that, an f32 for each slice of a set; else `sums` */
@@ -77,8 +79,8 @@ void unit_find_series(struct unit *unit);
 void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
 int unit_sets(const struct unit *unit);
-#define UNIT_CHAIN 6          /* sets of slices whose processes hand groups on to each other */
-#define SETS_TOGETHER 3       /* of a process: what is kept and counted is there once */
+#define SETS_TOGETHER 3       /* of a process, or as many times more as slices share a port: what is kept and counted is there once */
+#define SETS_MOST (SETS_TOGETHER * DEALT_MOST)
 /* Processes that hand scales out: one, or one for each chain. */
 int unit_scalers(const struct unit *unit);
 struct scaled {               /* sets that one of them serves */
@@ -116,14 +118,13 @@ const struct run_time_trip *unit_abreast_there(struct process *p, const struct p
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo);
 int unit_loaded_with(const struct unit *unit, int slice);          /* the first of the slices whose words one process brings, in step; -1 of -1 */
 int64_t phase_rows(const struct phase *phase, int slice);          /* of the last block, that the memory of this slice has words of; -1: that of scales */
-/* FIFOs of what memory brings: [slices] the words of weights; those of scales, one part of a word after another. */
-struct value **load_weights(const struct unit *unit);
-struct value **load_scales(const struct unit *unit);      /* [unit_scalers] */
+/* FIFOs of what memory brings: the words of weights, and those of scales. */
+void lower_words(struct unit *unit);
 /* Where tokens share multipliers in pairs: what stands between the feed and its chains of slices. */
 void lower_lend(const struct unit *unit, struct value *in, int chains, struct value *const *chain);
 /* The process of set `number`, and of some behind it; returns the set behind those. */
 int lower_slice(const struct unit *unit, int number);
-/* Behind SETS_TOGETHER of them, from `number` on, where `serial`: phases of a layer are of as many tokens. */
+/* Behind as many of them as a process has, from `number` on, where `serial`: phases of a layer are of as many tokens. */
 void lower_serial(const struct unit *unit, int number);
 bool unit_serial_alike(const struct unit *unit);
 void lower_collect(const struct unit *unit);

@@ -46,12 +46,15 @@ void widths_leave_to_unit(struct widths *w, const struct block *block)
 		return;
 	for (int i = 0; i < w->count; i++)
 		readers += w->candidate[i].operand >= 0;
-	w->abreast = unit_abreast(block);
+	struct unit_shape shape = unit_shape(block);
+	const int uses = unit_uses(shape);
 	unit_tokens(block, &rows);
-	w->slices = slices_within(context, w->streams->module, bits, w->abreast, rows != NULL, context->platform->ports - beside - readers - 1);
-	int64_t left = platform_total(context->platform).dsp * dsp_share(block, w->abreast, rows != NULL) / 100 - w->slices * slice_dsp(context, w->streams->module, bits, w->abreast);
-	w->ports = w->ports > w->slices + 1 ? w->ports - w->slices - 1 : 0;
+	int ports = ports_within(context, w->streams->module, bits, uses, rows != NULL, context->platform->ports - beside - readers - 1);
+	w->abreast = shape.abreast;
+	w->slices = ports * shape.dealt;
+	int64_t left = platform_total(context->platform).dsp * dsp_share(block, uses, rows != NULL) / 100 - ports * slice_dsp(context, w->streams->module, bits, uses);
+	w->ports = w->ports > ports + 1 ? w->ports - ports - 1 : 0;
 	w->dsp = w->dsp < left ? w->dsp : left;
-	left = platform_total(context->platform).lut * lut_share(block, w->abreast) / 100 - w->slices * slice_lut(context, w->streams->module, bits, w->abreast);
+	left = platform_total(context->platform).lut * lut_share(block, uses) / 100 - ports * slice_lut(context, w->streams->module, bits, uses);
 	w->lut = w->lut < left ? w->lut : left;
 }

@@ -96,11 +96,12 @@ def host_of(folder: Path, program: Path) -> Path:
     return program
 
 
-def compiler_with(path: Path, options: str) -> Path:
-    """A program at `path`: the compiler, which compiles with these options besides those that it is given."""
+def compile_with(monkeypatch, path: Path, options: str) -> None:
+    """The package compiles with these options as well, by a program at `path`."""
     path.write_text(f'#!/bin/sh\n[ "$1" != compile ] || set -- "$@" {options}\nexec {core.find(core.COMPILER)} "$@"\n')
     path.chmod(0o755)
-    return path
+    find = core.find
+    monkeypatch.setattr(core, "find", lambda name: path if name == core.COMPILER else find(name))
 
 
 @dataclass

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import check_adapters, compiler_with, stc
+from conftest import check_adapters, compile_with, stc
 
 from streamtensor import core, families, models, workflow
 from streamtensor.decoder import Shape
@@ -43,8 +43,8 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
     """Of up to 32 tokens, counted, keys of GPT-2 medium come through four ports side by side, and those of every second head through four others, and so do values: each four ride with a loader of four slices, and the other fourteen, which
     have the rows that not all slices have, with none. Tiles are small, and sixteen results come at once. There are 30 slices, which read next to nothing but their rows, and of one token with little between the phases of a layer; each chain of them has its own scales."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 2})
-    model, compiler, find = models.load("gpt2-medium", search=False), compiler_with(tmp_path / "stc", "--state-loaders 2"), core.find
-    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    compile_with(monkeypatch, tmp_path / "stc", "--state-loaders 2")
+    model = models.load("gpt2-medium", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
     manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
     states = {buffer["name"] for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64 and not buffer["segments"][0]["name"].endswith("scale")}

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import check_adapters, compiler_with, host_of, small_case, stc
+from conftest import check_adapters, compile_with, host_of, small_case, stc
 from safetensors.torch import save_file
 from transformers.pytorch_utils import Conv1D
 
@@ -427,8 +427,7 @@ def check_parts(design, parts, ports):
 def test_a_language_model_decodes_as_the_arithmetic_says(core_built, family, scheme, context, tokens, parts, tmp_path, monkeypatch):
     case = model_of(tmp_path / "model", family, context)
     if parts:
-        compiler = compiler_with(tmp_path / "stc", f"--state-parts {parts} --softmax running")
-        monkeypatch.setattr("streamtensor.core.find", lambda file: compiler)
+        compile_with(monkeypatch, tmp_path / "stc", f"--state-parts {parts} --softmax running")
     lowered = workflow.compile_files(case.model, case.shape, "u55c", tmp_path / "design", Progress(), scheme)
     monkeypatch.undo()
     if parts:
@@ -520,8 +519,7 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
 @pytest.mark.parametrize("on_chip, cuts, slices", [("80K", 20, 8), ("120K", 2, 26)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave few slices, whose words of results are narrow."""
-    compiler, find = compiler_with(tmp_path / "stc", f"--on-chip {on_chip}"), core.find
-    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    compile_with(monkeypatch, tmp_path / "stc", f"--on-chip {on_chip}")
     case = model_of(tmp_path / "model", "gpt2", 160, 32)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -537,8 +535,7 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, s
 ], ids=["three", "rows that three do not share", "four", "whole words", "one head, and layers that look back"])
 def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes, most, loaders, ports, chunks, seed, tmp_path, monkeypatch):
     """Rows beside many counted tokens: every second, third or fourth word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
-    compiler, find = compiler_with(tmp_path / "stc", f"--slices 24 --state-loaders {most}"), core.find
-    monkeypatch.setattr(core, "find", lambda name: compiler if name == core.COMPILER else find(name))
+    compile_with(monkeypatch, tmp_path / "stc", f"--slices 24 --state-loaders {most}")
     case = small_case(tmp_path / "model", family, rows, 32, **{"n_positions" if family == "gpt2" else "max_position_embeddings": rows}, **sizes)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
@@ -547,6 +544,20 @@ def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes
     assert design.count('"stream.write"') == 2 * loaders * ports
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:chunks], seed)
     assert max(off) <= 2e-2 and max(off[2:]) <= 1e-3
+
+
+@pytest.mark.parametrize("family, options, ports, home, seed", [("gpt2", "--slices 24", 24, 12, 4000), ("llama", "--slices 8 --products 1", 8, 3, 0), ("gemma3", "--slices 14 --products 2", 14, 6, 1003)])
+def test_words_of_a_port_are_dealt_to_two_slices(core_built, family, options, ports, home, seed, tmp_path, monkeypatch):
+    """Each takes half of the tokens abreast. Loaders deal out the words of slices that find room on the memory's die, and those of the others are dealt out on another: there is one FIFO of each on the way then."""
+    compile_with(monkeypatch, tmp_path / "stc", f"--dealt 2 {options}")
+    case = model_of(tmp_path / "model", family, 160, 32)
+    lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
+    design = (tmp_path / "design" / "design.mlir").read_text()
+    names = re.findall(r'name = "(unit\d+)_\d+"', design)
+    assert [names.count(f"unit{port}") for port in range(ports)] == home * [2] + (ports - home) * [3]
+    dealers = re.findall(r"callee = @p\d+_deal_unit(\d+)}", design)
+    assert dealers and min(map(int, dealers)) == home
+    assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], seed)) <= 1e-3
 
 
 def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(core_built, tmp_path):

@@ -2,9 +2,9 @@
 import os
 
 import pytest
-from conftest import FAMILIES, compare, compiler_with, small_case
+from conftest import FAMILIES, compare, compile_with, small_case
 
-from streamtensor import core, workflow
+from streamtensor import workflow
 from streamtensor.progress import Progress
 
 LONG = os.environ.get("STC_TEST_MODE") == "long"
@@ -15,9 +15,8 @@ pytestmark = pytest.mark.usefixtures("core_built")
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """While the test goes on, the compiler is asked for a running maximum."""
-    find, script = core.find, compiler_with(tmp_path_factory.mktemp("running") / "stc", "--softmax running")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "find", lambda file: script if file == core.COMPILER else find(file))
+        compile_with(patch, tmp_path_factory.mktemp("running") / "stc", "--softmax running")
         yield
 
 

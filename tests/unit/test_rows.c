@@ -124,7 +124,7 @@ static int expect_rows(int rows, int64_t count, int64_t abreast, int64_t on_chip
 		int bound = 0, cuts = 0;
 		ir_walk(module_body(c.module), count_bound, &bound);
 		if (before && rows > UNIT_FEW && !abreast)
-			assert_int_equal(unit_abreast(module_main(c.module)->region[0]), UNIT_LANES);      /* so that one token alone has more slices */
+			assert_int_equal(unit_uses(unit_shape(module_main(c.module)->region[0])), UNIT_LANES);      /* so that one token alone has more slices */
 		if (text_same(name, "bind_rows"))
 			assert_true(bound >= 4);              /* activations, their scales, the contraction, the largest */
 		ir_walk(module_body(c.module), count_cuts, &cuts);
