@@ -6,7 +6,7 @@
 #define PREFETCH_WORDS 512    /* of a slice: what its port delivers while the unit waits for numbers */
 #define PREFETCH_URAM 4096    /* the same, where there are URAMs, which have as many words */
 #define PREFETCH_TILES 3      /* so many times of it where tiles of tokens use each word for longer than memory takes to bring it: they are there when a head of one row begins, which takes a word a cycle; */
-#define PREFETCH_DEALT 1024   /* of each slice that words are dealt to in turn */
+#define PREFETCH_DEALT 1024   /* of each slice that words are dealt to in turn, at least (place_deepen.c) */
 #define BROUGHT_WORDS 16      /* of a port whose words are dealt out on another die */
 #define HEAD_SHARE 48         /* where its words are one part in so many of all cycles; else the URAMs are worth more elsewhere */
 #define SCALE_LANES 32        /* f16 in a word of a port: the scales of as many slices as there are ports */
@@ -248,8 +248,11 @@ static struct outlet add_outlet(const struct unit *unit, const char *name, const
 {
 	struct module *module = unit->design->module;
 	struct outlet outlet = {fifos, ARENA_ARRAY(module->arena, struct value *, fifos)};
-	for (int i = 0; i < fifos; i++)
+	for (int i = 0; i < fifos; i++) {
 		outlet.fifo[i] = ahead_fifo(unit, name, word, fifos > 1 ? PREFETCH_DEALT : depth_ahead(unit));
+		if (fifos > 1)
+			attr_set(module, outlet.fifo[i]->def, "stream.dealt", attr_integer(module, PREFETCH_DEALT));
+	}
 	if (fifos > 1 && platform_total(unit->design->context->platform).uram > 0)
 		attr_set(module, outlet.fifo[0]->def, "stream.storage", attr_string(module, storage_name[STORAGE_URAM]));
 	return outlet;

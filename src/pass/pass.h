@@ -43,7 +43,7 @@ struct pass_context {
 	int64_t held, least_held; /* out: bytes that fusion counts against the budget, and what they would be with every edge cut that can be */
 	struct resources taken;   /* out, of allocate_memory: what the design takes, even if it is more than there is */
 	int excess_ports;         /* out: memory ports that the design needs and the platform lacks */
-	int few_slices;           /* out: slices that ports are left for, where words of a unit's results have more numbers; 0: they have not */
+	int few_slices;           /* out: slices' ports that are left, where words of a unit's results have more numbers than there are slices; 0: they have not */
 	const struct quant_scheme *quant;         /* NULL: none */
 	int64_t fifo_events;      /* iterations that may be simulated to size FIFOs; 0: the default */
 	struct map *widths;       /* weight's name → struct fixed_width * of the kernel that reads it through ports of its own: another phase's where `follows`, else to be filled in; NULL: neither */

@@ -3,6 +3,7 @@
  * ports on the memory die; no die and no boundary over what the platform has.  Exact.
  * Memories become URAMs where a die lacks block RAMs for them, or block RAMs where it lacks URAMs (place_trade.c).  Dies are filled as far as the platform calls them crowded if that can be (fuller ones route badly), else further.  Moves find a placement; CBC improves it where the problem is small. */
 #include "base/jobs.h"
+#include "pass/fifo.h"
 #include "pass/pass.h"
 #include "pass/place.h"
 #include <math.h>
@@ -313,7 +314,11 @@ bool place_dies(struct pass_context *context, struct module *module)
 		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)
 		return explain(&p);
-	for (int i = 0; i < p.cost.processes; i++)
+	bool deeper = place_deepen(module, platform, &p.problem, p.die);
+	for (int i = 0; i < p.cost.processes; i++) {
 		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));
+		if (deeper)
+			fifo_set_arguments(module, p.cost.process[i].call);
+	}
 	return true;
 }

@@ -86,6 +86,19 @@ def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, 
     assert {(kernel["unroll"], kernel["dsp"]) for kernel in kernels if kernel["name"].endswith("_sums")} == {(512, 256), (256, 128)}  # two keys of 256 numbers a cycle, which share multipliers, and two halves of values
 
 
+def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path, monkeypatch):
+    """Two slices of each port of Gemma's unit take turns: what was brought ahead stands in as many words as every die has memory for, of URAMs and block RAMs."""
+    compile_with(monkeypatch, tmp_path / "stc", "--dealt 2 --clock 250")
+    monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
+    model = models.load("gemma-3-1b", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    fifos = re.findall(r'name = "unit(?:_scales|\d+)_\d+", stream.ahead, (stream.dealt = 1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
+    assert {depth for dealt, _, depth in fifos if not dealt} == {"16"}
+    assert [depth for dealt, _, depth in fifos if dealt] == 66 * ["4096"]
+    dies = json.loads((tmp_path / "design" / "report.json").read_text())["dies"]
+    assert all(die["uram"] <= 0.85 * die["available"]["uram"] and die["bram18"] <= 0.85 * die["available"]["bram18"] for die in dies)
+
+
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
     """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales, what is left on the adapter of small operands, so that no channel has two of them to bring."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 6})
