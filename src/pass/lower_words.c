@@ -313,9 +313,11 @@ static int loaded_until(const struct unit *unit, int port)
 	return end;
 }
 
+/* Of the slices of a process, which may be one of those that share a port. */
 static int ports_of_process(const struct unit *unit)
 {
-	return unit->together_sets * unit->products / unit->dealt;
+	int ports = unit->together_sets * unit->products / unit->dealt;
+	return ports > 0 ? ports : 1;
 }
 
 static int dealt_until(const struct unit *unit, int port)

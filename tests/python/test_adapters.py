@@ -70,6 +70,7 @@ def test_keys_and_values_of_one_token_alone_hold_up_no_slice(core_built, tmp_pat
 
 def test_keys_of_one_head_leave_the_slices_their_adapters(core_built, tmp_path, monkeypatch):
     """Gemma's one head of keys has more words than a slice has of weights: they are dealt out to four loaders of two ports, all of which ride with one loader of eight slices, and so are values. There are 30 slices, and products of attention share multipliers in pairs."""
+    compile_with(monkeypatch, tmp_path / "stc", "--dealt 1")
     monkeypatch.setitem(families.BUILT_IN, "gemma-3-1b", families.BUILT_IN["gemma-3-1b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]})
     model = models.load("gemma-3-1b", search=False)
     workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)

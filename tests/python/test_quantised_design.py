@@ -535,7 +535,7 @@ def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, s
 ], ids=["three", "rows that three do not share", "four", "whole words", "one head, and layers that look back"])
 def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes, most, loaders, ports, chunks, seed, tmp_path, monkeypatch):
     """Rows beside many counted tokens: every second, third or fourth word has a loader and ports of its own; eight keys come in halves. Numbers of the first two chunks lie between two integers but for the last bit."""
-    compile_with(monkeypatch, tmp_path / "stc", f"--slices 24 --state-loaders {most}")
+    compile_with(monkeypatch, tmp_path / "stc", f"--slices 24 --dealt 1 --state-loaders {most}")
     case = small_case(tmp_path / "model", family, rows, 32, **{"n_positions" if family == "gpt2" else "max_position_embeddings": rows}, **sizes)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
