@@ -3,23 +3,15 @@
 #include "ir/contract.h"
 #include <math.h>
 
-static void choose_dealt(struct build *b, int dealt)
+/* From what was wanted, at the clock that was. */
+static void choose_dealt(struct build *b, const struct choices *wanted, struct clock clock, int dealt)
 {
 	struct block *body = module_main(b->tensor)->region[0];
 	int uses = unit_uses(unit_shape(body));
+	b->session->choices = *wanted;
 	b->session->choices.value[CHOICE_DEALT] = dealt;
+	build_set_clock(b->session, clock);
 	mark_shape(b->tensor, body, (struct unit_shape){uses / dealt, dealt});
-}
-
-/* Built as far as its cycles can be told. */
-static double rate_dealt(struct build *b, int dealt)
-{
-	struct build part = build_part(b);
-	struct less less = {.rating = INFINITY};
-	choose_dealt(b, dealt);
-	if (build_attempt(&part) == OUTCOME_BUILT)
-		build_rate(b->session, &less);
-	return less.rating;
 }
 
 static bool is_dealable(const struct build *b)
@@ -39,19 +31,17 @@ bool build_dealt(struct build *b)
 	const struct clock clock = build_clock(session);
 	if (!is_dealable(b))
 		return build_counted(b);
-	double rated = rate_dealt(b, DEALT_MOST), reached = INFINITY;
+	struct build part = build_part(b);        /* as far as its cycles can be told */
+	choose_dealt(b, &wanted, clock, DEALT_MOST);
+	double rated = build_attempt(&part) == OUTCOME_BUILT ? build_rating(session) : INFINITY, reached = INFINITY;
 	for (int dealt = 1; dealt <= DEALT_MOST && !session->stop; dealt++) {
-		session->choices = wanted;
-		build_set_clock(session, clock);
-		choose_dealt(b, dealt);
+		choose_dealt(b, &wanted, clock, dealt);
 		bool built = build_counted(b);
 		double rating = built ? build_rating(session) : INFINITY;
 		if (rated * NEAR >= rating || (dealt > 1 && rating < reached))
 			return built;
 		reached = rating;
 	}
-	session->choices = wanted;
-	build_set_clock(session, clock);
-	choose_dealt(b, 1);
+	choose_dealt(b, &wanted, clock, 1);
 	return !session->stop && build_counted(b);
 }
