@@ -68,6 +68,35 @@ static const char *drain_of_turn(struct arena *arena, struct later *l)
 	return l->first + to->trip[l->part] > l->tiles ? "its reader does not begin with a tile" : NULL;
 }
 
+/* Words of a side that its loops from `first` on walk, from the first one of a tile on. */
+static int64_t reach_inside(const struct box_side *side, int first, int part)
+{
+	int64_t reach = 0;
+	for (int i = first; i < side->loops; i++)
+		reach += i == part ? 0 : side->step[i] * (side->trip[i] - 1);
+	for (int64_t lane = 0, most = 0; lane < side->lanes; lane++) {
+		reach += side->lane[lane] > most ? side->lane[lane] - most : 0;
+		most = side->lane[lane] > most ? side->lane[lane] : most;
+	}
+	return reach;
+}
+
+/* Loops that walk what lies apart, with all tiles of it. */
+static int loops_shared(const struct later *l)
+{
+	const struct box_side *fill = &l->fill, *drain = &l->drain;
+	int i = 0;
+	for (; i < l->part && i + 1 < fill->loops; i++) {
+		int64_t step = drain->step[i], tiles = l->pitch * (l->tiles - 1);
+		bool same = fill->trip[i + 1] == drain->trip[i] && !fill->run_time[i + 1] && !drain->run_time[i];
+		if (same && drain->trip[i] == 1)
+			continue;
+		if (!same || fill->step[i + 1] != step || reach_inside(fill, i + 2, -1) + tiles >= step || reach_inside(drain, i + 1, l->part) + tiles >= step)
+			break;
+	}
+	return i;
+}
+
 struct later later_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *later)
 {
 	int64_t tiles = later->integers[0], pitch = later->integers[1];
@@ -85,5 +114,6 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
 	fill_of_tile(arena, &l);
 	l.why = drain_of_turn(arena, &l);
+	l.shared = l.why ? 0 : loops_shared(&l);
 	return l;
 }

@@ -168,6 +168,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 		phase->words_there = words_there(design->module->arena, &phase->there, unit->abreast, phase->words);
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 	}
+	unit_join_queries(unit);
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];

@@ -292,7 +292,7 @@ static bool may_move(const struct op *op, const struct op *place)
 	return may;
 }
 
-/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other.
+/* Of contractions of the same numbers the first comes last: attention takes one head of the queries after the other, and has the keys and values first.
  * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_unit.c). */
 static void turn_round(struct block *block)
 {
@@ -306,11 +306,12 @@ static void turn_round(struct block *block)
 		int64_t tokens = attr_integer_or(op, "tokens", 1), tiles = tokens / rows_tile(tokens, false);
 		bool turned = tiles > 1 && (tiles <= TILES_LEAST || tiles > TILES_IN_TURN);
 		bool same = first && turned && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
-		if (same) {
-			op_remove(op);
-			op_insert_before(first, op);
+		if (!same) {
+			first = op;
+			continue;
 		}
-		first = op;
+		op_remove(op);
+		op_insert_before(first, op);
 	}
 }
 

@@ -74,6 +74,7 @@ typedef void unit_group(const struct unit *unit, struct process *p, int first, i
 /* Those of one loop, over the layers where there are any; returns the phase behind them.  alone: of a launch of one tile all phases of a layer are one group, since nobody asks which of them is at work. */
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context);
 int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
+void unit_join_queries(struct unit *unit);
 void unit_find_series(struct unit *unit);
 /* Its phases, if there are any: as many slices as the other ports leave room for, beside the one for scales, and what each does of a phase. */
 void plan_unit(struct unit *unit, const struct block *body);

@@ -7,7 +7,7 @@
  * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Layers follow each other with a break then, and where attention cannot do without
  * later tiles, it waits for keys and values k of all, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c).
  *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
- * Where it can (hide_later.c), keys, values and queries are one group again, which takes turns with the others and is ahead by one slot more (join_queries).
+ * Where it can (hide_later.c), keys, queries and values are one group again, which takes turns with the others and is ahead by one slot more (unit_join_queries).
  * What a group waits for then was always begun before it, so an order that ends remains one. */
 #include "ir/rows.h"
 #include "model/box.h"
@@ -215,7 +215,7 @@ static bool goes_around(const struct unit *unit, int first, int end)
 	return phase[first].layers > 1 && !phase[first].contract.rows && end > group_end(unit, first) && behind < search.tiles;
 }
 
-/* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these. */
+/* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these.  Scores are the first that attention makes, of queries and keys: so values come last. */
 static void join_queries(struct unit *unit, int first)
 {
 	struct phase *phase = unit->phases.data;
@@ -232,14 +232,23 @@ static void join_queries(struct unit *unit, int first)
 	phase[apart].contract.apart = !all;
 	for (int i = first; all && i < end; i++)
 		phase[i].turned = true;
+	if (!all || apart - first < 2)
+		return;
+	struct phase queries = phase[apart];
+	phase[apart] = phase[apart - 1];
+	phase[apart - 1] = queries;
+}
+
+void unit_join_queries(struct unit *unit)
+{
+	for (int i = 0; i < (int)unit->phases.count; i = unit_loop_end(unit, i))
+		join_queries(unit, i);
 }
 
 void unit_find_series(struct unit *unit)
 {
 	int first = 0;
 	bool around = false;
-	for (int i = 0; i < (int)unit->phases.count; i = unit_loop_end(unit, i))
-		join_queries(unit, i);
 	for (int i = 0; i < (int)unit->phases.count; i = group_end(unit, i)) {
 		bool begins = !i || !in_loop_of(unit, i, first);
 		around = begins ? goes_around(unit, i, unit_loop_end(unit, i)) : around;
