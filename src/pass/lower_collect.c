@@ -112,14 +112,14 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 	turn.there = rows_there(c, p, phase, counter[0], each);
 	struct value *word = lanes < unit->products ? turn_row(unit, p, c, &turn) : turn_word(unit, p, c, &turn, lanes);
 	if (phase->contract.tokens * rows * turns > itensor_tiles(result->type->itensor))
-		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase->contract.outputs);
+		inside = make_compare(p, 2, make_address(p, 2, counter, pitch, 0), phase_outputs(unit, phase));
 	if (phase->words * turn.tokens > phase->tile || phase->words_there) {
 		struct value *token[2] = {turn.word, turn.token};
 		const int64_t tokens_each[2] = {turn.tokens, 1};
 		struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_index(p, phase->tile);
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, tokens_each, 0), tokens));
 	}
-	make_push(p, inside, word, unit_channel(p, &c->out[phase - unit->phases.data], phase->op->result[0], "y"));
+	make_push(p, inside, word, unit_channel(p, &c->out[phase_number(unit, phase)], phase->op->result[0], "y"));
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL));
 }
 
@@ -148,7 +148,8 @@ static void push_to_phase(const struct unit *unit, struct process *p, const stru
 		part = type_shaped(p->module, TYPE_VECTOR, 1, &c->narrow, part);
 	struct value *of[2] = {word, turn->part}, *some = c->narrow ? make_op(p, OP_SPLIT_LANES, part, 2, of) : NULL;
 	for (int i = 0; i < (int)unit->phases.count; i++)
-		make_push(p, make_and(p, inside, make_equal(p, number, i)), phase_lanes(&unit->phases.data[i]) < c->wide ? some : word, c->out[i]);
+		if (!unit->phases.data[i].from)
+			make_push(p, make_and(p, inside, make_equal(p, number, i)), phase_lanes(&unit->phases.data[i]) < c->wide ? some : word, c->out[i]);
 }
 
 /* The same for phases that share a datapath: loops that only some need are there for all. */
@@ -157,7 +158,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	const struct collect *c = context;
 	int64_t rows = unit_rows_in_turn(unit, c->wide), turns = unit->slices * rows / c->wide;
 	int loops = 2;
-	struct value *number = make_own_index(p, phase - unit->phases.data), *outputs = make_own_index(p, phase->contract.outputs);
+	struct value *number = make_own_index(p, phase_number(unit, phase)), *outputs = make_own_index(p, phase_outputs(unit, phase));
 	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	struct turn turn = {.tokens = unit->abreast};
 	struct value *row = process_loop_of(p, make_own_index(p, turns_of_rows(phase, rows)));
@@ -209,6 +210,8 @@ void lower_collect(const struct unit *unit)
 	c.short_turns = has_short_turns(unit, alike ? c.wide : 0);
 	c.out = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; alike && i < (int)unit->phases.count; i++) {
+		if (unit->phases.data[i].from)
+			continue;
 		p.design->layers = unit->phases.data[i].layers;
 		c.out[i] = process_argument(&p, stream_fifo(p.design, unit->phases.data[i].op->result[0]), text_format(p.module->arena, "y%d", i));
 	}

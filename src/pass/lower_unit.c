@@ -120,6 +120,19 @@ int64_t phase_lanes(const struct phase *phase)
 	return stream_lanes(phase->op->result[0]->type);
 }
 
+int64_t phase_outputs(const struct unit *unit, const struct phase *phase)
+{
+	return phase->contract.outputs - phase->from * unit->slices;
+}
+
+int phase_number(const struct unit *unit, const struct phase *phase)
+{
+	int number = 0;
+	while (unit->phases.data[number].op != phase->op)
+		number++;
+	return number;
+}
+
 int64_t unit_widest(const struct unit *unit)
 {
 	int64_t widest = 0;
@@ -146,28 +159,53 @@ struct feed {
 	int chains, scalers;
 	struct value **chain, **scale;    /* channels of the process */
 	struct value **group, **group_scale;      /* [phases] */
+	struct value *kept, *kept_scale;  /* arrays: those of a tile, for other parts of a contraction; NULL: none has any */
 };
+
+/* What comes through a channel, or was kept of it. */
+static struct value *fed(struct process *p, bool again, bool goes_on, struct value **known, struct value *stream, const char *name, struct value *kept, struct value *place)
+{
+	struct value *word = again ? make_load(p, kept, place) : make_take(p, NULL, unit_channel(p, known, stream, name));
+	if (goes_on && !again)
+		make_store(p, word, kept, place);
+	return word;
+}
 
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct feed *feed = context;
-	ptrdiff_t number = phase - unit->phases.data;
+	int number = phase_number(unit, phase);
 	const int64_t trip[2] = {phase->contract.groups, phase->tile};
 	const struct run_time_trip *bound[2] = {NULL, phase->there.each};
-	struct value *counter[2];
+	struct value *counter[2] = {NULL};
 	int loops = 1;
 	if (phase->contract.rows)
 		loops = process_nest_to(p, 2, trip, bound, 1, counter);
 	else
-		process_loop(p, phase->tile * phase->contract.groups);
+		counter[1] = process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
-	struct value *scale = make_take(p, NULL, unit_channel(p, &feed->group_scale[number], phase->op->operand[1], "s"));
+	const int64_t pitch[2] = {phase->tile, 1};
+	bool again = phase->from, goes_on = phase->part;
+	struct value *place = again || goes_on ? make_address(p, 2, counter, pitch, 0) : NULL;
+	struct value *scale = fed(p, again, goes_on, &feed->group_scale[number], phase->op->operand[1], "s", feed->kept_scale, place);
 	for (int i = 0; !phase->kept && i < feed->scalers; i++)
 		make_push(p, NULL, scale, feed->scale[i]);
-	struct value *group = make_take(p, NULL, unit_channel(p, &feed->group[number], phase->op->operand[0], "x"));
+	struct value *group = fed(p, again, goes_on, &feed->group[number], phase->op->operand[0], "x", feed->kept, place);
 	for (int i = 0; !phase->kept && i < feed->chains; i++)
 		make_push(p, NULL, group, feed->chain[i]);
 	process_close(p, loops);
+}
+
+/* Numbers of a tile that are given again. */
+static int64_t fed_again(const struct unit *unit)
+{
+	int64_t most = 0;
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		const struct phase *phase = &unit->phases.data[i];
+		int64_t words = phase->from ? phase->tile * phase->contract.groups : 0;
+		most = words > most ? words : most;
+	}
+	return most;
 }
 
 static void feed_chains(const struct unit *unit, int chains, struct value *const *chain)
@@ -181,6 +219,9 @@ static void feed_chains(const struct unit *unit, int chains, struct value *const
 	feed.group_scale = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; i < chains; i++)
 		feed.chain[i] = process_argument(&p, chain[i], text_format(p.module->arena, "slice%d", i * unit->chain * unit->products));
+	int64_t again = fed_again(unit);
+	feed.kept = again ? make_array(&p, "kept", again, unit->group, 1) : NULL;
+	feed.kept_scale = again ? make_array(&p, "kept_scale", again, type_float(p.module, 32), 1) : NULL;
 	unit_each(unit, &p, feed_phase, &feed);
 	process_finish(&p);
 }

@@ -40,14 +40,14 @@ static struct image image_in_order(const struct unit *unit, const struct phase *
 	const int64_t trip[IMAGE_LOOPS] = {part->blocks, phase->contract.groups, part->rows, unit->dealt}, rows = unit->slices;
 	const int64_t stride[IMAGE_LOOPS] = {phase->block * rows * each, phase->contract.outputs * each, rows * each, each};
 	struct sequence order = {.dims = unit->dealt > 1 ? IMAGE_LOOPS : IMAGE_LOOPS - 1, .trip = arena_copy(arena, trip, sizeof trip), .stride = arena_copy(arena, stride, sizeof stride), .lanes = lanes, .lane_stride = lane_stride};
-	order.offset = part->first * stride[0];
+	order.offset = part->first * stride[0] + phase->from * stride[2];
 	return image_of(arena, order);
 }
 
 /* Outputs from the part's first row on. */
 static int64_t outputs_from(const struct unit *unit, const struct phase *phase, const struct part *part)
 {
-	return phase->contract.outputs - part->first * phase->block * unit->slices;
+	return phase_outputs(unit, phase) - part->first * phase->block * unit->slices;
 }
 
 /* The condition that a row is below `rows`, where lanes are `lane` rows apart; room for another behind it. */

@@ -8,21 +8,33 @@
 #define LOADERS_BESIDE 6      /* loaders that have keys and values beside them, at most: each has loops of its own */
 #define UNIT_CHAIN 6          /* sets of slices whose processes hand groups on to each other, or as many times more as slices share a port */
 #define KEPT_ROWS 4           /* from where the last token of a group is kept to where it is used */
+#define QUERY_PARTS 3         /* of queries that come in parts, at most, */
+#define QUERY_ROWS 16         /* and rows of a slice in each at least, but the last; the first has no more */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
-/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.  It has a row for every cycle that an
- * addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle.
+static int64_t rows_left(const struct unit *unit, const struct phase *phase)
+{
+	return (phase_outputs(unit, phase) + unit->slices - 1) / unit->slices;
+}
+
+/* A block has a row for every cycle that an addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle. */
+static int64_t rows_least(const struct unit *unit, const struct phase *phase)
+{
+	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
+	return phase->kept ? (latency + phase->words - 1) / phase->words : phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+}
+
+/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.
  * Tokens that slices still have from the phase before it come no more.  Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
-	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
-	int64_t rows = (contract->outputs + unit->slices - 1) / unit->slices, lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	int64_t rows = phase->part ? phase->part : rows_left(unit, phase), lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
 	const struct platform *platform = unit->design->context->platform;
 	double channel_bytes = platform_channel_rate(platform);
 	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
-	int64_t least = phase->kept ? (latency + phase->words - 1) / phase->words : phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+	int64_t least = rows_least(unit, phase);
 	bool few = unit->streams && rows < least;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
@@ -40,7 +52,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->rows = phase->block;
 		phase->blocks = 1;
 	}
-	bool exact = few_words && (phase->blocks - 1) * phase->block + phase->rows == rows && rows > 1 && contract->outputs % unit->slices;
+	bool exact = few_words && (phase->blocks - 1) * phase->block + phase->rows == rows && rows > 1 && contract->outputs % unit->slices && !phase->part;
 	phase->having = exact ? (int)(contract->outputs % unit->slices) : unit->slices;
 }
 
@@ -66,6 +78,44 @@ static void join_stream(struct phase *before, struct phase *phase, int joined)
 	phase->block = before->block;
 	phase->blocks = blocks;
 	phase->rows = rows - (blocks - 1) * before->block;
+}
+
+/* Of queries that would be one block: the first are few, the others as many as these leave, in words of the result. */
+static int64_t rows_of_part(const struct unit *unit, const struct phase *phase)
+{
+	int64_t rows = rows_left(unit, phase), turn = unit_rows_in_turn(unit, unit_widest(unit)), least = rows_least(unit, phase), part = phase->from ? (rows + 1) / 2 : 1;
+	part = part < QUERY_ROWS ? QUERY_ROWS : part;
+	part = part < least ? least : part;
+	part = (part + turn - 1) / turn * turn;
+	return part < rows ? part : 0;
+}
+
+static void insert_phase(struct unit *unit, int at, struct phase phase)
+{
+	VEC_PUSH(unit->design->module->arena, &unit->phases, phase);
+	for (int i = (int)unit->phases.count - 1; i > at; i--)
+		unit->phases.data[i] = unit->phases.data[i - 1];
+	unit->phases.data[at] = phase;
+}
+
+/* The first part stands before values, which attention wants next, the others behind them. */
+static void part_queries(struct unit *unit)
+{
+	for (int i = 0; i < (int)unit->phases.count; i++) {
+		struct phase *phase = &unit->phases.data[i], rest = *phase;
+		if (!phase->queries || phase->from || !unit_block_once((double)rows_left(unit, phase), phase->contract.groups, (double)phase->words))
+			continue;
+		int at = i + 1;
+		while (at < (int)unit->phases.count && unit->phases.data[at].contract.same)
+			at++;
+		rest.contract.same = true;
+		for (int part = 0; part < QUERY_PARTS - 1 && rows_of_part(unit, part ? &rest : phase); part++) {
+			struct phase *before = part ? &unit->phases.data[at - 1] : &unit->phases.data[i];
+			before->part = rows_of_part(unit, before);
+			rest.from += before->part;
+			insert_phase(unit, at++, rest);
+		}
+	}
 }
 
 /* Words of the tokens that are there: so many of a tile, abreast. */
@@ -169,6 +219,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 	}
 	unit_join_queries(unit);
+	part_queries(unit);
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i];

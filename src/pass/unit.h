@@ -36,6 +36,8 @@ struct phase {
 	bool kept;                /* it takes no groups, since slices have those of the phase before it still */
 	bool joined;              /* and is worked on in the same loops, since its blocks have as many rows: between two loops a pipeline drains */
 	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
+	bool queries;             /* attention begins with its first outputs, head by head: where it would give all at the end, it is worked on in parts, a phase each, */
+	int64_t from, part;       /* which has so many rows of each slice before it; its own, 0: all that are left.  The feed gives the groups again */
 	bool turned;              /* tiles of all phases of its layer take turns, behind attention that waits for no later tile */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
@@ -93,6 +95,8 @@ struct value *unit_fifo(const struct unit *unit, const char *name, const struct 
 /* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL until it is asked for. */
 struct value *unit_channel(struct process *p, struct value **known, struct value *stream, const char *name);
 int64_t phase_lanes(const struct phase *phase);           /* of a word of its result */
+int64_t phase_outputs(const struct unit *unit, const struct phase *phase);        /* its own, and those of parts behind it */
+int phase_number(const struct unit *unit, const struct phase *phase);             /* of the first part of its contraction */
 int64_t unit_widest(const struct unit *unit);             /* the most of all phases */
 /* Words of the result go over the rows of all slices, one row of each after another: after so many rows of each a word begins with the first slice again. */
 int64_t unit_rows_in_turn(const struct unit *unit, int64_t lanes);

@@ -232,11 +232,13 @@ static void join_queries(struct unit *unit, int first)
 	phase[apart].contract.apart = !all;
 	for (int i = first; all && i < end; i++)
 		phase[i].turned = true;
-	if (!all || apart - first < 2)
+	if (!all)
 		return;
 	struct phase queries = phase[apart];
-	phase[apart] = phase[apart - 1];
-	phase[apart - 1] = queries;
+	queries.queries = true;
+	for (; apart - first > 1; apart--)
+		phase[apart] = phase[apart - 1];
+	phase[apart] = queries;
 }
 
 void unit_join_queries(struct unit *unit)
