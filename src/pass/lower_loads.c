@@ -430,7 +430,8 @@ static bool crosses_narrow(const struct type *stream)
 /* Of such words, those that leave the die. */
 static int64_t narrow_bits(const struct design *design)
 {
-	return unit_counts_tiles(design->source->region[0]) ? COUNTED_BITS : WIDE_BITS;
+	const struct block *body = design->source->region[0];
+	return unit_counts_tiles(body) && unit_shape(body).dealt == 1 ? COUNTED_BITS : WIDE_BITS;
 }
 
 /* Does a loader wait long until so many words of an operand have passed its cast, while others wait for it? */
