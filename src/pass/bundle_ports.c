@@ -326,10 +326,26 @@ static double held_up(const struct bundling *b, int unit, int loader, const stru
 	return words;
 }
 
-/* Has the adapter as much beside the unit's words already as it would get? */
+/* Can the adapter of narrow ports bring what is read, word by word, while another one would have so much to do? */
+static bool narrow_has_time(const struct bundling *b, const struct bundled *port, int64_t least)
+{
+	return !port->write && narrow_adapter(b) >= 0 && SLOWER * port->layered < least + port->layered && slow_words(b) + port->layered <= least;
+}
+
+/* Do more of the unit's words come through it than through any other, as those of scales, which are whole rows of all slices?  That matters where slices are two for each port, and a token waits for memory. */
+static bool is_busiest(const struct bundling *b, int adapter)
+{
+	bool most = unit_shape(b->design->source->region[0]).dealt > 1;
+	for (int i = 0; i < b->ports; i++)
+		most = most && (i == adapter || b->port[i].layered < b->port[adapter].layered);
+	return most;
+}
+
+/* Has the adapter as much beside the unit's words already as it would get, or is it the one that all would wait for, while another has time? */
 static bool is_laden(const struct bundling *b, int adapter, const struct bundled *port)
 {
-	return 2 * (load_of(b, adapter) - b->port[adapter].layered) > port->layered;
+	int64_t own = b->port[adapter].layered;
+	return 2 * (load_of(b, adapter) - own) > port->layered || (is_busiest(b, adapter) && narrow_has_time(b, port, own));
 }
 
 /* Of a loader's adapters the one that has least to do, without those that are laden. */
@@ -392,10 +408,7 @@ static int adapter_for(const struct bundling *b, const bool *placed, int number,
 	for (int i = 0; i < unit; i++)
 		if (placed[i] && is_rider(&b->port[i]) && b->port[i].bundle == i && load_of(b, i) < load_of(b, best))
 			best = i;
-	int narrow = b->port[number].write ? -1 : narrow_adapter(b);
-	int64_t own = b->port[number].layered, least = load_of(b, best);
-	bool spare = narrow >= 0 && SLOWER * own < least + own && slow_words(b) + own <= least;
-	return spare ? narrow : best;
+	return narrow_has_time(b, &b->port[number], load_of(b, best)) ? narrow_adapter(b) : best;
 }
 
 /* Adapters that are left where each loader of the unit has one. */

@@ -5,6 +5,7 @@ struct collect {
 	struct value **sums, *kept;       /* channels; array of a tile's words, where a word of the result is narrower than what a set gives, else NULL */
 	struct value **out;       /* channels of the phases; at once, where they are collected by one datapath */
 	int64_t wide, narrow;     /* lanes of most words then, and of those of the others */
+	bool starts;              /* some phase has no first row of some slices */
 	bool short_turns;         /* a slice gives fewer rows in the last turn of some phase */
 };
 
@@ -97,6 +98,12 @@ static struct value **rows_there(const struct collect *c, struct process *p, con
 	return there;
 }
 
+/* NULL: all words are. */
+static struct value *behind_start(struct process *p, const struct phase *phase, struct value *place)
+{
+	return phase->start ? make_compare(p, 5, place, phase->start) : NULL;
+}
+
 /* Each slice gives a row for all tokens of a tile; rows beyond the outputs, and tokens beyond the tile, are dropped. */
 static void collect_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
@@ -119,6 +126,7 @@ static void collect_phase(const struct unit *unit, struct process *p, const stru
 		struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_index(p, phase->tile);
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, tokens_each, 0), tokens));
 	}
+	inside = make_and(p, inside, behind_start(p, phase, make_address(p, 2, counter, pitch, 0)));
 	make_push(p, inside, word, unit_channel(p, &c->out[phase_number(unit, phase)], phase->op->result[0], "y"));
 	process_close(p, 2 + (turn.word != NULL) + (turn.token != NULL));
 }
@@ -174,7 +182,9 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	turn.there = rows_there(c, p, phase, row, rows);
 	struct value *place[3] = {row, turn.number, turn.part}, *token[2] = {turn.word, turn.token};
 	const int64_t pitch[3] = {unit->slices * rows, c->wide, c->narrow}, each[2] = {unit->abreast, 1};
-	struct value *inside = make_below(p, make_address(p, 3, place, pitch, 0), outputs);
+	struct value *number_of = make_address(p, 3, place, pitch, 0), *inside = make_below(p, number_of, outputs);
+	if (c->starts)
+		inside = make_and(p, inside, make_below(p, make_own_index(p, phase->start - 1), number_of));
 	if (unit->abreast > 1)
 		inside = make_and(p, inside, make_below(p, make_address(p, 2, token, each, 0), tokens));
 	push_to_phase(unit, p, c, &turn, number, inside, turn_word(unit, p, c, &turn, c->wide));
@@ -207,6 +217,8 @@ void lower_collect(const struct unit *unit)
 	for (int i = 0; i < unit_sets(unit); i++)
 		c.sums[i] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "slice%d", i * unit->products));
 	bool alike = collects_alike(unit, &c);
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		c.starts |= unit->phases.data[i].start > 0;
 	c.short_turns = has_short_turns(unit, alike ? c.wide : 0);
 	c.out = ARENA_ARRAY(p.module->arena, struct value *, unit->phases.count);
 	for (int i = 0; alike && i < (int)unit->phases.count; i++) {

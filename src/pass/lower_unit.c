@@ -58,6 +58,22 @@ int64_t phase_rows(const struct phase *phase, int slice)
 	return rows_had(phase->rows, phase->having, slice);
 }
 
+bool phase_lacks_row(const struct unit *unit, const struct phase *phase, int slice)
+{
+	int end = slice + 1;
+	while (slice >= 0 && end < unit->slices && unit_loaded_with(unit, end) == unit_loaded_with(unit, slice))
+		end++;
+	return slice >= 0 && end <= phase->start;
+}
+
+static bool some_lack_row(const struct unit *unit, int slice)
+{
+	bool some = false;
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		some |= phase_lacks_row(unit, &unit->phases.data[i], slice);
+	return some;
+}
+
 /* Has some phase a last block of fewer rows than the others there? */
 static bool has_short_rows(const struct unit *unit, int slice)
 {
@@ -78,12 +94,22 @@ static struct value *row_below_end(const struct unit *unit, struct process *p, c
 	return make_below(p, counter[2], rows);
 }
 
+static struct value *row_from_start(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice)
+{
+	const int64_t one[2] = {1, 1};
+	struct value *lacks = make_own_index(p, phase_lacks_row(unit, phase, slice)), *place[2] = {counter[0], counter[2]};
+	return make_below(p, lacks, make_address(p, 2, place, one, 1));
+}
+
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo)
 {
 	int first = unit_loaded_with(unit, slice);
 	struct value *token = counter[UNIT_LOOPS - 1], *there = make_and(p, token ? make_equal(p, token, 0) : NULL, has_short_rows(unit, first) ? row_below_end(unit, p, phase, counter, first) : NULL);
+	bool lacks = some_lack_row(unit, first);
+	if (lacks)
+		there = make_and(p, there, row_from_start(unit, p, phase, counter, first));
 	struct value *word = make_take(p, there, fifo);
-	if (there && !token)                  /* of the rows beyond, nothing is used */
+	if (lacks || (there && !token))       /* of the rows beyond and before, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
 	return word;
 }
@@ -122,7 +148,7 @@ int64_t phase_lanes(const struct phase *phase)
 
 int64_t phase_outputs(const struct unit *unit, const struct phase *phase)
 {
-	return phase->contract.outputs - phase->from * unit->slices;
+	return phase->contract.outputs + phase->start - phase->from * unit->slices;
 }
 
 int phase_number(const struct unit *unit, const struct phase *phase)

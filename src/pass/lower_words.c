@@ -15,22 +15,29 @@
 /* Of a port.  slice: the first of those that are brought together; -1: scales of all. */
 static int64_t words_of(const struct unit *unit, const struct phase *phase, int slice)
 {
-	return phase->contract.groups * ((phase->blocks - 1) * phase->block + phase_rows(phase, slice)) * unit->dealt;
+	return phase->contract.groups * ((phase->blocks - 1) * phase->block + phase_rows(phase, slice) - phase_lacks_row(unit, phase, slice)) * unit->dealt;
 }
 
-/* Blocks of a phase that have as many rows each. */
+/* Blocks of a phase that have as many rows each, from `row` on. */
 struct part {
-	int64_t first, blocks, rows;
+	int64_t first, blocks, row, rows;
 };
 
-/* All blocks, or the full ones and the last. */
-static int parts_of(const struct phase *phase, int slice, struct part part[2])
+#define WORD_PARTS 3
+
+/* Some blocks that are full, and the first and the last, which need not be. */
+static int parts_of(const struct unit *unit, const struct phase *phase, int slice, struct part part[WORD_PARTS])
 {
-	int64_t rows = phase_rows(phase, slice);
-	bool ragged = rows < phase->block && phase->blocks > 1;
-	part[0] = (struct part){0, phase->blocks - ragged, ragged ? phase->block : rows};
-	part[1] = (struct part){phase->blocks - 1, 1, rows};
-	return 1 + (ragged && rows > 0);
+	int64_t rows = phase_rows(phase, slice), lacks = phase_lacks_row(unit, phase, slice);
+	int64_t head = phase->start && phase->blocks > 1, tail = rows < phase->block && phase->blocks > 1;
+	int parts = 0;
+	if (head)
+		part[parts++] = (struct part){0, 1, lacks, phase->block - lacks};
+	if (phase->blocks - head - tail > 0)
+		part[parts++] = (struct part){head, phase->blocks - head - tail, head ? 0 : lacks, (phase->blocks == 1 ? rows : phase->block) - (head ? 0 : lacks)};
+	if (tail && rows > 0)
+		part[parts++] = (struct part){phase->blocks - 1, 1, 0, rows};
+	return parts;
 }
 
 /* Their words in the order of use, for each row a word of each slice that they are dealt to; `each` numbers of the tensor for a row and group, `lanes` of a word, so far apart. */
@@ -40,28 +47,34 @@ static struct image image_in_order(const struct unit *unit, const struct phase *
 	const int64_t trip[IMAGE_LOOPS] = {part->blocks, phase->contract.groups, part->rows, unit->dealt}, rows = unit->slices;
 	const int64_t stride[IMAGE_LOOPS] = {phase->block * rows * each, phase->contract.outputs * each, rows * each, each};
 	struct sequence order = {.dims = unit->dealt > 1 ? IMAGE_LOOPS : IMAGE_LOOPS - 1, .trip = arena_copy(arena, trip, sizeof trip), .stride = arena_copy(arena, stride, sizeof stride), .lanes = lanes, .lane_stride = lane_stride};
-	order.offset = part->first * stride[0] + phase->from * stride[2];
+	order.offset = part->first * stride[0] + (phase->from + part->row) * stride[2] - phase->start * each;
 	return image_of(arena, order);
 }
 
-/* Outputs from the part's first row on. */
-static int64_t outputs_from(const struct unit *unit, const struct phase *phase, const struct part *part)
+#define CONDITIONS 3
+
+/* Adds the condition that a row is below `rows`, times `sign`, where lanes are `lane` rows apart. */
+static void add_row_below(const struct unit *unit, const struct phase *phase, struct sequence *order, int64_t sign, int64_t lane, int64_t rows)
 {
-	return phase_outputs(unit, phase) - part->first * phase->block * unit->slices;
+	if (!order->conditions)
+		order->condition = ARENA_ARRAY(unit->design->module->arena, int64_t, CONDITIONS * (IMAGE_LOOPS + 2));
+	int64_t *end = order->condition + order->conditions++ * (order->dims + 2);
+	*end++ = sign * phase->block * unit->slices;
+	*end++ = 0;
+	*end++ = sign * unit->slices;
+	if (unit->dealt > 1)
+		*end++ = sign;
+	*end++ = sign * lane;
+	*end = rows;
 }
 
-/* The condition that a row is below `rows`, where lanes are `lane` rows apart; room for another behind it. */
-static int64_t *row_below(const struct unit *unit, const struct phase *phase, int64_t lane, int64_t rows)
+/* Rows that the part's lanes, the first of which are those of `slice`, have: those in front of the first output and behind the last are padding. */
+static void add_rows_there(const struct unit *unit, const struct phase *phase, const struct part *part, struct sequence *order, int64_t lane, int slice)
 {
-	int64_t *condition = ARENA_ARRAY(unit->design->module->arena, int64_t, 2 * (IMAGE_LOOPS + 2)), *end = condition;
-	*end++ = phase->block * unit->slices;
-	*end++ = 0;
-	*end++ = unit->slices;
-	if (unit->dealt > 1)
-		*end++ = 1;
-	*end++ = lane;
-	*end++ = rows;
-	return condition;
+	int64_t before = (part->first * phase->block + part->row) * unit->slices + slice;
+	add_row_below(unit, phase, order, 1, lane, phase_outputs(unit, phase) - before);
+	if (before < phase->start)
+		add_row_below(unit, phase, order, -1, lane, before - phase->start + 1);
 }
 
 /* `layer`: of the phase's weights or scales; `offset`: where it begins in the port's buffer. */
@@ -73,8 +86,7 @@ static const struct attr *weight_segment(const struct unit *unit, const struct p
 	const struct contract *contract = &phase->contract;
 	struct image image = image_in_order(unit, phase, part, contract->size, contract->size, 1);
 	image.order.offset += slice * contract->size;
-	image.order.conditions = 1;
-	image.order.condition = row_below(unit, phase, 0, outputs_from(unit, phase, part) - slice);
+	add_rows_there(unit, phase, part, &image.order, 0, slice);
 	return image_segment(unit->design, false, contract->weight[layer]->index, &image, 0, contract->size, offset);
 }
 
@@ -83,12 +95,11 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 {
 	const struct contract *contract = &phase->contract;
 	struct image image = image_in_order(unit, phase, part, 1, SCALE_LANES, unit->dealt);
-	int64_t *condition = row_below(unit, phase, unit->dealt, outputs_from(unit, phase, part)), *lanes = condition + image.order.dims + 2;
+	add_rows_there(unit, phase, part, &image.order, unit->dealt, 0);
+	int64_t *lanes = image.order.condition + image.order.conditions++ * (image.order.dims + 2);
 	(void)slice;
 	lanes[image.order.dims] = 1;
 	lanes[image.order.dims + 1] = unit->ports;
-	image.order.conditions = 2;
-	image.order.condition = condition;
 	return image_segment(unit->design, false, contract->scale[layer]->index, &image, 0, SCALE_LANES, offset);
 }
 
@@ -197,8 +208,8 @@ static void add_buffer(const struct unit *unit, const char *name, const struct t
 		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
 			for (int i = first; i < end; i++) {
 				const struct phase *phase = &unit->phases.data[i];
-				struct part part[2];
-				for (int n = 0, parts = parts_of(phase, first_slice, part); n < parts; n++) {
+				struct part part[WORD_PARTS];
+				for (int n = 0, parts = parts_of(unit, phase, first_slice, part); n < parts; n++) {
 					VEC_PUSH(arena, &segments, segment(unit, phase, &part[n], phase->contract.layers ? layer : 0, slice, elements));
 					elements += part[n].blocks * phase->contract.groups * part[n].rows * unit->dealt * type_elements(word);
 				}

@@ -192,6 +192,74 @@ static void plan_loaders(struct unit *unit, const struct block *body)
 	unit->alone = apart ? unit->ports - beside : beside < unit->ports ? 0 : unit->ports % LOADED_TOGETHER;
 }
 
+/* Words that a port brings of a phase, for a row of one group. */
+static int64_t words_of_row(const struct phase *phase)
+{
+	return phase->contract.groups * (phase->layers ? phase->layers : 1);
+}
+
+static void set_start(const struct unit *unit, struct phase *phase, int64_t start)
+{
+	int64_t last = (phase->contract.outputs + start) % unit->slices;
+	phase->start = (int)start;
+	phase->having = phase->end[0].having = (int)(last ? last : unit->slices);
+}
+
+/* The most words of all loaders, of which there are `load` yet, and those of the phase. */
+static int64_t loaded_most(const struct unit *unit, const struct phase *phase, int64_t *load, bool add)
+{
+	int64_t most = 0;
+	for (int slice = 0; slice < unit->slices; slice++) {
+		int64_t words = load[slice] + words_of_row(phase) * (phase_rows(phase, slice) - phase_lacks_row(unit, phase, slice));
+		if (unit_loaded_with(unit, slice) != slice)
+			continue;
+		load[slice] = add ? words : load[slice];
+		most = words > most ? words : most;
+	}
+	return most;
+}
+
+static bool may_start(const struct unit *unit, const struct phase *phase, int64_t start)
+{
+	int64_t rows = (phase->contract.outputs + unit->slices - 1) / unit->slices;
+	return !start || (phase->having < unit->slices && !phase->part && !phase->from && (phase->contract.outputs + start + unit->slices - 1) / unit->slices == rows);
+}
+
+/* Not all outputs are a whole number of rows, and the last row of some slices is a word more that all have to wait for which one loader serves.  So phases begin with different slices, those of most words first;
+ * but where rows of states ride on some adapters alone, these have no word more. */
+static void choose_starts(struct unit *unit)
+{
+	struct arena *arena = unit->design->module->arena;
+	int64_t *load = ARENA_ARRAY(arena, int64_t, unit->slices), lanes = unit_widest(unit);
+	bool *done = ARENA_ARRAY(arena, bool, unit->phases.count);
+	for (size_t n = 0; n < unit->phases.count; n++) {
+		struct phase *phase = NULL;
+		for (size_t i = 0; i < unit->phases.count; i++)
+			phase = !done[i] && (!phase || words_of_row(&unit->phases.data[i]) > words_of_row(phase)) ? &unit->phases.data[i] : phase;
+		int64_t best = 0, least = loaded_most(unit, phase, load, false);
+		int having = phase->having;
+		for (int64_t start = lanes; start < unit->slices && may_start(unit, phase, start); start += lanes) {
+			set_start(unit, phase, start);
+			int64_t most = loaded_most(unit, phase, load, false);
+			best = most < least ? start : best;
+			least = most < least ? most : least;
+			phase->having = having;
+		}
+		phase->start = 0;
+		phase->end[0].having = having;
+		if (best)
+			set_start(unit, phase, best);
+		loaded_most(unit, phase, load, true);
+		done[phase - unit->phases.data] = true;
+	}
+}
+
+static bool states_ride_alike(const struct unit *unit)
+{
+	int side, beside = ports_beside_unit(unit->design, &side);
+	return !beside || beside >= unit->ports;
+}
+
 void plan_unit(struct unit *unit, const struct block *body)
 {
 	struct design *design = unit->design;
@@ -239,6 +307,8 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->ahead = i && (unit->ahead < ahead || phase->kept) ? unit->ahead : ahead;
 		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
 	}
+	if (unit_counts_tiles(body) && states_ride_alike(unit))
+		choose_starts(unit);
 	count_takers(unit);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		int64_t slots = slots_of(unit, &unit->phases.data[i]);

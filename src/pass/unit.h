@@ -4,7 +4,7 @@
  *                               └─► slices k, k + 1 ─► …                          │
  *   their scales ── scale ──► every slice                                    collect: the rows of all slices in order
  *
- * Row n of a phase is row n / slices of slice n mod slices; where a port's words are dealt out to two slices, they are neighbours.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
+ * Output n of a phase is row (start + n) / slices of slice (start + n) mod slices; where a port's words are dealt out to two slices, they are neighbours.  A slice takes its rows in blocks: for each group, every row of the block, so that a sum has as many
  * cycles as the block has rows to be added to.  With several tokens it uses a word of weights for all of a tile, `abreast` of them a cycle.
  * As many neighbouring slices as a multiplier makes products are a set; a process of slices has one, or several that keep the same groups. */
 #ifndef STC_UNIT_H
@@ -31,6 +31,7 @@ struct phase {
 	int64_t blocks, block;    /* of a slice; rows of a block */
 	int64_t rows;             /* of the last block, that there are words of; those beyond are only there so that sums are far enough apart */
 	int having;               /* slices, the first, that have the last of them; the others' memory has no words of it */
+	int start;                /* slices, the first, that have no first row: so not the same ones bring most words of all phases */
 	int ends;                 /* of what is worked on in the same loops: parts, */
 	struct phase_end end[JOINED_MOST];        /* the last block of each */
 	bool kept;                /* it takes no groups, since slices have those of the phase before it still */
@@ -95,7 +96,7 @@ struct value *unit_fifo(const struct unit *unit, const char *name, const struct 
 /* The process's channel of a phase, whose tiles may be worked on in several places; *known: NULL until it is asked for. */
 struct value *unit_channel(struct process *p, struct value **known, struct value *stream, const char *name);
 int64_t phase_lanes(const struct phase *phase);           /* of a word of its result */
-int64_t phase_outputs(const struct unit *unit, const struct phase *phase);        /* its own, and those of parts behind it */
+int64_t phase_outputs(const struct unit *unit, const struct phase *phase);        /* its own, those of parts behind it, and as many as slices without a first row would have */
 int phase_number(const struct unit *unit, const struct phase *phase);             /* of the first part of its contraction */
 int64_t unit_widest(const struct unit *unit);             /* the most of all phases */
 /* Words of the result go over the rows of all slices, one row of each after another: after so many rows of each a word begins with the first slice again. */
@@ -122,6 +123,7 @@ const struct run_time_trip *unit_abreast_there(struct process *p, const struct p
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; for the rows that the slice has, or one that is read with it.  slice: -1: scales, of all. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo);
 int unit_loaded_with(const struct unit *unit, int slice);          /* the first of the slices whose words one process brings, in step; -1 of -1 */
+bool phase_lacks_row(const struct unit *unit, const struct phase *phase, int slice);      /* the first, which none of those that are loaded with it has; -1, scales: it is there */
 int64_t phase_rows(const struct phase *phase, int slice);          /* of the last block, that the memory of this slice has words of; -1: that of scales */
 /* FIFOs of what memory brings: the words of weights, and those of scales. */
 void lower_words(struct unit *unit);
