@@ -1,6 +1,7 @@
 /* How many slices of the unit use the words of a memory port, beside many counted tokens. */
 #include "driver/build.h"
 #include "ir/contract.h"
+#include "pass/place.h"
 #include <math.h>
 
 /* From what was wanted, at the clock that was. */
@@ -22,6 +23,15 @@ static bool is_dealable(const struct build *b)
 	return build_is_whole(b) && session->options.effort != 1 && !session->choices.value[CHOICE_DEALT] && !session->widths && has_unit(&context) && unit_counts_tiles(body) && unit_shape(body).abreast % (2 * DEALT_MOST) == 0;
 }
 
+/* With FIFOs as deep as dies may have room for. */
+static double rating_dealt(struct build *part)
+{
+	if (build_attempt(part) != OUTCOME_BUILT)
+		return INFINITY;
+	place_deepest(part->session->module);
+	return build_rating(part->session);
+}
+
 /* One token alone waits for attention while words are brought ahead, and two slices of a port then use them twice as fast; but they take wires, memories and LUTs that kernels would have.
  * So where the token model says that it may pay, both designs are built, and the quicker one stays. */
 bool build_dealt(struct build *b)
@@ -33,7 +43,7 @@ bool build_dealt(struct build *b)
 		return build_counted(b);
 	struct build part = build_part(b);        /* as far as its cycles can be told */
 	choose_dealt(b, &wanted, clock, DEALT_MOST);
-	double rated = build_attempt(&part) == OUTCOME_BUILT ? build_rating(session) : INFINITY, reached = INFINITY;
+	double rated = rating_dealt(&part), reached = INFINITY;
 	for (int dealt = 1; dealt <= DEALT_MOST && !session->stop; dealt++) {
 		choose_dealt(b, &wanted, clock, dealt);
 		bool built = build_counted(b);

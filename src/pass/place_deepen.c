@@ -64,6 +64,13 @@ static bool make_deeper(struct module *module, const struct deepening *d)
 	return some;
 }
 
+void place_deepest(struct module *module)
+{
+	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
+		if (is_dealt(op))
+			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, depths[0]);
+}
+
 bool place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
 {
 	struct deepening d = {.platform = platform, .problem = problem, .die = die, .uram_next = ARENA_ARRAY(module->arena, bool, problem->memories + 1)};
