@@ -2,7 +2,8 @@
 #include "pass/fifo.h"
 #include "pass/place.h"
 
-static const int64_t depths[] = {4096, 2048};       /* of a URAM; of a block RAM of nine bits */
+#define DEEPEST 4096          /* of a URAM */
+#define STEP 512              /* of a block RAM of as many bits as it can have */
 
 struct deepening {
 	const struct platform *platform;
@@ -68,16 +69,14 @@ void place_deepest(struct module *module)
 {
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (is_dealt(op))
-			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, depths[0]);
+			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, DEEPEST);
 }
 
 bool place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
 {
 	struct deepening d = {.platform = platform, .problem = problem, .die = die, .uram_next = ARENA_ARRAY(module->arena, bool, problem->memories + 1)};
-	for (size_t i = 0; platform_total(platform).uram > 0 && i < sizeof depths / sizeof *depths; i++) {
-		d.depth = depths[i];
-		if (all_have_room(&d))
-			return make_deeper(module, &d);
-	}
-	return false;
+	bool room = false;
+	for (d.depth = DEEPEST; platform_total(platform).uram > 0 && d.depth > 2 * STEP && !room; d.depth -= room ? 0 : STEP)
+		room = all_have_room(&d);
+	return room && make_deeper(module, &d);
 }

@@ -219,36 +219,48 @@ static int64_t loaded_most(const struct unit *unit, const struct phase *phase, i
 	return most;
 }
 
+/* With as many rows; only where the last one is not all slices'. */
 static bool may_start(const struct unit *unit, const struct phase *phase, int64_t start)
 {
-	int64_t rows = (phase->contract.outputs + unit->slices - 1) / unit->slices;
-	return !start || (phase->having < unit->slices && !phase->part && !phase->from && (phase->contract.outputs + start + unit->slices - 1) / unit->slices == rows);
+	int64_t last = phase->contract.outputs % unit->slices;
+	return phase->having < unit->slices && !phase->part && !phase->from && last + start <= unit->slices;
 }
 
-/* Not all outputs are a whole number of rows, and the last row of some slices is a word more that all have to wait for which one loader serves.  So phases begin with different slices, those of most words first;
- * but where rows of states ride on some adapters alone, these have no word more. */
+/* The start with which the loader of most words has the fewest. */
+static int64_t start_of_fewest(const struct unit *unit, struct phase *phase, int64_t *load)
+{
+	int64_t lanes = unit_widest(unit), best = 0, least = loaded_most(unit, phase, load, false);
+	for (int64_t start = lanes; may_start(unit, phase, start); start += lanes) {
+		set_start(unit, phase, start);
+		int64_t most = loaded_most(unit, phase, load, false);
+		best = most < least ? start : best;
+		least = most < least ? most : least;
+		set_start(unit, phase, 0);
+	}
+	return best;
+}
+
+/* Not all outputs are a whole number of rows, and the last row of some slices is a word more that all have to wait for which one loader serves.  So phases begin with different slices, those of most words first,
+ * behind those that have no choice; but where rows of states ride on some adapters alone, these have no word more. */
 static void choose_starts(struct unit *unit)
 {
 	struct arena *arena = unit->design->module->arena;
 	int64_t *load = ARENA_ARRAY(arena, int64_t, unit->slices), lanes = unit_widest(unit);
 	bool *done = ARENA_ARRAY(arena, bool, unit->phases.count);
-	for (size_t n = 0; n < unit->phases.count; n++) {
+	for (size_t i = 0; i < unit->phases.count; i++) {
+		done[i] = !may_start(unit, &unit->phases.data[i], lanes);
+		if (done[i])
+			loaded_most(unit, &unit->phases.data[i], load, true);
+	}
+	for (;;) {
 		struct phase *phase = NULL;
 		for (size_t i = 0; i < unit->phases.count; i++)
 			phase = !done[i] && (!phase || words_of_row(&unit->phases.data[i]) > words_of_row(phase)) ? &unit->phases.data[i] : phase;
-		int64_t best = 0, least = loaded_most(unit, phase, load, false);
-		int having = phase->having;
-		for (int64_t start = lanes; start < unit->slices && may_start(unit, phase, start); start += lanes) {
+		if (!phase)
+			return;
+		int64_t start = start_of_fewest(unit, phase, load);
+		if (start)
 			set_start(unit, phase, start);
-			int64_t most = loaded_most(unit, phase, load, false);
-			best = most < least ? start : best;
-			least = most < least ? most : least;
-			phase->having = having;
-		}
-		phase->start = 0;
-		phase->end[0].having = having;
-		if (best)
-			set_start(unit, phase, best);
 		loaded_most(unit, phase, load, true);
 		done[phase - unit->phases.data] = true;
 	}
