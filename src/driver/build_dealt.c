@@ -28,7 +28,7 @@ static double rating_dealt(struct build *part)
 {
 	if (build_attempt(part) != OUTCOME_BUILT)
 		return INFINITY;
-	place_deepest(part->session->module);
+	place_set_depth(part->session->module, PLACE_DEEPEST);
 	return build_rating(part->session);
 }
 

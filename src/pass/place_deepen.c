@@ -2,7 +2,6 @@
 #include "pass/fifo.h"
 #include "pass/place.h"
 
-#define DEEPEST 4096          /* of a URAM */
 #define STEP 512              /* of a block RAM of as many bits as it can have */
 
 struct deepening {
@@ -65,18 +64,33 @@ static bool make_deeper(struct module *module, const struct deepening *d)
 	return some;
 }
 
-void place_deepest(struct module *module)
+/* Or was so before it became deeper. */
+static bool may_be_deeper(const struct op *op)
+{
+	const struct attr *least = op->code == OP_FIFO ? attr_get(op, "stream.dealt") : NULL;
+	return least && op->result[0]->type->depth >= least->integer;
+}
+
+int64_t place_depth(struct module *module)
+{
+	const struct op *op = module_main(module)->region[0]->first;
+	while (op && !may_be_deeper(op))
+		op = op->next;
+	return op ? op->result[0]->type->depth : 0;
+}
+
+void place_set_depth(struct module *module, int64_t depth)
 {
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (is_dealt(op))
-			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, DEEPEST);
+		if (may_be_deeper(op))
+			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, depth);
 }
 
 bool place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
 {
 	struct deepening d = {.platform = platform, .problem = problem, .die = die, .uram_next = ARENA_ARRAY(module->arena, bool, problem->memories + 1)};
 	bool room = false;
-	for (d.depth = DEEPEST; platform_total(platform).uram > 0 && d.depth > 2 * STEP && !room; d.depth -= room ? 0 : STEP)
+	for (d.depth = PLACE_DEEPEST; platform_total(platform).uram > 0 && d.depth > 2 * STEP && !room; d.depth -= room ? 0 : STEP)
 		room = all_have_room(&d);
 	return room && make_deeper(module, &d);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#define LESS_DEEP 1024     /* so much less is tried where as deep FIFOs found no room */
 #define TRADES 3              /* placements, each with the memories that the one before asks for */
 
 static const int fuller_percent[] = {90, 100};
@@ -305,6 +306,36 @@ bool place_finds_room(const struct platform *platform, struct module *module)
 	return place_uncrowded(&p);
 }
 
+/* With deeper FIFOs where words are dealt to, from where processes stand.  false: it was not found, and all is as it was. */
+static bool place_deeper(struct placing *p, int64_t depth)
+{
+	struct module *module = p->module;
+	int memories = p->problem.memories;
+	const struct attr **storage = ARENA_ARRAY(module->arena, const struct attr *, memories + 1);
+	for (int i = 0; i < memories; i++)
+		storage[i] = attr_get(p->problem.memory[i].op, "stream.storage");
+	int64_t before = place_depth(module);
+	place_set_depth(module, depth);
+	struct placing deeper = placing_of(p->platform, module);
+	memcpy(deeper.problem.capacity, p->problem.capacity, sizeof deeper.problem.capacity);
+	memcpy(deeper.die, p->die, sizeof *p->die * (size_t)p->problem.items);
+	bool fits = false, goes_on = true;
+	for (int i = 0; i < TRADES && goes_on; i++) {
+		fits = place_throw(&deeper.problem, deeper.die).overflow <= 0;
+		goes_on = false;
+		for (int d = 0; d < p->platform->dies && !fits; d++)
+			goes_on |= place_trade(module, p->platform, &deeper.problem, deeper.die, d);
+	}
+	if (fits) {
+		*p = deeper;
+		return true;
+	}
+	place_set_depth(module, before);
+	for (int i = 0; i < memories; i++)
+		attr_set(module, p->problem.memory[i].op, "stream.storage", storage[i]);
+	return false;
+}
+
 bool place_dies(struct pass_context *context, struct module *module)
 {
 	const struct platform *platform = context->platform;
@@ -315,6 +346,12 @@ bool place_dies(struct pass_context *context, struct module *module)
 	if (!placed)
 		return explain(&p);
 	bool deeper = place_deepen(module, platform, &p.problem, p.die);
+	int64_t now = place_depth(module);
+	for (int64_t depth = PLACE_DEEPEST; now && depth > now; depth -= LESS_DEEP)
+		if (place_deeper(&p, depth)) {
+			deeper = true;
+			break;
+		}
 	for (int i = 0; i < p.cost.processes; i++) {
 		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));
 		if (deeper)

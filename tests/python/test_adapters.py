@@ -100,6 +100,24 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
     assert all(die["uram"] <= 0.85 * die["available"]["uram"] and die["bram18"] <= 0.85 * die["available"]["bram18"] for die in dies)
 
 
+def test_no_loader_has_the_last_rows_of_all_products(core_built, tmp_path, monkeypatch):
+    """Rows of GPT-2 medium's products are no whole number for 60 slices: products begin with different ones, so that their last rows come through different loaders. The adapter of scales, which are whole rows, brings no rows of states."""
+    compile_with(monkeypatch, tmp_path / "stc", "--dealt 2 --clock 250")
+    monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 3})
+    model = models.load("gpt2-medium", search=False)
+    workflow.compile_files(model, replace(Shape.of(model.config, "prefill", 1024, 32), argmax=True, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8", values=False)
+    manifest = json.loads((tmp_path / "design" / "manifest.json").read_text())
+    words = {buffer["name"]: buffer["bytes"] // 64 for buffer in manifest["buffers"] if re.fullmatch(r"unit(\d+|_scales)", buffer["name"])}
+    scales, rows = words.pop("unit_scales"), sorted(set(words.values()))
+    base = rows[0] - 3 * 2 * (8 * (17 + 16 + 17 + 1 + 17 + 68) + 32 * 17) - 8 * 838  # the head's rows are a whole number for all
+    assert 0 <= base < 100 and rows[-1] - rows[0] <= 3 * 2 * (32 + 8) and scales - rows[0] == 3 * 2 * (5 * 8 + 32)
+    states = {f"m_{buffer['name']}" for buffer in manifest["buffers"] if buffer["segments"][0]["role"] == "state" and buffer["word_bytes"] == 64}
+    adapters = [{name for name, _, _ in ports} for ports in check_adapters(tmp_path / "design").values()]
+    assert all(bool(names & states) != ("m_unit_scales" in names) for names in adapters)
+    depth = re.findall(r'stream.dealt = 1024 : i64.*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
+    assert len(set(depth)) == 1 and int(depth[0]) >= 2048  # dies hold that many, if processes stand where they can
+
+
 def test_what_has_no_adapter_of_its_own_travels_word_by_word(core_built, tmp_path, monkeypatch):
     """Keys and values of GPT-2 medium come through 32 ports: one for each slice and the scales, what is left on the adapter of small operands, so that no channel has two of them to bring."""
     monkeypatch.setitem(families.BUILT_IN, "gpt2-medium", families.BUILT_IN["gpt2-medium"] | {"n_layer": 6})

@@ -741,6 +741,7 @@ static void test_tiles_of_rows_of_words(void **state)
 	assert_null(later.why);
 	assert_int_equal(later.pitch, 64);
 	assert_int_equal(later.drain.trip[later.part], 4);
+	assert_int_equal(later.shared, 0);        /* tiles are the outermost loop of a turn */
 	assert_non_null(later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 32})).why);
 	end(f);
 }
