@@ -114,6 +114,6 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 	l.pitch = fill->step[0] * (fill->trip[0] / tiles);
 	fill_of_tile(arena, &l);
 	l.why = drain_of_turn(arena, &l);
-	l.shared = l.why ? 0 : loops_shared(&l);
+	l.shared = l.why || !l.there ? 0 : loops_shared(&l);
 	return l;
 }

@@ -12,7 +12,7 @@ struct later {
 	struct box_side fill, drain;      /* of one tile, which the first loop, of one trip, stands for; of one turn */
 	int part;                 /* the loop of `drain` that walks tiles … */
 	int64_t first;            /* … from this one on */
-	int shared;               /* outermost loops of a turn that both have, for each point of which a part of the tile is taken, and then given */
+	int shared;               /* outermost loops of a turn that both have, for each point of which a part of the tile is taken, and then given; of tiles that are counted: one alone waits for no other part */
 };
 
 struct later later_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *later);

@@ -67,9 +67,10 @@ static const char *rows_symbol(const struct box *box, const struct op *main)
 	return NULL;
 }
 
+/* Where all tokens of a launch are one tile it gains nothing that is worth its LUTs. */
 static struct passing passing_of(struct design *design, const struct box *box, const struct type *word)
 {
-	const char *rows = rows_symbol(box, design->source);
+	const char *rows = unit_counts_tiles(design->source->region[0]) ? rows_symbol(box, design->source) : NULL;
 	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
 	if (!words)
 		return (struct passing){0};

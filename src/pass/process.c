@@ -5,6 +5,15 @@ static const struct type *bool_type(struct process *p)
 	return type_integer(p->module, 1);
 }
 
+/* Does one contraction outside of all layers take what another one gives?  Then its words must leave the pipeline that they are in, whether others follow or not. */
+static bool has_phases(const struct block *main)
+{
+	int phases = 0;
+	for (const struct op *op = main->first; op; op = op->next)
+		phases += op->code == OP_CONTRACT;
+	return phases > 1;
+}
+
 struct process process_new(struct design *design, const char *name)
 {
 	struct module *module = design->module;
@@ -14,7 +23,7 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, "sym_name", attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
 	attr_set(module, p.function, "sym_visibility", attr_string(module, "private"));
 	attr_set(module, p.function, "stream.process", attr_unit(module));
-	attr_set(module, p.function, "stream.style", attr_string(module, design->layers ? "flp" : "stp"));
+	attr_set(module, p.function, "stream.style", attr_string(module, design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
 	attr_set(module, p.function, "stream.die", attr_integer(module, 0));
 	if (design->layers)
 		attr_set(module, p.function, "stream.layers", attr_integer(module, design->layers));

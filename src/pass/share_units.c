@@ -292,26 +292,26 @@ static bool may_move(const struct op *op, const struct op *place)
 	return may;
 }
 
-/* Of contractions of the same numbers the first comes last: attention takes one head of the queries after the other, and has the keys and values first.
- * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_unit.c). */
-static void turn_round(struct block *block)
+/* Contractions of the same numbers come in the reverse order: attention wants values last, so they are made first, and queries last, of which it takes one head after the other.
+ * Where phases take turns nobody waits for that, and the first, the largest, takes the groups for the others (plan_unit.c).
+ * Where tokens are counted the queries come last as well, but values right before them: one token alone waits for keys first (unit_order.c). */
+static void turn_round(struct block *block, bool counted)
 {
 	struct op *first = NULL;
 	for (struct op *op = block->first, *next; op; op = next) {
 		next = op->next;
 		if (op->code == OP_FOR)
-			turn_round(op->region[0]);
+			turn_round(op->region[0], counted);
 		if (op->code != OP_CONTRACT)
 			continue;
 		int64_t tokens = attr_integer_or(op, "tokens", 1), tiles = tokens / rows_tile(tokens, false);
 		bool turned = tiles > 1 && (tiles <= TILES_LEAST || tiles > TILES_IN_TURN);
 		bool same = first && turned && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
-		if (!same) {
-			first = op;
-			continue;
+		if (same) {
+			op_remove(op);
+			op_insert_before(first, op);
 		}
-		op_remove(op);
-		op_insert_before(first, op);
+		first = same && counted ? first : op;
 	}
 }
 
@@ -452,7 +452,7 @@ bool share_units(struct pass_context *context, struct module *module)
 		bits = least_bits(main);
 	ir_count_uses(module_body(module));
 	share_block(bits, module, main->region[0]);
-	turn_round(main->region[0]);
+	turn_round(main->region[0], rows_counted(main));
 	mark_same(module, main->region[0]);
 	int64_t tokens = unit_tokens(main->region[0], NULL);
 	if (tokens > 1)

@@ -516,6 +516,13 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
 
 
+def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
+    """It is not rolled, and one product waits for what another one makes of the same tile: so words leave the pipelines between the two, whether others follow or not."""
+    case = small_case(tmp_path / "model", "llama", 160, 32, max_position_embeddings=160, num_hidden_layers=1)
+    lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
+    assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 0)) <= 1e-3
+
+
 @pytest.mark.parametrize("on_chip, cuts, slices", [("80K", 20, 8), ("120K", 2, 26)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave few slices, whose words of results are narrow."""
