@@ -77,7 +77,7 @@ static struct passing passing_of(struct design *design, const struct box *box, c
 	return (struct passing){design_fifo(design, "s_row", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .rest = true}};
 }
 
-/* fill: they are in the block as well, which is given up empty. */
+/* The reader's side: the block, which they were written to as well, is released unread. */
 static void pass_on(struct process *p, const struct passing *passing, struct value *words)
 {
 	process_loop_to(p, passing->words, &passing->alone);
