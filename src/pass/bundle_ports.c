@@ -40,6 +40,7 @@ struct bundling {
 	struct design *design;
 	int ports;
 	struct bundled *port;
+	int busiest;              /* the port of the unit's through which more words come than through any other, where that matters; -1: none */
 };
 
 static int other_port(const struct bundling *b, int number)
@@ -332,20 +333,23 @@ static bool narrow_has_time(const struct bundling *b, const struct bundled *port
 	return !port->write && narrow_adapter(b) >= 0 && SLOWER * port->layered < least + port->layered && slow_words(b) + port->layered <= least;
 }
 
-/* Do more of the unit's words come through it than through any other, as those of scales, which are whole rows of all slices?  That matters where slices are two for each port, and a token waits for memory. */
-static bool is_busiest(const struct bundling *b, int adapter)
+/* Scales are whole rows of all slices.  It matters where slices are two for each port, and a token waits for memory. */
+static int busiest_port(const struct bundling *b)
 {
-	bool most = unit_shape(b->design->source->region[0]).dealt > 1;
-	for (int i = 0; i < b->ports; i++)
-		most = most && (i == adapter || b->port[i].layered < b->port[adapter].layered);
-	return most;
+	int busiest = unit_shape(b->design->source->region[0]).dealt > 1 ? 0 : -1;
+	for (int i = 1; busiest >= 0 && i < b->ports; i++)
+		busiest = b->port[i].layered > b->port[busiest].layered ? i : busiest;
+	for (int i = 0; busiest >= 0 && i < b->ports; i++)
+		if (i != busiest && b->port[i].layered == b->port[busiest].layered)
+			return -1;
+	return busiest;
 }
 
 /* Has the adapter as much beside the unit's words already as it would get, or is it the one that all would wait for, while another has time? */
 static bool is_laden(const struct bundling *b, int adapter, const struct bundled *port)
 {
 	int64_t own = b->port[adapter].layered;
-	return 2 * (load_of(b, adapter) - own) > port->layered || (is_busiest(b, adapter) && narrow_has_time(b, port, own));
+	return 2 * (load_of(b, adapter) - own) > port->layered || (adapter == b->busiest && narrow_has_time(b, port, own));
 }
 
 /* Of a loader's adapters the one that has least to do, without those that are laden. */
@@ -427,6 +431,7 @@ static void place_riders(struct bundling *b, int unit)
 	bool *placed = ARENA_ARRAY(b->design->module->arena, bool, b->ports + 1);
 	for (int i = 0; i < b->ports; i++)
 		b->port[i].bundle = i >= unit || is_rider(&b->port[i]) ? i : b->port[i].bundle;
+	b->busiest = busiest_port(b);
 	for (int spare = spare_adapters(b, unit);;) {
 		int next = -1;
 		for (int i = 0; i < unit; i++)

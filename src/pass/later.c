@@ -72,12 +72,10 @@ static const char *drain_of_turn(struct arena *arena, struct later *l)
 static int64_t reach_inside(const struct box_side *side, int first, int part)
 {
 	int64_t reach = 0;
+	for (int64_t lane = 0; lane < side->lanes; lane++)
+		reach = side->lane[lane] > reach ? side->lane[lane] : reach;
 	for (int i = first; i < side->loops; i++)
 		reach += i == part ? 0 : side->step[i] * (side->trip[i] - 1);
-	for (int64_t lane = 0, most = 0; lane < side->lanes; lane++) {
-		reach += side->lane[lane] > most ? side->lane[lane] - most : 0;
-		most = side->lane[lane] > most ? side->lane[lane] : most;
-	}
 	return reach;
 }
 

@@ -60,10 +60,7 @@ int64_t phase_rows(const struct phase *phase, int slice)
 
 bool phase_lacks_row(const struct unit *unit, const struct phase *phase, int slice)
 {
-	int end = slice + 1;
-	while (slice >= 0 && end < unit->slices && unit_loaded_with(unit, end) == unit_loaded_with(unit, slice))
-		end++;
-	return slice >= 0 && end <= phase->start;
+	return slice >= 0 && unit_loaded_until(unit, slice / unit->dealt) * unit->dealt <= phase->start;
 }
 
 static bool some_lack_row(const struct unit *unit, int slice)

@@ -315,8 +315,7 @@ int unit_loaded_with(const struct unit *unit, int slice)
 	return port < unit->alone ? 0 : (port - (port - unit->alone) % unit->together) * unit->dealt;
 }
 
-/* Ports whose words one process brings, those behind it; and of these whose words one process deals out, beside the slices of one process. */
-static int loaded_until(const struct unit *unit, int port)
+int unit_loaded_until(const struct unit *unit, int port)
 {
 	int end = port + 1;
 	while (end < unit->ports && unit_loaded_with(unit, end * unit->dealt) == unit_loaded_with(unit, port * unit->dealt))
@@ -331,9 +330,10 @@ static int ports_of_process(const struct unit *unit)
 	return ports > 0 ? ports : 1;
 }
 
+/* Behind the ports whose words one process deals out: of those that one brings, beside the slices of one process. */
 static int dealt_until(const struct unit *unit, int port)
 {
-	int each = ports_of_process(unit), end = loaded_until(unit, port), beside = port - port % each + each;
+	int each = ports_of_process(unit), end = unit_loaded_until(unit, port), beside = port - port % each + each;
 	return beside < end ? beside : end;
 }
 
@@ -376,7 +376,7 @@ static struct outlet *load_weights(const struct unit *unit)
 	struct outlet *ahead = ARENA_ARRAY(unit->design->module->arena, struct outlet, unit->ports);
 	const struct type *word = weight_word(unit);
 	for (int i = 0, end; i < unit->ports; i = end) {
-		end = loaded_until(unit, i);
+		end = unit_loaded_until(unit, i);
 		struct loader loader = {"unit", word, i, end - i, weight_segment, 1, &ahead[i]};
 		for (int k = i; k < end; k++)
 			ahead[k] = port_outlet(unit, port_name(unit, &loader, k - i), word, k);

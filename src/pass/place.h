@@ -56,11 +56,12 @@ struct place_cost place_refine(const struct place_problem *problem, int *die);  
 struct place_cost place_exact(const struct place_problem *problem, int *die);         /* by ILP, from what `die` has; unchanged where that finds nothing better */
 /* Where more block RAMs are placed on die `where` than it has, memories there become URAMs, as far as it has these, or the other way round: their stream.storage, and what their items need.  true: some did. */
 bool place_trade(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die, int where);
-/* FIFOs that words are dealt out to in turn become as deep as what is left on every die makes all of them.  true: they did; their readers' and writers' arguments are as they were. */
+/* FIFOs that words are dealt out to in turn have one depth; their readers' and writers' arguments are as they were where it is set. */
 #define PLACE_DEEPEST 4096    /* of a URAM */
-int64_t place_depth(struct module *module);          /* of them; 0: there are none */
+int64_t place_depth(struct module *module);          /* 0: there are none */
 void place_set_depth(struct module *module, int64_t depth);        /* whatever dies have */
-bool place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die);
+/* They become as deep as what is left on every die makes all of them. */
+void place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die);
 /* Is a placement found that leaves every die of the platform uncrowded?  Where moves find one, it need not be a good one. */
 bool place_finds_room(const struct platform *platform, struct module *module);
 #endif

@@ -13,10 +13,11 @@ struct deepening {
 	bool *uram_next;          /* [memories] */
 };
 
-/* Where it does not hold all words already. */
+/* Where it does not hold all words with fewer. */
 static bool is_dealt(const struct op *op)
 {
-	return op->code == OP_FIFO && op->result[0]->type->depth == attr_integer_or(op, "stream.dealt", 0);
+	const struct attr *least = op->code == OP_FIFO ? attr_get(op, "stream.dealt") : NULL;
+	return least && op->result[0]->type->depth >= least->integer;
 }
 
 /* As a URAM, which is that deep in any case, else as block RAMs.  false: neither is left. */
@@ -50,31 +51,10 @@ static bool all_have_room(struct deepening *d)
 	return room;
 }
 
-static bool make_deeper(struct module *module, const struct deepening *d)
-{
-	bool some = false;
-	for (int i = 0; i < d->problem->memories; i++) {
-		struct op *op = d->problem->memory[i].op;
-		if (!is_dealt(op))
-			continue;
-		attr_set(module, op, "stream.storage", attr_string(module, storage_name[d->uram_next[i] ? STORAGE_URAM : STORAGE_BRAM]));
-		op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, d->depth);
-		some = true;
-	}
-	return some;
-}
-
-/* Or was so before it became deeper. */
-static bool may_be_deeper(const struct op *op)
-{
-	const struct attr *least = op->code == OP_FIFO ? attr_get(op, "stream.dealt") : NULL;
-	return least && op->result[0]->type->depth >= least->integer;
-}
-
 int64_t place_depth(struct module *module)
 {
 	const struct op *op = module_main(module)->region[0]->first;
-	while (op && !may_be_deeper(op))
+	while (op && !is_dealt(op))
 		op = op->next;
 	return op ? op->result[0]->type->depth : 0;
 }
@@ -82,15 +62,27 @@ int64_t place_depth(struct module *module)
 void place_set_depth(struct module *module, int64_t depth)
 {
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (may_be_deeper(op))
+		if (is_dealt(op))
 			op->result[0]->type = type_channel(module, TYPE_FIFO, op->result[0]->type->element, depth);
 }
 
-bool place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
+static void make_deeper(struct module *module, const struct deepening *d)
+{
+	for (int i = 0; i < d->problem->memories; i++) {
+		struct op *op = d->problem->memory[i].op;
+		if (is_dealt(op))
+			attr_set(module, op, "stream.storage", attr_string(module, storage_name[d->uram_next[i] ? STORAGE_URAM : STORAGE_BRAM]));
+	}
+	place_set_depth(module, d->depth);
+}
+
+void place_deepen(struct module *module, const struct platform *platform, struct place_problem *problem, const int *die)
 {
 	struct deepening d = {.platform = platform, .problem = problem, .die = die, .uram_next = ARENA_ARRAY(module->arena, bool, problem->memories + 1)};
-	bool room = false;
-	for (d.depth = PLACE_DEEPEST; platform_total(platform).uram > 0 && d.depth > 2 * STEP && !room; d.depth -= room ? 0 : STEP)
-		room = all_have_room(&d);
-	return room && make_deeper(module, &d);
+	int64_t now = platform_total(platform).uram > 0 ? place_depth(module) : 0;
+	for (d.depth = PLACE_DEEPEST; now && d.depth > now; d.depth -= STEP)
+		if (all_have_room(&d)) {
+			make_deeper(module, &d);
+			return;
+		}
 }

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LESS_DEEP 1024     /* so much less is tried where as deep FIFOs found no room */
+#define LESS_DEEP 1024        /* so much less is tried where as deep FIFOs found no room */
 #define TRADES 3              /* placements, each with the memories that the one before asks for */
 
 static const int fuller_percent[] = {90, 100};
@@ -195,14 +195,13 @@ static void trade_home(struct placing *p)
 		place_trade(p->module, p->platform, problem, p->die, problem->home);
 }
 
-static bool place_uncrowded(struct placing *p)
+/* near: from where the items are. */
+static bool place_trading(struct placing *p, bool near)
 {
-	for (int d = 0; d < p->platform->dies; d++)
-		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
-	trade_home(p);
 	for (int i = 0; i < TRADES; i++) {
 		bool traded = false;
-		if (place(p->module->guard, &p->problem, p->die).overflow <= 0)
+		struct place_cost cost = near ? place_throw(&p->problem, p->die) : place(p->module->guard, &p->problem, p->die);
+		if (cost.overflow <= 0)
 			return true;
 		for (int d = 0; d < p->platform->dies; d++)
 			traded |= place_trade(p->module, p->platform, &p->problem, p->die, d);
@@ -210,6 +209,14 @@ static bool place_uncrowded(struct placing *p)
 			return false;
 	}
 	return false;
+}
+
+static bool place_uncrowded(struct placing *p)
+{
+	for (int d = 0; d < p->platform->dies; d++)
+		p->problem.capacity[d] = platform_uncrowded(p->platform, d);
+	trade_home(p);
+	return place_trading(p, false);
 }
 
 static bool place_at(struct placing *p, int percent)
@@ -319,14 +326,7 @@ static bool place_deeper(struct placing *p, int64_t depth)
 	struct placing deeper = placing_of(p->platform, module);
 	memcpy(deeper.problem.capacity, p->problem.capacity, sizeof deeper.problem.capacity);
 	memcpy(deeper.die, p->die, sizeof *p->die * (size_t)p->problem.items);
-	bool fits = false, goes_on = true;
-	for (int i = 0; i < TRADES && goes_on; i++) {
-		fits = place_throw(&deeper.problem, deeper.die).overflow <= 0;
-		goes_on = false;
-		for (int d = 0; d < p->platform->dies && !fits; d++)
-			goes_on |= place_trade(module, p->platform, &deeper.problem, deeper.die, d);
-	}
-	if (fits) {
+	if (place_trading(&deeper, true)) {
 		*p = deeper;
 		return true;
 	}
@@ -345,13 +345,12 @@ bool place_dies(struct pass_context *context, struct module *module)
 		placed = place_at(&p, fuller_percent[i]);
 	if (!placed)
 		return explain(&p);
-	bool deeper = place_deepen(module, platform, &p.problem, p.die);
-	int64_t now = place_depth(module);
-	for (int64_t depth = PLACE_DEEPEST; now && depth > now; depth -= LESS_DEEP)
-		if (place_deeper(&p, depth)) {
-			deeper = true;
-			break;
-		}
+	int64_t least = place_depth(module);
+	place_deepen(module, platform, &p.problem, p.die);
+	int64_t depth = PLACE_DEEPEST, now = place_depth(module);
+	while (now && depth > now && !place_deeper(&p, depth))
+		depth -= LESS_DEEP;
+	bool deeper = place_depth(module) > least;
 	for (int i = 0; i < p.cost.processes; i++) {
 		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));
 		if (deeper)

@@ -258,9 +258,7 @@ static void choose_starts(struct unit *unit)
 			phase = !done[i] && (!phase || words_of_row(&unit->phases.data[i]) > words_of_row(phase)) ? &unit->phases.data[i] : phase;
 		if (!phase)
 			return;
-		int64_t start = start_of_fewest(unit, phase, load);
-		if (start)
-			set_start(unit, phase, start);
+		set_start(unit, phase, start_of_fewest(unit, phase, load));
 		loaded_most(unit, phase, load, true);
 		done[phase - unit->phases.data] = true;
 	}

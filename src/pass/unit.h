@@ -123,6 +123,7 @@ const struct run_time_trip *unit_abreast_there(struct process *p, const struct p
 /* A word of weights, or of their scales: taken for the first token, and those behind it use the same; for the rows that the slice has, or one that is read with it.  slice: -1: scales, of all. */
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo);
 int unit_loaded_with(const struct unit *unit, int slice);          /* the first of the slices whose words one process brings, in step; -1 of -1 */
+int unit_loaded_until(const struct unit *unit, int port);          /* the port behind those whose words come with its own */
 bool phase_lacks_row(const struct unit *unit, const struct phase *phase, int slice);      /* the first, which none of those that are loaded with it has; -1, scales: it is there */
 int64_t phase_rows(const struct phase *phase, int slice);          /* of the last block, that the memory of this slice has words of; -1: that of scales */
 /* FIFOs of what memory brings: the words of weights, and those of scales. */
