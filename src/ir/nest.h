@@ -13,7 +13,7 @@ struct nest_numbers {
 
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
 #define NEST_MARK "stream.datapath"
-#define NEST_MARKS 2
+#define NEST_MARKS 16
 bool nest_is_branch(const struct op *op);         /* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
 int nest_mark(const struct op *op);       /* -1: none */
 /* false: they differ in something else, or a constant of the left stands for two of the right. */

@@ -3,6 +3,7 @@
 #include "pass/unit.h"
 
 struct serial {
+	const struct unit *unit;
 	int count;                /* sets of slices */
 	struct value *in[SETS_MOST], *out[SETS_MOST]; /* channels */
 };
@@ -12,14 +13,16 @@ static bool alike(const struct phase *left, const struct phase *right)
 	return !left->there.each == !right->there.each && left->tile == right->tile && left->contract.tokens == right->contract.tokens;
 }
 
-/* Of phases first … end - 1; all are one datapath. */
-static void add_words(const struct unit *unit, struct process *p, const struct serial *serial, int first, int end)
+/* All are one datapath. */
+static void add_words(struct process *p, struct unit_stretch stretch, void *context)
 {
-	const struct phase *phase = &unit->phases.data[first];
+	const struct serial *serial = context;
+	const struct unit *unit = serial->unit;
+	const struct phase *phase = &unit->phases.data[stretch.first];
 	int64_t rows = 0;
-	for (int i = first; i < end; i++)
+	for (int i = stretch.first; i < stretch.end; i++)
 		rows += unit->phases.data[i].blocks * unit->phases.data[i].block;
-	unit_loop(p, phase->tiles, phase->there.tiles);
+	unit_loop(p, stretch.tiles, stretch.there);
 	process_mark(p, NEST_MARK);
 	unit_loop(p, rows * phase->words, phase->words_there);
 	struct value *token = unit_loop_tokens(unit, p, phase);
@@ -34,21 +37,14 @@ static void add_words(const struct unit *unit, struct process *p, const struct s
 void lower_serial(const struct unit *unit, int number)
 {
 	struct process p = unit_process(unit, "serial");
-	struct serial serial = {0};
+	struct serial serial = {.unit = unit};
 	for (int i = number; i < unit_sets(unit) && serial.count < unit->together_sets; i++, serial.count++) {
 		const char *which = serial.count ? text_format(p.module->arena, "%d", serial.count) : "";
 		serial.in[serial.count] = process_argument(&p, unit->sums[i], text_format(p.module->arena, "x%s", which));
 		serial.out[serial.count] = process_argument(&p, unit->collected[i], text_format(p.module->arena, "y%s", which));
 	}
-	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
-		end = unit_loop_end(unit, first);
-		p.design->layers = unit->phases.data[first].layers;
-		process_layers(&p);
-		add_words(unit, &p, &serial, first, end);
-		process_close(&p, p.design->layers > 0);
-		p.design->layers = 0;
-		p.layer = NULL;
-	}
+	for (int first = 0; first < (int)unit->phases.count; first = unit_loop_end(unit, first))
+		unit_each_stretch(unit, &p, first, add_words, &serial);
 	process_finish(&p);
 }
 
@@ -57,6 +53,6 @@ bool unit_serial_alike(const struct unit *unit)
 	const struct phase *phase = unit->phases.data;
 	bool same = true;
 	for (int i = 0; i < (int)unit->phases.count; i++)
-		same = same && !phase[i].around && (unit_loop_end(unit, i) == i + 1 || alike(&phase[i], &phase[i + 1]));
+		same = same && (!phase[i].around || phase[i].there.tiles) && (unit_loop_end(unit, i) == i + 1 || alike(&phase[i], &phase[i + 1]));
 	return same;
 }

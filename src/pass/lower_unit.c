@@ -194,6 +194,19 @@ static struct value *fed(struct process *p, bool again, bool goes_on, struct val
 	return word;
 }
 
+/* The loops of a phase whose tiles are counted stand in several places, and are one datapath. */
+static void mark_phase(const struct unit *unit, struct process *p, const struct phase *phase, int loops)
+{
+	struct op *outermost = p->block->parent;
+	int number = 0;
+	while (unit->phases.data[number].op != phase->op || unit->phases.data[number].from != phase->from)
+		number++;
+	for (; loops > 1; loops--)
+		outermost = outermost->parent->parent;
+	if (phase->there.tiles && number < NEST_MARKS)
+		attr_set(p->module, outermost, NEST_MARK, attr_integer(p->module, number));
+}
+
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
 {
 	const struct feed *feed = context;
@@ -207,6 +220,7 @@ static void feed_phase(const struct unit *unit, struct process *p, const struct 
 	else
 		counter[1] = process_loop(p, phase->tile * phase->contract.groups);
 	process_pipeline(p, 1);
+	mark_phase(unit, p, phase, loops);
 	const int64_t pitch[2] = {phase->tile, 1};
 	bool again = phase->from, goes_on = phase->part;
 	struct value *place = again || goes_on ? make_address(p, 2, counter, pitch, 0) : NULL;

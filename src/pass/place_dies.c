@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define LESS_DEEP 1024        /* so much less is tried where as deep FIFOs found no room */
-#define TRADES 3              /* placements, each with the memories that the one before asks for */
+#define ROOM_SHARE 8          /* one part in so many of block RAMs is left where all are taken and nothing fits */
+#define TRADES 4              /* placements, each with the memories that the one before asks for */
 
 static const int fuller_percent[] = {90, 100};
 
@@ -195,6 +196,16 @@ static void trade_home(struct placing *p)
 		place_trade(p->module, p->platform, problem, p->die, problem->home);
 }
 
+/* Where block RAMs of the memory ports' die are all taken, what could do with URAMs crowds out processes, and wires are what is short. */
+static bool trade_more(struct placing *p)
+{
+	int64_t *have = &p->problem.capacity[p->problem.home].bram18, all = *have;
+	*have -= all / ROOM_SHARE;
+	bool traded = p->problem.dies > 1 && place_trade(p->module, p->platform, &p->problem, p->die, p->problem.home);
+	*have = all;
+	return traded;
+}
+
 /* near: from where the items are. */
 static bool place_trading(struct placing *p, bool near)
 {
@@ -205,7 +216,7 @@ static bool place_trading(struct placing *p, bool near)
 			return true;
 		for (int d = 0; d < p->platform->dies; d++)
 			traded |= place_trade(p->module, p->platform, &p->problem, p->die, d);
-		if (!traded)
+		if (!traded && !trade_more(p))
 			return false;
 	}
 	return false;

@@ -76,6 +76,14 @@ void unit_each_joined(const struct unit *unit, struct process *p, unit_add *add,
 typedef void unit_group(const struct unit *unit, struct process *p, int first, int end, void *context);
 /* Those of one loop, over the layers where there are any; returns the phase behind them.  alone: of a launch of one tile all phases of a layer are one group, since nobody asks which of them is at work. */
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context);
+/* The same for what asks only how many words there are, not whose: a loop of all tiles and phases of a layer, and where layers go on without a break such of single groups in front of it and behind it. */
+struct unit_stretch {
+	int first, end;           /* phases */
+	int64_t tiles;
+	const struct run_time_trip *there;        /* NULL: all are */
+};
+typedef void unit_tiles(struct process *p, struct unit_stretch stretch, void *context);
+void unit_each_stretch(const struct unit *unit, struct process *p, int first, unit_tiles *add, void *context);
 int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
 void unit_join_queries(struct unit *unit);
 void unit_find_series(struct unit *unit);

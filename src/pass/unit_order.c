@@ -212,7 +212,7 @@ static bool goes_around(const struct unit *unit, int first, int end)
 		behind += i == first ? 0 : search.turned ? ROWS_BEHIND_ATTENTION : 1;
 		phase[i].behind = behind;
 	}
-	return phase[first].layers > 1 && !phase[first].contract.rows && end > group_end(unit, first) && behind < search.tiles;
+	return phase[first].layers > 1 && (search.there ? phase[first].turned && behind <= search.tiles : !phase[first].contract.rows && behind < search.tiles) && end > group_end(unit, first);
 }
 
 /* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these.  Scores are the first that attention makes, of queries and keys: so values come last. */
@@ -298,6 +298,7 @@ struct slots {
 	int64_t *lag, tiles;      /* slots that a group is behind the first one */
 	bool counted;             /* some tiles may not be there, */
 	bool ahead;               /* and the first group waits for nothing */
+	bool around;
 	unit_group *add;
 	void *context;
 };
@@ -306,7 +307,7 @@ static struct slots slots_of(const struct unit *unit, int first, int end, unit_g
 {
 	const struct phase *phase = unit->phases.data;
 	struct arena *arena = unit->design->module->arena;
-	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart || phase[first].turned, .add = add, .context = context};
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart || phase[first].turned, 	.around = phase[first].around, .add = add, .context = context};
 	for (int i = first; i < end; i = group_end(unit, i)) {
 		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups + (s.groups && s.ahead);
 		s.begin[s.groups++] = i;
@@ -349,7 +350,7 @@ static int open_tile(struct process *p, const struct phase *phase, int64_t tile)
 static int place_of(const struct slots *s, int n)
 {
 	int last = s->groups - 1;
-	return !s->counted ? n : !s->ahead ? last - n : n ? last + 1 - n : 0;
+	return !s->counted ? n : s->around || !s->ahead ? last - n : n ? last + 1 - n : 0;
 }
 
 static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t from, int64_t end, bool both, int64_t before)
@@ -365,7 +366,7 @@ static void walk_slots(const struct unit *unit, struct process *p, const struct 
 			p->layers_before = before + (both && own);
 			if (!own && !(both && works(s, g, slot + s->tiles)))
 				continue;
-			int opened = open_tile(p, &unit->phases.data[s->begin[g]], slot - s->lag[g]);
+			int opened = open_tile(p, &unit->phases.data[s->begin[g]], slot - s->lag[g] + (own ? 0 : s->tiles));
 			s->add(unit, p, s->begin[g], s->begin[g + 1], s->context);
 			process_close(p, opened);
 		}
@@ -396,6 +397,36 @@ static void walk_around(const struct unit *unit, struct process *p, int first, i
 	p->layer = NULL;
 	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
 	p->design->layers = 0;
+}
+
+/* Tiles first … end - 1, as far as they are there. */
+static void add_tiles(const struct unit *unit, struct process *p, const struct slots *s, int g, int64_t first, int64_t end, unit_tiles *add, void *context)
+{
+	const struct phase *phase = &unit->phases.data[s->begin[g]];
+	struct run_time_trip *there = phase->there.tiles ? ARENA_NEW(p->module->arena, struct run_time_trip) : NULL;
+	if (there)
+		*there = (struct run_time_trip){.symbol = phase->there.tiles->symbol, .plus = -phase->tile * first, .tile = phase->tile, .most = end - first};
+	if (first < end)
+		add(p, (struct unit_stretch){s->begin[g], s->begin[g + 1], end - first, there}, context);
+}
+
+void unit_each_stretch(const struct unit *unit, struct process *p, int first, unit_tiles *add, void *context)
+{
+	const struct phase *phase = &unit->phases.data[first];
+	int end = unit_loop_end(unit, first);
+	struct slots s = slots_of(unit, first, end, NULL, NULL);
+	for (int g = 0; phase->around && g < s.groups; g++)
+		add_tiles(unit, p, &s, g, 0, s.tiles - s.lag[g], add, context);
+	p->design->layers = phase->layers - phase->around;
+	process_layers(p);
+	if (phase->around)
+		process_mark(p, "stream.around");
+	add(p, (struct unit_stretch){first, end, phase->tiles, phase->there.tiles}, context);
+	process_close(p, phase->layers > 0);
+	p->design->layers = 0;
+	p->layer = NULL;
+	for (int g = 0; phase->around && g < s.groups; g++)
+		add_tiles(unit, p, &s, g, s.tiles - s.lag[g], s.tiles, add, context);
 }
 
 typedef void unit_walk(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context);
@@ -435,7 +466,10 @@ static void walk_alone(const struct unit *unit, struct process *p, int first, in
 	walk_layers(unit, p, first, end, walk_together, add, context);
 	process_close(p, 1);
 	process_loop_to(p, 1, more);
-	walk_layers(unit, p, first, end, walk_layer, add, context);
+	if (phase->around)
+		walk_around(unit, p, first, end, add, context);
+	else
+		walk_layers(unit, p, first, end, walk_layer, add, context);
 	process_close(p, 1);
 }
 
@@ -443,10 +477,10 @@ int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool a
 {
 	int end = unit_loop_end(unit, first);
 	const struct phase *phase = &unit->phases.data[first];
-	if (phase->around)
-		walk_around(unit, p, first, end, add, context);
-	else if (alone && phase->there.tiles)
+	if (alone && phase->there.tiles)
 		walk_alone(unit, p, first, end, add, context);
+	else if (phase->around)
+		walk_around(unit, p, first, end, add, context);
 	else
 		walk_layers(unit, p, first, end, walk_layer, add, context);
 	return end;
