@@ -75,14 +75,13 @@ class Step(torch.nn.Module):
         if config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer; all have one form, so that all layers are alike
             full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
             mask = {"full_attention": full, "sliding_attention": mask}
-        head = self.model.get_output_embeddings()
-        hook = head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens[0]),)) if tokens and not shape.every else None
+        hooks = _last_row_alone(self.model, tokens[0]) if tokens and not shape.every else []
         try:
             places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
             logits = self.model(input_ids=ids, position_ids=places, attention_mask=mask, past_key_values=cache,
                                 use_cache=True, return_dict=False)[0]
         finally:
-            if hook:
+            for hook in hooks:
                 hook.remove()
         return (_largest(logits) if shape.argmax else logits, *cache.new_k, *cache.new_v)
 
@@ -131,6 +130,15 @@ def _row(hidden, tokens):
     """Row tokens - 1 of 1xNxD: a sum of which one term is not zero, so exact."""
     at = torch.arange(hidden.shape[1], device=hidden.device)
     return torch.where((at == tokens.reshape(1) - 1)[None, :, None], hidden, torch.zeros_like(hidden[:1, :1, :1])).sum(1, keepdim=True)
+
+
+def _last_row_alone(model, tokens) -> list:
+    """Hooks by which only row tokens - 1 goes through the norm behind all layers, in front of which it is chosen, and the head."""
+    head = model.get_output_embeddings()
+    norms = [child for child in model.base_model.children() if type(child).__name__.endswith("Norm")]
+    if not norms:
+        return [head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens),))]
+    return [norms[-1].register_forward_hook(lambda _, inputs, output: inputs[0]), head.register_forward_pre_hook(lambda _, inputs: (norms[-1].forward(_row(inputs[0], tokens)),))]
 
 
 def _largest(logits):
