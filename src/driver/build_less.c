@@ -10,7 +10,8 @@
 #define NARROW_PROMPT 205     /* or so many beside slices of a prompt's tokens, which take most DSPs */
 #define NARROW_COUNTED 220    /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 180 /* or so many thousandths of LUTs, */
-#define NARROW_TILES 239      /* or thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, */
+#define WIDE_TILES 265        /* or so many thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, where hardly too much is taken, */
+#define NARROW_TILES 239      /* or so many, */
 #define LESS_TILES 230        /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
 #define LEAST_TILES 220       /* or so many, where what is between them crowds a die */
 #define PORTS_TILES 250       /* or so many beside fewer ports of states, which leave wires, */
@@ -52,7 +53,7 @@ static int list_less(const struct session *session, const struct choices *wanted
 	int fewer = slices - 2 * UNIT_STEP, less = slices - UNIT_STEP, count = 0;
 	const struct less ways[] = {{.narrow = NARROW}, {.narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.narrow = NARROW_PROMPT, .beside = BESIDE_PROMPT}, {.ports = 4}, {.ports = 4, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2}, {.ports = 2, .narrow = LESS_NARROW, .beside = BESIDE_ALONE}, {.ports = 2, .narrow = NARROW}, {.ports = 1}, {.slices = fewer}, {.ports = 2, .slices = fewer}, {.ports = 1, .slices = fewer},
 				    {.narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = fewer, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROW_COUNTED, .beside = BESIDE_FEW},
-				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
+				    {.slices = less, .narrow = (NARROW_COUNTED + NARROWEST_COUNTED) / 2, .beside = BESIDE_FEW}, {.slices = less, .narrow = NARROWEST_COUNTED, .beside = BESIDE_FEW}, {.narrow = WIDE_TILES, .beside = BESIDE_TILES}, {.narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.narrow = LESS_TILES, .beside = BESIDE_TILES}, {.narrow = LEAST_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.loaders = 3, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = PORTS_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = NARROW_TILES, .beside = BESIDE_TILES}, {.ports = 4, .narrow = LESS_TILES, .beside = BESIDE_TILES}, {.slices = less, .beside = BESIDE_TILES}};
 	for (size_t i = 0; slices && i < sizeof ways / sizeof *ways; i++) {
 		bool ports = (!ways[i].ports || !wanted->value[CHOICE_STATE_PORTS]) && (!ways[i].loaders || !wanted->value[CHOICE_STATE_LOADERS]), own = !ways[i].beside || ways[i].beside == beside;
 		bool kernels = !ways[i].narrow || (!wanted->value[CHOICE_LUT] && !wanted->value[CHOICE_DSP]);

@@ -165,24 +165,32 @@ static bool is_repeated(struct module *module, const struct op *op)
 	return repeated;
 }
 
-/* Does it choose what a reduction alone reads, as one row of several?  That is no part of what makes the rows: the last of many layers would be unlike the others. */
+static bool is_select(const struct body *body, int node)
+{
+	return body->node[node].kind == NODE_OP && body->node[node].code == OP_SELECT;
+}
+
+/* Does it choose what a reduction alone reads, as one row of several? */
 static bool chooses(const struct op *op)
 {
 	const struct users *users = users_of(op->result[0]);
-	const struct body *body = &op->kernel->update;
 	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL && kernel_has_reduction(users->ops.data[0]->kernel);
-	return reduced && !kernel_has_reduction(op->kernel) && body->count && body->node[body->result].kind == NODE_OP && body->node[body->result].code == OP_SELECT;
+	return reduced && !kernel_has_reduction(op->kernel) && is_select(&op->kernel->update, op->kernel->update.result);
 }
 
-/* Does the kernel alone read a reduction?  It becomes its post body. */
-static bool has_maker(const struct op *op)
+/* Or is it a sum of what it chooses? */
+static bool sums_chosen(const struct op *op)
 {
-	bool found = false;
-	for (int i = 0; i < op->operands; i++) {
-		const struct op *maker = op->operand[i]->def;
-		found = found || (maker && maker->code == OP_KERNEL && kernel_has_reduction(maker->kernel) && users_of(maker->result[0])->ops.count == 1);
-	}
-	return found;
+	const struct body *body = &op->kernel->update;
+	const struct node *sum = &body->node[body->result];
+	return kernel_has_reduction(op->kernel) && sum->kind == NODE_OP && sum->code == OP_ADDF && (is_select(body, sum->argument[0]) || is_select(body, sum->argument[1]));
+}
+
+/* What makes the rows of which one is chosen stands by itself: the last of many layers would be unlike the others. */
+static bool is_apart(const struct op *producer, const struct op *consumer)
+{
+	const struct type *made = producer->kernel->type;
+	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) && made->kind == TYPE_FLOAT && (chooses(consumer) || sums_chosen(consumer));
 }
 
 static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
@@ -190,7 +198,7 @@ static bool try_inline(struct module *module, struct op *producer, struct op *co
 	int operand = -1;
 	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
 	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
-	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || (chooses(consumer) && has_maker(producer)))
+	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || is_apart(producer, consumer))
 		return false;
 	int count = reads(consumer, producer->result[0], &operand);
 	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))

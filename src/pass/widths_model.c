@@ -285,8 +285,7 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 	int64_t layers = loop->layers < WALKED ? loop->layers : WALKED;
 	double before = walk->served;
 	double ends[WALKED] = {0}, weights = 0;
-	bool goes_around = loop->unit > 0 && space->extent[walk->extent] != EXTENT_ONE;
-	if (goes_around)
+	if (loop->unit > 0)
 		wait_for_front(walk, loop);
 	for (int64_t layer = 0; layer < layers; layer++) {
 		walk->layer++;
@@ -299,7 +298,7 @@ static void walk_loop(struct walk *walk, const struct width_loop *loop)
 			space->state[k].before = space->state[k].end;
 	}
 	walk->served += (double)(loop->layers - layers) * (walk->served - before) / (double)(layers ? layers : 1);
-	double each = goes_around ? around(walk, loop) : larger(ends[WALKED - 1] - ends[WALKED - 2], walk->weights - weights);
+	double each = loop->unit > 0 ? around(walk, loop) : larger(ends[WALKED - 1] - ends[WALKED - 2], walk->weights - weights);
 	double more = layers < WALKED ? 0 : (double)(loop->layers - WALKED) * each;
 	for (int k = loop->first; k < loop->end; k++) {
 		space->state[k].begin += more;

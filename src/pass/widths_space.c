@@ -247,8 +247,8 @@ static void choose_extents(const struct widths *w, struct width_space *space, co
 static bool goes_around(const struct widths *w, const struct block *block)
 {
 	const char *rows = NULL;
-	int64_t tokens = unit_tokens(block, &rows), tile = w->abreast > 1 ? rows_tile(tokens, rows) : tokens, tiles = tokens / tile;
-	return tiles > 1 && tiles <= TILES_IN_TURN && (rows ? tiles >= ROWS_BEHIND_ATTENTION + 2 : !rows_have_break(tokens));
+	int64_t tokens = unit_tokens(block, &rows), tile = w->abreast > 1 ? rows_tile(tokens, false) : tokens;
+	return !rows && tokens > tile && tokens / tile <= TILES_IN_TURN && !rows_have_break(tokens);
 }
 
 static double unit_cycles(const struct width_space *space, const struct width_loop *loop)
