@@ -14,7 +14,7 @@ struct launch_rows {
 
 /* Rows of a tile: they divide all of them.  counted: how many are there is known at run time. */
 int64_t rows_tile(int64_t most, bool counted);
-bool rows_have_break(int64_t most);       /* two to four tiles: layers follow each other with a break, of more without one */
+bool rows_have_break(int64_t most);       /* two to four tiles, all of them there: layers follow each other with a break, of more without one */
 /* symbol: the input that says how many there are; NULL: all. */
 struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64_t most);
 /* The dim of the tensor that is its rows, `pitch` elements apart; -1: none is. */

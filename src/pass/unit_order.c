@@ -4,10 +4,12 @@
  *     three groups a, b, c and four tiles:  a0 | a1 b0 | a2 b1 c0 | a3 b2 c1 | b3 c2 | c3
  * Where all groups of a layer are one series, and the next layer takes tile by tile what this one hands on, the next layer begins while this one ends, and all groups always take turns:
  *     … | a3 b2 c1 | A0 b3 c2 | A1 B0 c3 | A2 B1 C0 | …
- * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Layers follow each other with a break then, and where attention cannot do without
- * later tiles, it waits for keys and values k of all, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c).
+ * Where a launch says how many tokens there are, slots stay, and what works on a tile that is not there is left out.  Where attention cannot do without later tiles, it waits for keys and values k of
+ * all, but for queries q of its own: others of these are made meanwhile (`apart`, tile_tokens.c), and layers follow each other with a break.
  *     k0 k1 k2 k3 | q0 | q1 | q2 a0 | q3 b0 a1 | c0 b1 a2 | c1 b2 a3 | c2 b3 | c3
- * Where it can (hide_later.c), keys, queries and values are one group again, which takes turns with the others and is ahead by one slot more (unit_join_queries).
+ * Where it can (hide_later.c), keys, queries and values are one group again, which takes turns with the others and is ahead by one slot more (unit_join_queries).  What is furthest behind comes first in a
+ * slot and the first group last, so it may be as many tiles behind as there are: the next layer takes in the slot's last turn what was made in its first.
+ *     q0 | q1 | a0 q2 | b0 a1 q3 | c0 b1 a2 Q0 | c1 b2 a3 Q1 | c2 b3 A0 Q2 | c3 B0 A1 Q3 | C0 …
  * What a group waits for then was always begun before it, so an order that ends remains one. */
 #include "ir/rows.h"
 #include "model/box.h"
@@ -199,7 +201,8 @@ static bool group_comes_in_tiles(struct search *s, int first)
 	return true;
 }
 
-/* Are the phases of a loop one series that goes on from layer to layer?  The first tile of the next layer takes turns with what is behind this layer's last tile, so no group is as many tiles behind. */
+/* Are the phases of a loop one series that goes on from layer to layer?  The first tile of the next layer takes turns with what is behind this layer's last tile, so no group is as many tiles behind, but where it comes
+ * before that in a slot. */
 static bool goes_around(const struct unit *unit, int first, int end)
 {
 	struct phase *phase = unit->phases.data;
@@ -212,7 +215,8 @@ static bool goes_around(const struct unit *unit, int first, int end)
 		behind += i == first ? 0 : search.turned ? ROWS_BEHIND_ATTENTION : 1;
 		phase[i].behind = behind;
 	}
-	return phase[first].layers > 1 && (search.there ? phase[first].turned && behind <= search.tiles : !phase[first].contract.rows && behind < search.tiles) && end > group_end(unit, first);
+	bool few = search.there ? phase[first].turned && behind <= search.tiles : !phase[first].contract.rows && behind < search.tiles;
+	return phase[first].layers > 1 && few && end > group_end(unit, first);
 }
 
 /* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these.  Scores are the first that attention makes, of queries and keys: so values come last. */
@@ -298,7 +302,7 @@ struct slots {
 	int64_t *lag, tiles;      /* slots that a group is behind the first one */
 	bool counted;             /* some tiles may not be there, */
 	bool ahead;               /* and the first group waits for nothing */
-	bool around;
+	bool around;              /* layers follow each other without a break */
 	unit_group *add;
 	void *context;
 };
@@ -307,7 +311,10 @@ static struct slots slots_of(const struct unit *unit, int first, int end, unit_g
 {
 	const struct phase *phase = unit->phases.data;
 	struct arena *arena = unit->design->module->arena;
-	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .counted = phase[first].there.tiles, .ahead = phase[first].contract.apart || phase[first].turned, 	.around = phase[first].around, .add = add, .context = context};
+	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .add = add, .context = context};
+	s.counted = phase[first].there.tiles;
+	s.ahead = phase[first].contract.apart || phase[first].turned;
+	s.around = phase[first].around;
 	for (int i = first; i < end; i = group_end(unit, i)) {
 		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups + (s.groups && s.ahead);
 		s.begin[s.groups++] = i;
@@ -346,7 +353,7 @@ static int open_tile(struct process *p, const struct phase *phase, int64_t tile)
 	return 1;
 }
 
-/* The n-th group of a slot.  Where layers follow each other with a break attention is often slower than the unit: then what is furthest behind it comes first, but for what waits for nothing. */
+/* The n-th group of a slot.  Of counted tiles what is furthest behind comes first: attention is often slower than the unit.  Where layers follow each other with a break, what waits for nothing comes before it. */
 static int place_of(const struct slots *s, int n)
 {
 	int last = s->groups - 1;

@@ -187,6 +187,38 @@ static void test_matmul_bias_gelu_is_one_kernel(void **state)
 	               1, 0);
 }
 
+/* What makes the rows of which one is chosen is what it would be if all were read: the choice stands with the sum. */
+static void test_a_choice_stands_with_its_sum(void **state)
+{
+	struct session s;
+	(void)state;
+	run_passes(&s, "func.func @main(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>, %r: tensor<4x8xf32>, %c: tensor<4xi1>) -> tensor<8xf32> {\n" ZERO
+	               "  %e = tensor.empty() : tensor<4x8xf32>\n"
+	               "  %e8 = tensor.empty() : tensor<8xf32>\n"
+	               "  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>\n"
+	               "  %f8 = linalg.fill ins(%zero : f32) outs(%e8 : tensor<8xf32>) -> tensor<8xf32>\n"
+	               "  %m = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x8xf32>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>\n"
+	               "  %a = linalg.add ins(%m, %r : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>\n"
+	               "  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = [\"parallel\", \"parallel\"]} ins(%c, %a : tensor<4xi1>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {\n"
+	               "  ^bb0(%which: i1, %in: f32, %out: f32):\n"
+	               "    %chosen = arith.select %which, %in, %zero : f32\n"
+	               "    linalg.yield %chosen : f32\n"
+	               "  } -> tensor<4x8xf32>\n"
+	               "  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = [\"reduction\", \"parallel\"]} ins(%s : tensor<4x8xf32>) outs(%f8 : tensor<8xf32>) {\n"
+	               "  ^bb0(%in: f32, %out: f32):\n"
+	               "    %sum = arith.addf %in, %out : f32\n"
+	               "    linalg.yield %sum : f32\n"
+	               "  } -> tensor<8xf32>\n"
+	               "  return %y : tensor<8xf32>\n}\n", PASSES, 0);
+	struct op *first = module_main(s.module)->region[0]->first;
+	while (first->code != OP_KERNEL)
+		first = first->next;
+	assert_int_equal(kernels(&s), 2);
+	assert_int_equal(first->operands, 3);
+	assert_true(kernel_has_reduction(first->kernel));
+	finish(&s);
+}
+
 /* tanh(x) has two readers, one of which repeats it: it stays a kernel; exp(tanh) joins the sum. */
 static void test_work_is_not_repeated(void **state)
 {
@@ -734,7 +766,7 @@ static void test_random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_work_is_not_repeated), cmocka_unit_test(test_statistics_are_repeated),
+		cmocka_unit_test(test_matmul_bias_gelu_is_one_kernel), cmocka_unit_test(test_a_choice_stands_with_its_sum), cmocka_unit_test(test_work_is_not_repeated), cmocka_unit_test(test_statistics_are_repeated),
 		cmocka_unit_test(test_equal_halves_are_one), cmocka_unit_test(test_two_orders_keep_a_kernel),       cmocka_unit_test(test_returned_order_is_made_at_once),
 		cmocka_unit_test(test_convolution),                    cmocka_unit_test(test_dead_result_is_dropped),
 		cmocka_unit_test(test_views_cost_nothing),             cmocka_unit_test(test_powers_become_products),
