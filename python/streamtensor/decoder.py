@@ -75,7 +75,7 @@ class Step(torch.nn.Module):
         if config.model_type.startswith("gemma3"):  # masks are looked up by kind of layer; all have one form, so that all layers are alike
             full = self._window_mask(at, starts, past, shape.tokens + past) if shape.mixed else mask
             mask = {"full_attention": full, "sliding_attention": mask}
-        hooks = _last_row_alone(self.model, tokens[0]) if tokens and not shape.every else []
+        hooks = _last_row_alone(self.model, tokens[0], cache) if tokens and not shape.every else []
         try:
             places = at[None] if starts is None else (at[None] - starts).clamp(min=0)
             logits = self.model(input_ids=ids, position_ids=places, attention_mask=mask, past_key_values=cache,
@@ -132,13 +132,24 @@ def _row(hidden, tokens):
     return torch.where((at == tokens.reshape(1) - 1)[None, :, None], hidden, torch.zeros_like(hidden[:1, :1, :1])).sum(1, keepdim=True)
 
 
-def _last_row_alone(model, tokens) -> list:
-    """Hooks by which only row tokens - 1 goes through the norm behind all layers, in front of which it is chosen, and the head."""
-    head = model.get_output_embeddings()
+def _last_row_alone(model, tokens, cache: ExplicitCache) -> list:
+    """Hooks by which only row tokens - 1 goes through the head and the norm behind all layers, where there is one: it is chosen in front of that."""
     norms = [child for child in model.base_model.children() if type(child).__name__.endswith("Norm")]
-    if not norms:
-        return [head.register_forward_pre_hook(lambda _, inputs: (_row(inputs[0], tokens),))]
-    return [norms[-1].register_forward_hook(lambda _, inputs, output: inputs[0]), head.register_forward_pre_hook(lambda _, inputs: (norms[-1].forward(_row(inputs[0], tokens)),))]
+    left_out = []
+
+    def leave_out(norm, inputs, output):
+        if cache.new_v and cache.new_v[-1] is None:  # in front of the layers
+            return output
+        left_out.append(norm)
+        return inputs[0]
+
+    def choose(_, inputs):
+        row = _row(inputs[0], tokens)
+        for norm in left_out:
+            row = norm.forward(row)
+        return (row,)
+
+    return [*(norm.register_forward_hook(leave_out) for norm in norms[-1:]), model.get_output_embeddings().register_forward_pre_hook(choose)]
 
 
 def _largest(logits):

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import streamtensor
 from streamtensor import graph, models, weights
-from streamtensor.decoder import Shape
+from streamtensor.decoder import ExplicitCache, Shape, _last_row_alone
 
 ARGUMENT = re.compile(r'%arg\d+: (tensor<[^>]*>) \{(?:stream.dims = \[[^]]*\], )?stream.name = "([^"]*)", stream.role = "(\w+)"\}')
 RESULT = re.compile(r'(tensor<[^>]*>) \{(?:stream.at = "(\w+)", stream.axis = (\d+) : i64, )?'
@@ -72,6 +72,35 @@ def test_prefill_step(every, folder_of):
     assert {role for _, _, role in arguments[7:]} == {"weight"}
     assert results[0] == (f"tensor<1x{8 if every else 1}x512xf32>", "", "", "logits", "output", "")
     assert results[1:] == [("tensor<1x4x8x32xf32>", "positions", "2", name, "state", "tokens") for name in ("k.0", "k.1", "v.0", "v.1")]
+
+
+def norms(text: str) -> list[str]:
+    return re.findall(r"math\.rsqrt.*?-> (tensor<[^>]*>)", text, re.S)
+
+
+@pytest.mark.parametrize("family, every", [(family, False) for family in FAMILIES] + [("gpt2", True)])
+def test_the_last_norm_is_of_the_row_that_counts(family, every, folder_of):
+    model = models.load(str(folder_of(family)))
+    rows = norms(model.lower(replace(Shape.of(model.config, "prefill", 64, 8), every=every)).text)
+    assert len(rows) > 4 and all("x8x" in shape for shape in rows[:-1])
+    assert ("x8x" in rows[-1]) == every
+
+
+def test_a_norm_in_front_of_layers_stays_there():
+    front = torch.nn.LayerNorm(4)
+    outer = torch.nn.Module()
+    outer.base_model, outer.head = torch.nn.Module(), torch.nn.Linear(4, 3)
+    outer.base_model.front = front
+    outer.get_output_embeddings = lambda: outer.head
+    cache = ExplicitCache(2, [], [])
+    _last_row_alone(outer, torch.tensor([[2]]), cache)
+    x = torch.randn(1, 5, 4)
+    assert torch.equal(front(x), torch.nn.functional.layer_norm(x, (4,), front.weight, front.bias, front.eps))
+    assert torch.equal(outer.head(x), torch.nn.functional.linear(x[:, 1:2], outer.head.weight, outer.head.bias))
+    cache.new_v[-1] = x
+    assert torch.equal(front(x), x)
+    row = torch.nn.functional.layer_norm(x[:, 1:2], (4,), front.weight, front.bias, front.eps)
+    assert torch.equal(outer.head(x), torch.nn.functional.linear(row, outer.head.weight, outer.head.bias))
 
 
 def test_bare_text_has_no_attributes_and_is_otherwise_the_same(folder_of):
