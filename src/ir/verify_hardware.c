@@ -47,7 +47,6 @@ static void check_process_op(struct op *op, void *context)
 struct datapath {
 	struct verifier *verifier;
 	const struct op *first[NEST_MARKS];       /* NULL: none yet */
-	bool any;
 };
 
 #define EQUAL 0               /* of comparisons */
@@ -80,7 +79,7 @@ static void check_datapath(struct op *op, void *context)
 	struct datapath *path = context;
 	struct nest_numbers numbers;
 	int mark = nest_mark(op);
-	if (op->code == OP_TAKE && path->any && !takes_at_once(op->operand[0]) && !attr_get(op, "stream.unkept")) {
+	if (op->code == OP_TAKE && !takes_at_once(op->operand[0]) && !attr_get(op, "stream.unkept")) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
 			if (nest_mark(loop) >= 0)
 				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
@@ -90,7 +89,6 @@ static void check_datapath(struct op *op, void *context)
 	if (path->first[mark] && !nest_match(path->verifier->module->arena, path->first[mark], op, &numbers))
 		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has " NEST_MARK);
 	path->first[mark] = path->first[mark] ? path->first[mark] : op;
-	path->any = true;
 }
 
 static void check_process(struct verifier *verifier, struct op *function)

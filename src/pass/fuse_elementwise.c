@@ -165,9 +165,15 @@ static bool is_repeated(struct module *module, const struct op *op)
 	return repeated;
 }
 
-static bool is_select(const struct body *body, int node)
+static bool is_op(const struct node *node, enum op_code code)
 {
-	return body->node[node].kind == NODE_OP && body->node[node].code == OP_SELECT;
+	return node->kind == NODE_OP && node->code == code;
+}
+
+/* By a mask or by counters; a rectifier compares what it chooses. */
+static bool is_choice(const struct body *body, int node)
+{
+	return is_op(&body->node[node], OP_SELECT) && !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
 }
 
 /* Does it choose what a reduction alone reads, as one row of several? */
@@ -175,7 +181,7 @@ static bool chooses(const struct op *op)
 {
 	const struct users *users = users_of(op->result[0]);
 	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL && kernel_has_reduction(users->ops.data[0]->kernel);
-	return reduced && !kernel_has_reduction(op->kernel) && is_select(&op->kernel->update, op->kernel->update.result);
+	return reduced && !kernel_has_reduction(op->kernel) && is_choice(&op->kernel->update, op->kernel->update.result);
 }
 
 /* Or is it a sum of what it chooses? */
@@ -183,7 +189,7 @@ static bool sums_chosen(const struct op *op)
 {
 	const struct body *body = &op->kernel->update;
 	const struct node *sum = &body->node[body->result];
-	return kernel_has_reduction(op->kernel) && sum->kind == NODE_OP && sum->code == OP_ADDF && (is_select(body, sum->argument[0]) || is_select(body, sum->argument[1]));
+	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) && (is_choice(body, sum->argument[0]) || is_choice(body, sum->argument[1]));
 }
 
 /* What makes the rows of which one is chosen stands by itself: the last of many layers would be unlike the others. */

@@ -198,9 +198,7 @@ static struct value *fed(struct process *p, bool again, bool goes_on, struct val
 static void mark_phase(const struct unit *unit, struct process *p, const struct phase *phase, int loops)
 {
 	struct op *outermost = p->block->parent;
-	int number = 0;
-	while (unit->phases.data[number].op != phase->op || unit->phases.data[number].from != phase->from)
-		number++;
+	int number = (int)(phase - unit->phases.data);
 	for (; loops > 1; loops--)
 		outermost = outermost->parent->parent;
 	if (phase->there.tiles && number < NEST_MARKS)

@@ -301,8 +301,7 @@ struct slots {
 	int groups, *begin;       /* and the phase behind them */
 	int64_t *lag, tiles;      /* slots that a group is behind the first one */
 	bool counted;             /* some tiles may not be there, */
-	bool ahead;               /* and the first group waits for nothing */
-	bool around;              /* layers follow each other without a break */
+	bool ahead;               /* and the first group waits for nothing, while layers follow each other with a break */
 	unit_group *add;
 	void *context;
 };
@@ -313,8 +312,7 @@ static struct slots slots_of(const struct unit *unit, int first, int end, unit_g
 	struct arena *arena = unit->design->module->arena;
 	struct slots s = {.begin = ARENA_ARRAY(arena, int, end - first + 1), .lag = ARENA_ARRAY(arena, int64_t, end - first), .tiles = phase[first].tiles, .add = add, .context = context};
 	s.counted = phase[first].there.tiles;
-	s.ahead = phase[first].contract.apart || phase[first].turned;
-	s.around = phase[first].around;
+	s.ahead = !phase[first].around && (phase[first].contract.apart || phase[first].turned);
 	for (int i = first; i < end; i = group_end(unit, i)) {
 		s.lag[s.groups] = phase[i].around ? phase[i].behind : s.groups + (s.groups && s.ahead);
 		s.begin[s.groups++] = i;
@@ -357,7 +355,7 @@ static int open_tile(struct process *p, const struct phase *phase, int64_t tile)
 static int place_of(const struct slots *s, int n)
 {
 	int last = s->groups - 1;
-	return !s->counted ? n : s->around || !s->ahead ? last - n : n ? last + 1 - n : 0;
+	return !s->counted ? n : !s->ahead ? last - n : n ? last + 1 - n : 0;
 }
 
 static void walk_slots(const struct unit *unit, struct process *p, const struct slots *s, int64_t from, int64_t end, bool both, int64_t before)
@@ -461,6 +459,14 @@ static void walk_together(const struct unit *unit, struct process *p, int first,
 	add(unit, p, first, end, context);
 }
 
+static void walk_tiles(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
+{
+	if (unit->phases.data[first].around)
+		walk_around(unit, p, first, end, add, context);
+	else
+		walk_layers(unit, p, first, end, walk_layer, add, context);
+}
+
 /* All phases of a layer together where the launch has one tile, and then layer after layer without a break; else as ever. */
 static void walk_alone(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
@@ -473,23 +479,14 @@ static void walk_alone(const struct unit *unit, struct process *p, int first, in
 	walk_layers(unit, p, first, end, walk_together, add, context);
 	process_close(p, 1);
 	process_loop_to(p, 1, more);
-	if (phase->around)
-		walk_around(unit, p, first, end, add, context);
-	else
-		walk_layers(unit, p, first, end, walk_layer, add, context);
+	walk_tiles(unit, p, first, end, add, context);
 	process_close(p, 1);
 }
 
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context)
 {
 	int end = unit_loop_end(unit, first);
-	const struct phase *phase = &unit->phases.data[first];
-	if (alone && phase->there.tiles)
-		walk_alone(unit, p, first, end, add, context);
-	else if (phase->around)
-		walk_around(unit, p, first, end, add, context);
-	else
-		walk_layers(unit, p, first, end, walk_layer, add, context);
+	(alone && unit->phases.data[first].there.tiles ? walk_alone : walk_tiles)(unit, p, first, end, add, context);
 	return end;
 }
 
