@@ -523,7 +523,7 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 0)) <= 1e-3
 
 
-@pytest.mark.parametrize("on_chip, cuts, slices", [("80K", 18, 8), ("100K", 4, 24)])
+@pytest.mark.parametrize("on_chip, cuts, slices", [("72K", 20, 8), ("100K", 4, 24)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave few slices, whose words of results are narrow."""
     compile_with(monkeypatch, tmp_path / "stc", f"--on-chip {on_chip}")
