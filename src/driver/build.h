@@ -36,6 +36,7 @@ struct less {                 /* a way to take less than a crowded design */
 	int narrow;               /* thousandths of LUTs for kernels; 0: as wanted */
 	enum beside beside;       /* what it is for */
 	bool slow;
+	bool quick;               /* ends (choices.def) */
 	bool done;                /* built, or like one that was */
 	bool crowded;             /* some die, when it was built */
 	bool measured;            /* it was built, and is rated as it is */

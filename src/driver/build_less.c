@@ -37,6 +37,8 @@ void build_choose(struct build *b, const struct choices *wanted, const struct le
 		choices->value[CHOICE_LUT] = platform_total(session->platform).lut * less->narrow / 1000;
 		choices->value[CHOICE_DSP] = (int64_t)((double)platform_total(session->platform).dsp * dsp / 1000);
 	}
+	if (less->quick)
+		choices->value[CHOICE_ENDS] = 1 + ENDS_QUICK;
 	if (less->slow)
 		choices->value[CHOICE_CLOCK] = session->options.choices.value[CHOICE_CLOCK];
 }
@@ -191,18 +193,35 @@ static bool is_hopeless(const struct less *list, int count, const struct less *l
 	return false;
 }
 
-/* What was built may be slower than its way was rated, since FIFOs took room and kernels are narrower than it asks for.  true: another way may be quicker; it comes first, and this one is rated as it is. */
+/* What was built may be slower than its way was rated, since FIFOs took room and kernels are narrower than it asks for. */
+static void rate_built(struct build *b, struct less *less)
+{
+	less->rating = build_rating(b->session) * (less->slow ? SLOWER_LOSES : 1);
+	less->measured = true;
+}
+
+/* true: another way may be quicker than what was built; it comes first, and this one is rated as it is. */
 static bool is_overtaken(struct build *b, const struct less *list, int count, struct less *less)
 {
 	if (less->measured)
 		return false;
 	bool overtaken = false;
-	less->rating = build_rating(b->session) * (less->slow ? SLOWER_LOSES : 1);
-	less->measured = true;
+	rate_built(b, less);
 	for (int i = 0; i < count; i++)
 		overtaken = overtaken || (!list[i].done && list[i].rating * NEAR < less->rating && !is_hopeless(list, count, &list[i]));
 	less->done = !overtaken;
 	return overtaken;
+}
+
+/* Of two designs that differ in what stands outside of layers the quicker one is the way's.  true: it is the one that the session's module is. */
+static bool rate_ends(struct build *b, const struct choices *wanted, struct less *less)
+{
+	struct less quick = *less;
+	quick.quick = true;
+	build_rate_way(b, wanted, &quick);
+	if (quick.rating < less->rating)
+		*less = quick;
+	return less->quick;
 }
 
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
@@ -214,7 +233,7 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 	struct less list[LESS_MOST], crowded = {0};
 	bool counted = build_counts_tokens(b);
 	int count = list_less(session, wanted, build_slices(b, &b->cost), beside_of(b), list);
-	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b);
+	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b), ends = !wanted->value[CHOICE_ENDS];
 	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
 		ahead_compare(b);
 	if (rated && b->ahead)
@@ -228,10 +247,16 @@ static bool build_with_less(struct build *b, const struct choices *wanted)
 			ahead_rate(b, wanted, &list[i], &list[i + 1]);
 		else
 			build_rate_way(b, wanted, &list[i]);
+		bool made = !ends || list[i].beside != BESIDE_TILES || rate_ends(b, wanted, &list[i]);
 		for (int before = 0; before < i; before++)
 			list[i].done = list[i].done || same_design(&list[i], &list[before]);
-		if (!list[i].done && list[i].rating <= crowded.rating * NEAR && build_less(b, wanted, &list[i], true))
+		if (list[i].done || list[i].rating > crowded.rating * NEAR || !build_less(b, wanted, &list[i], made))
+			continue;
+		rate_built(b, &list[i]);
+		if (list[i].rating <= crowded.rating * NEAR)
 			return true;
+		list[i].done = false;
+		build_set_clock(session, clock);
 	}
 	if (rated)
 		sort_less(list, count);

@@ -24,6 +24,8 @@ extern const char *const contractions_name[CONTRACTIONS];
 
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
+enum ends_pace { ENDS_ROOM, ENDS_QUICK, ENDS_PACES };
+extern const char *const ends_name[ENDS_PACES];
 
 #define UNIT_STEP 2           /* a contraction unit has a multiple of this as slices, which share multipliers in pairs, */
 #define UNIT_LEAST 4          /* and at least so many */
@@ -87,6 +89,7 @@ bool unit_has_tiles(const struct block *block);
 bool unit_takes_few(const struct block *block);        /* there are contractions, and none has so many: then ports side by side bring the words of a state */
 /* Of the contraction of most tokens; 0: there is none.  rows: unless NULL, set to the name of the input that says how many are there, if one does. */
 int64_t unit_tokens(const struct block *block, const char **rows);
+int64_t rows_counted(const struct op *main);           /* the fewest rows of an argument whose rows are counted at run time; 0: of none they are */
 /* Of tensor level: may a launch be about one token of a few, alone or with others?  Then how many a slice takes a cycle is for the driver to try: contractions have it as an attribute. */
 bool counts_few(const struct op *main);
 void mark_shape(struct module *module, struct block *block, struct unit_shape shape);

@@ -24,7 +24,7 @@ static int64_t rows_least(const struct unit *unit, const struct phase *phase)
 	return phase->kept ? (latency + phase->words - 1) / phase->words : phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
 }
 
-/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected.
+/* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected, if phases behind it do not work on other tiles meanwhile.
  * Tokens that slices still have from the phase before it come no more.  Where many groups would be kept for a second block, it has one of all rows. */
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
@@ -37,7 +37,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	int64_t least = rows_least(unit, phase);
 	bool few = unit->streams && rows < least;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
-		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = block * unit->slices / lanes;
+		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = phase->turned ? 0 : block * unit->slices / lanes;
 		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
 		if (cycles >= best)
 			continue;

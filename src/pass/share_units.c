@@ -362,8 +362,7 @@ static bool slices_fit(const struct pass_context *context, struct module *module
 	return ports * slice_lut(context, module, bits, uses) <= all.lut * SLICES_LUT / 100 && ports * slice_dsp(context, module, bits, uses) <= all.dsp * SLICES_DSP / 100;
 }
 
-/* The fewest rows of an argument whose rows are counted at run time; 0: of none they are. */
-static int64_t rows_counted(const struct op *main)
+int64_t rows_counted(const struct op *main)
 {
 	int64_t least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {

@@ -5,7 +5,7 @@
  * elements that nobody reads are not computed any more.  (A GEMM that makes queries, keys and values at once: three GEMMs over slices of the
  * weight, and no reader has to skip the tokens of the others.)
  * A vector stays whole where every element is read and no reader is elementwise work that a slice could join: its parts come one after the other, each reader drops the words
- * before its own, and one kernel does instead of several.  (Of a matrix the parts of all rows would have to wait for each other.)
+ * before its own, and one kernel does instead of several.  (Of a matrix the parts of all rows would have to wait for each other, but for one whose rows a unit takes in tiles that are counted.)
  * Exact.  Copies that became whole are merged away.  Best before fuse_elementwise: slices then join their only readers. */
 #include "pass/fuse.h"
 #include "pass/merge.h"
@@ -34,6 +34,7 @@ struct reader {               /* how one operand walks the digits of the result 
 
 struct slicing {
 	struct module *module;
+	bool tiles;               /* a unit takes counted rows */
 	struct op *producer;
 	int *order, digits;
 	VEC(struct reader) readers;
@@ -246,7 +247,7 @@ static bool is_copy(const struct kernel *kernel)
 
 static bool stays_whole(const struct slicing *slicing, int t, int count, const struct interval *interval)
 {
-	int64_t elements = 1, covered = 0;
+	int64_t elements = 1, covered = 0, own = slicing->producer->kernel->loop[t].extent;
 	for (int d = 0; d < slicing->digits; d++)
 		elements *= slicing->producer->kernel->loop[slicing->order[d]].extent;
 	for (int i = 0; i < count; i++)
@@ -256,12 +257,12 @@ static bool stays_whole(const struct slicing *slicing, int t, int count, const s
 		if (!kernel_has_reduction(reader) && !is_copy(reader))
 			return false;
 	}
-	return elements == slicing->producer->kernel->loop[t].extent && covered == elements;
+	return (elements == own || slicing->tiles) && covered == own;
 }
 
-static bool visit(struct module *module, struct op *op)
+static bool visit(struct module *module, struct op *op, bool tiles)
 {
-	struct slicing slicing = {.module = module, .producer = op, .order = ARENA_ARRAY(module->arena, int, op->kernel->loops)};
+	struct slicing slicing = {.module = module, .tiles = tiles, .producer = op, .order = ARENA_ARRAY(module->arena, int, op->kernel->loops)};
 	if (!fuse_digits(module, op, slicing.order, &slicing.digits) || !collect(&slicing, op->result[0]->data))
 		return false;
 	struct interval *interval = ARENA_ARRAY(module->arena, struct interval, slicing.readers.count + 1);
@@ -284,7 +285,7 @@ static void clear(struct op *op, void *context)
 }
 
 /* Last first: what a part does not read any more may split its own producers. */
-static bool split_block(struct module *module, struct block *block)
+static bool split_block(struct module *module, struct block *block, bool tiles)
 {
 	bool changed = false;
 	ir_walk(block, clear, module);
@@ -296,16 +297,16 @@ static bool split_block(struct module *module, struct block *block)
 	for (struct op *op = block->last; op; op = previous) {
 		previous = op->previous;
 		if (op->code == OP_KERNEL)
-			changed |= visit(module, op);
+			changed |= visit(module, op, tiles);
 	}
 	return changed;
 }
 
 bool split_sliced(struct pass_context *context, struct module *module)
 {
-	(void)context;
-	struct block *block = module_main(module)->region[0];
-	if (block_is_flat(block) && split_block(module, block))
+	const struct op *main = module_main(module);
+	struct block *block = main->region[0];
+	if (block_is_flat(block) && split_block(module, block, context->quant && rows_counted(main) && has_unit(context)))
 		merge_block(module, block);
 	return true;
 }

@@ -90,7 +90,7 @@ static bool walk_back(struct tiler *t, const struct value *value, int64_t pitch)
 	return true;
 }
 
-/* Forward from other phases of the same numbers, as keys and values are, up to the kernels that are known. */
+/* Forward to keys and values, which other phases of the same numbers make or the same one, up to the kernels that are known. */
 static void walk_on(struct tiler *t, const struct value *value, int64_t pitch)
 {
 	for (struct op *op = t->block->first; op; op = op->next)
@@ -115,6 +115,8 @@ static bool is_inside(const struct tiler *t)
 
 static void walk_beside(struct tiler *t)
 {
+	for (size_t i = 0, walks = t->walks.count; i < walks; i++)
+		walk_on(t, t->walks.data[i].op->result[0], t->walks.data[i].pitch);
 	for (size_t i = 0, sources = t->sources.count; i < sources; i++) {
 		const struct op *first = t->sources.data[i];
 		for (struct op *op = t->block->first; op; op = op->next) {

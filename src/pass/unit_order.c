@@ -219,7 +219,8 @@ static bool goes_around(const struct unit *unit, int first, int end)
 	return phase[first].layers > 1 && few && end > group_end(unit, first);
 }
 
-/* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these.  Scores are the first that attention makes, of queries and keys: so values come last. */
+/* Where a tile's queries need not wait for the other tiles' keys (hide_later.c), they need not stand apart from these.  Scores are the first that attention makes, of queries and keys: so values come last.
+ * One product may also make all three. */
 static void join_queries(struct unit *unit, int first)
 {
 	struct phase *phase = unit->phases.data;
@@ -227,15 +228,18 @@ static void join_queries(struct unit *unit, int first)
 	int end = unit_loop_end(unit, first), apart = first;
 	while (apart < end && !phase[apart].contract.apart)
 		apart++;
-	if (apart == end || apart == first)
+	if (apart == first || (apart == end && !search.there))
 		return;
-	phase[apart].contract.apart = false;
-	bool all = group_end(unit, first) > apart;
+	if (apart < end)
+		phase[apart].contract.apart = false;
+	bool all = apart == end ? takes_turns(&phase[first], search.tiles) : group_end(unit, first) > apart;
 	for (search.end = group_end(unit, first); all && search.end < end; search.end = group_end(unit, search.end))
 		all = takes_turns(&phase[search.end], search.tiles) && group_comes_in_tiles(&search, search.end);
-	phase[apart].contract.apart = !all;
 	for (int i = first; all && i < end; i++)
 		phase[i].turned = true;
+	if (apart == end)
+		return;
+	phase[apart].contract.apart = !all;
 	if (!all)
 		return;
 	struct phase queries = phase[apart];

@@ -504,6 +504,15 @@ static void add_options(struct maker *m)
 	m->kernel->option = m->options.data;
 }
 
+/* No option that is slower than what stands outside of layers is to be, where another is not. */
+static void drop_slow(const struct width_space *space, struct width_kernel *kernel)
+{
+	while (space->pace > 0 && kernel->loop < 0 && kernel->options > 1 && kernel->option->cycles[WIDTH_PRICED - 1] > space->pace) {
+		kernel->option++;
+		kernel->options--;
+	}
+}
+
 /* A gather moves rows: it has no operators to choose. */
 static void add_gather(struct maker *m)
 {
@@ -565,6 +574,8 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 		}
 		if (!m.kernel->options)
 			return cannot_be(&m);
+		if (choice_word(choices, CHOICE_ENDS) == ENDS_QUICK && !given)
+			drop_slow(space, m.kernel);
 	}
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)

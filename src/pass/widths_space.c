@@ -5,7 +5,10 @@
 #include "pass/kernel_edit.h"
 #include "pass/widths.h"
 
+#define KEEPS_PACE 0.25       /* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all tokens keeps pace with their tiles */
 #define SLACK 0.04            /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
+
+const char *const ends_name[ENDS_PACES] = {"room", "quick"};
 
 static struct width_part part_read(const struct op *op, int operand)
 {
@@ -285,6 +288,8 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	for (int i = 0; goes_around(w, block) && i < space->loops; i++)
 		space->loop[i].unit = unit_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
+	if (space->loops && unit_counts_tiles(block))
+		space->pace = unit_cycles(space, &space->loop[0]) * KEEPS_PACE;
 	space->blocks_first = space->alone && blocks_come_first(w);
 	if (space->blocks_first)
 		wait_for_memory(w, space);
