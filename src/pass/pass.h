@@ -24,7 +24,7 @@ extern const char *const contractions_name[CONTRACTIONS];
 
 enum softmax_form { SOFTMAX_AUTO, SOFTMAX_RUNNING, SOFTMAX_WHOLE, SOFTMAXES };
 extern const char *const softmax_name[SOFTMAXES];
-enum ends_pace { ENDS_ROOM, ENDS_QUICK, ENDS_PACES };
+enum ends_pace { ENDS_SEARCHED, ENDS_QUICK, ENDS_PACES };
 extern const char *const ends_name[ENDS_PACES];
 
 #define UNIT_STEP 2           /* a contraction unit has a multiple of this as slices, which share multipliers in pairs, */

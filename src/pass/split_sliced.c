@@ -5,7 +5,7 @@
  * elements that nobody reads are not computed any more.  (A GEMM that makes queries, keys and values at once: three GEMMs over slices of the
  * weight, and no reader has to skip the tokens of the others.)
  * A vector stays whole where every element is read and no reader is elementwise work that a slice could join: its parts come one after the other, each reader drops the words
- * before its own, and one kernel does instead of several.  (Of a matrix the parts of all rows would have to wait for each other, but for one whose rows a unit takes in tiles that are counted.)
+ * before its own, and one kernel does instead of several.  (Of a matrix the parts of all rows would have to wait for each other, but for one whose rows a unit takes in counted tiles.)
  * Exact.  Copies that became whole are merged away.  Best before fuse_elementwise: slices then join their only readers. */
 #include "pass/fuse.h"
 #include "pass/merge.h"
@@ -34,7 +34,7 @@ struct reader {               /* how one operand walks the digits of the result 
 
 struct slicing {
 	struct module *module;
-	bool tiles;               /* a unit takes counted rows */
+	bool tiles;               /* a unit takes counted tiles of a matrix */
 	struct op *producer;
 	int *order, digits;
 	VEC(struct reader) readers;
@@ -302,11 +302,18 @@ static bool split_block(struct module *module, struct block *block, bool tiles)
 	return changed;
 }
 
+/* Attention need not wait for keys of later tiles where these lie in words of their own (later.h); else its queries stand apart from them. */
+static bool keeps_matrices(const struct pass_context *context, const struct op *main)
+{
+	int64_t rows = context->quant ? rows_counted(main) : 0;
+	return rows && (rows & (rows - 1)) == 0 && has_unit(context);
+}
+
 bool split_sliced(struct pass_context *context, struct module *module)
 {
 	const struct op *main = module_main(module);
 	struct block *block = main->region[0];
-	if (block_is_flat(block) && split_block(module, block, context->quant && rows_counted(main) && has_unit(context)))
+	if (block_is_flat(block) && split_block(module, block, keeps_matrices(context, main)))
 		merge_block(module, block);
 	return true;
 }

@@ -504,7 +504,7 @@ static void add_options(struct maker *m)
 	m->kernel->option = m->options.data;
 }
 
-/* No option that is slower than what stands outside of layers is to be, where another is not. */
+/* The unit waits for what stands in front of layers, tile by tile, and behind them for the last tile's part: options that do not keep pace, where others do. */
 static void drop_slow(const struct width_space *space, struct width_kernel *kernel)
 {
 	while (space->pace > 0 && kernel->loop < 0 && kernel->options > 1 && kernel->option->cycles[WIDTH_PRICED - 1] > space->pace) {

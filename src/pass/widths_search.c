@@ -449,23 +449,6 @@ static void deepen(struct search *s, int *saved)
 		;
 }
 
-/* The unit waits for what stands in front of layers, tile by tile, and behind them for the last tile's part: from the room that is left these take what they need to be no slower. */
-static void keep_pace(struct search *s)
-{
-	const int last = WIDTH_PRICED - 1;
-	for (int k = 0; k < s->space->kernels; k++) {
-		const struct width_kernel *kernel = &s->space->kernel[k];
-		for (int o = s->choice[k] + 1; kernel->loop < 0 && is_free(s, k) && o < kernel->options && kernel->option[s->choice[k]].cycles[last] > s->space->pace; o++) {
-			int before = s->choice[k];
-			s->choice[k] = kernel->option[o].cycles[last] < kernel->option[before].cycles[last] ? o : before;
-			widths_follow(s->space, s->choice);
-			struct width_cost cost = widths_cost_again(s->space, s->choice);
-			s->choice[k] = missing(s, &cost) > 0 ? before : s->choice[k];
-			widths_follow(s->space, s->choice);
-		}
-	}
-}
-
 /* One of the beginnings, which look at nothing of each other. */
 struct start {
 	const struct search *search;
@@ -566,8 +549,6 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 	}
 	if (space->deepens)
 		deepen(&s, saved);
-	if (space->pace > 0)
-		keep_pace(&s);
 	if (space->hurries && follow_each_other(space)) {
 		s.points += points / HURRY_SHARE;
 		refer_to_best(&s);

@@ -8,7 +8,7 @@
 #define KEEPS_PACE 0.25       /* of the unit's cycles for a layer, which are a tile's of four: what takes no longer for all tokens keeps pace with their tiles */
 #define SLACK 0.04            /* one token waits for a kernel that is as slow as the unit's phase beside it: for casts, forks and FIFOs that nobody counts */
 
-const char *const ends_name[ENDS_PACES] = {"room", "quick"};
+const char *const ends_name[ENDS_PACES] = {"searched", "quick"};
 
 static struct width_part part_read(const struct op *op, int operand)
 {
