@@ -224,49 +224,76 @@ static bool rate_ends(struct build *b, const struct choices *wanted, struct less
 	return less->quick;
 }
 
+/* The ways of a crowded design, and how good it would be. */
+struct ways {
+	const struct choices *wanted;
+	struct clock clock;
+	struct less list[LESS_MOST], crowded;
+	int count;
+	bool two, ends;           /* rated at a time; compared */
+};
+
+/* A way, with those before it.  true: the session's module is what it was rated as. */
+static bool rate_in_order(struct build *b, struct ways *w, int number)
+{
+	struct less *less = &w->list[number];
+	if (b->ahead && same_way(less, &b->ahead->less))
+		ahead_take(b, less);
+	else if (w->two && number + 1 < w->count)
+		ahead_rate(b, w->wanted, less, less + 1);
+	else
+		build_rate_way(b, w->wanted, less);
+	bool made = !w->ends || less->beside != BESIDE_TILES || rate_ends(b, w->wanted, less);
+	for (int before = 0; before < number; before++)
+		less->done = less->done || same_design(less, &w->list[before]);
+	return made;
+}
+
+/* true: one of them costs next to nothing, and is built. */
+static bool build_cheap(struct build *b, struct ways *w)
+{
+	struct session *session = b->session;
+	if (b->ahead && !(b->ahead->crowded.rating > 0))
+		ahead_compare(b);
+	if (b->ahead)
+		w->crowded = b->ahead->crowded;
+	else
+		build_rate(session, &w->crowded);
+	const double most = w->crowded.rating * NEAR;
+	for (int i = 0; i < w->count && !session->stop; i++) {
+		struct less *less = &w->list[i];
+		bool made = rate_in_order(b, w, i);
+		if (less->done || less->rating > most || !build_less(b, w->wanted, less, made))
+			continue;
+		rate_built(b, less);
+		if (less->rating <= most)
+			return true;
+		less->done = false;
+		build_set_clock(session, w->clock);
+	}
+	sort_less(w->list, w->count);
+	return false;
+}
+
 /* Fewer ports side by side for states, narrower kernels, or some slices less, cost time where they are; a slower clock costs it everywhere.  With which of that is no die crowded, and which is the quickest?
  * What costs next to nothing is built at once.  -O1 takes the first that fits.  Beside a few counted tokens hardly anything costs next to nothing, so two are rated at a time. */
 static bool build_with_less(struct build *b, const struct choices *wanted)
 {
 	struct session *session = b->session;
-	const struct clock clock = build_clock(session);
-	struct less list[LESS_MOST], crowded = {0};
-	bool counted = build_counts_tokens(b);
-	int count = list_less(session, wanted, build_slices(b, &b->cost), beside_of(b), list);
-	bool rated = count > 1 && session->options.effort != 1, two = rated && counted && ahead_goes(b), ends = !wanted->value[CHOICE_ENDS];
-	if (rated && b->ahead && !(b->ahead->crowded.rating > 0))
-		ahead_compare(b);
-	if (rated && b->ahead)
-		crowded = b->ahead->crowded;
-	else if (rated)
-		build_rate(session, &crowded);
-	for (int i = 0; rated && i < count && !session->stop; i++) {
-		if (b->ahead && same_way(&list[i], &b->ahead->less))
-			ahead_take(b, &list[i]);
-		else if (two && i + 1 < count)
-			ahead_rate(b, wanted, &list[i], &list[i + 1]);
-		else
-			build_rate_way(b, wanted, &list[i]);
-		bool made = !ends || list[i].beside != BESIDE_TILES || rate_ends(b, wanted, &list[i]);
-		for (int before = 0; before < i; before++)
-			list[i].done = list[i].done || same_design(&list[i], &list[before]);
-		if (list[i].done || list[i].rating > crowded.rating * NEAR || !build_less(b, wanted, &list[i], made))
+	struct ways w = {.wanted = wanted, .clock = build_clock(session), .ends = !wanted->value[CHOICE_ENDS]};
+	w.count = list_less(session, wanted, build_slices(b, &b->cost), beside_of(b), w.list);
+	bool rated = w.count > 1 && session->options.effort != 1;
+	w.two = build_counts_tokens(b) && ahead_goes(b);
+	if (rated && build_cheap(b, &w))
+		return true;
+	for (int i = 0; i < w.count && !session->stop; i++) {
+		struct less *less = &w.list[i];
+		if (less->done || (rated && is_hopeless(w.list, w.count, less)) || !build_less(b, wanted, less, false))
 			continue;
-		rate_built(b, &list[i]);
-		if (list[i].rating <= crowded.rating * NEAR)
+		if (!rated || !is_overtaken(b, w.list, w.count, less))
 			return true;
-		list[i].done = false;
-		build_set_clock(session, clock);
-	}
-	if (rated)
-		sort_less(list, count);
-	for (int i = 0; i < count && !session->stop; i++) {
-		if (list[i].done || (rated && is_hopeless(list, count, &list[i])) || !build_less(b, wanted, &list[i], false))
-			continue;
-		if (!rated || !is_overtaken(b, list, count, &list[i]))
-			return true;
-		build_set_clock(session, clock);
-		sort_less(list + i, count - i);
+		build_set_clock(session, w.clock);
+		sort_less(less, w.count - i);
 		i--;
 	}
 	return false;

@@ -14,6 +14,7 @@
 #define FEW_WORDS 4096        /* of a launch */
 #define UNDER_WAY 32          /* requests for single full words that a port has: a word in three and a half cycles where memory takes 100 to answer each, while the unit's take one and a half, */
 #define SLOWER 3              /* so at most so many times as long */
+#define LITTLE_MORE 64        /* one part in so many, which nobody waits for where another adapter would have a row's words more */
 #define UNDER_WAY_FEW 16      /* of words that are at most one in FEW_WAIT of the unit's: they have as much time */
 #define FEW_WAIT 6
 #define UNDER_WAY_NARROW 64   /* of narrow words, which take next to no room on their way */
@@ -330,7 +331,7 @@ static double held_up(const struct bundling *b, int unit, int loader, const stru
 /* Can the adapter of narrow ports bring what is read, word by word, while another one would have so much to do? */
 static bool narrow_has_time(const struct bundling *b, const struct bundled *port, int64_t least)
 {
-	return !port->write && narrow_adapter(b) >= 0 && SLOWER * port->layered < least + port->layered && slow_words(b) + port->layered <= least;
+	return !port->write && narrow_adapter(b) >= 0 && SLOWER * port->layered < least + port->layered && slow_words(b) + port->layered <= least + least / LITTLE_MORE;
 }
 
 /* Scales are whole rows of all slices.  It matters where slices are two for each port, and a token waits for memory. */

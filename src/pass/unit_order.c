@@ -393,19 +393,31 @@ static void walk_series(const struct unit *unit, struct process *p, int first, i
 		walk_slots(unit, p, &s, 0, slots_end(&s), false, 0);
 }
 
+/* The loop over the layers of a phase, where there is one: where tiles go around in it, over those behind the first. */
+static void open_layers(struct process *p, const struct phase *phase, bool around)
+{
+	p->design->layers = phase->layers - around;
+	process_layers(p);
+	if (around)
+		process_mark(p, "stream.around");
+}
+
+static void close_layers(struct process *p)
+{
+	process_close(p, p->design->layers > 0);
+	p->design->layers = 0;
+	p->layer = NULL;
+}
+
 static void walk_around(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
+	const struct phase *phase = &unit->phases.data[first];
 	struct slots s = slots_of(unit, first, end, add, context);
-	int64_t layers = unit->phases.data[first].layers;
 	walk_slots(unit, p, &s, 0, s.tiles, false, 0);
-	p->design->layers = layers - 1;
-	process_layers(p);
-	process_mark(p, "stream.around");
+	open_layers(p, phase, true);
 	walk_slots(unit, p, &s, 0, s.tiles, true, 0);
-	process_close(p, 1);
-	p->layer = NULL;
-	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, layers - 1);
-	p->design->layers = 0;
+	close_layers(p);
+	walk_slots(unit, p, &s, s.tiles, slots_end(&s), false, phase->layers - 1);
 }
 
 /* Tiles first … end - 1, as far as they are there. */
@@ -426,14 +438,9 @@ void unit_each_stretch(const struct unit *unit, struct process *p, int first, un
 	struct slots s = slots_of(unit, first, end, NULL, NULL);
 	for (int g = 0; phase->around && g < s.groups; g++)
 		add_tiles(unit, p, &s, g, 0, s.tiles - s.lag[g], add, context);
-	p->design->layers = phase->layers - phase->around;
-	process_layers(p);
-	if (phase->around)
-		process_mark(p, "stream.around");
+	open_layers(p, phase, phase->around);
 	add(p, (struct unit_stretch){first, end, phase->tiles, phase->there.tiles}, context);
-	process_close(p, phase->layers > 0);
-	p->design->layers = 0;
-	p->layer = NULL;
+	close_layers(p);
 	for (int g = 0; phase->around && g < s.groups; g++)
 		add_tiles(unit, p, &s, g, s.tiles - s.lag[g], s.tiles, add, context);
 }
@@ -447,15 +454,11 @@ static void walk_layer(const struct unit *unit, struct process *p, int first, in
 		walk_series(unit, p, i, series_end(unit, i), add, context);
 }
 
-/* The loop over the layers, where there is one, and in it `walk`. */
 static void walk_layers(const struct unit *unit, struct process *p, int first, int end, unit_walk *walk, unit_group *add, void *context)
 {
-	p->design->layers = unit->phases.data[first].layers;
-	process_layers(p);
+	open_layers(p, &unit->phases.data[first], false);
 	walk(unit, p, first, end, add, context);
-	process_close(p, p->design->layers > 0);
-	p->design->layers = 0;
-	p->layer = NULL;
+	close_layers(p);
 }
 
 static void walk_together(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
