@@ -302,7 +302,7 @@ static bool split_block(struct module *module, struct block *block, bool tiles)
 	return changed;
 }
 
-/* Attention need not wait for keys of later tiles where these lie in words of their own (later.h); else its queries stand apart from them. */
+/* Of a power of two of tokens attention waits for no keys of later tiles (later.h), or there are two tiles at most.  Else queries stand apart from keys, as another product (tile_tokens.c). */
 static bool keeps_matrices(const struct pass_context *context, const struct op *main)
 {
 	int64_t rows = context->quant ? rows_counted(main) : 0;

@@ -172,7 +172,7 @@ struct width_space {
 	bool hurries;             /* memory is not short: of layers that follow each other without a break, what stands in front of them and behind them is made quicker */
 	bool deepens;             /* the last of the extents counts only where the first one's time stays as it is */
 	const char *rows;         /* the number of tokens of a launch; NULL: always all */
-	double pace;              /* where tokens come in tiles that are counted: cycles that what stands in front of layers and behind them takes for all, at most; else 0 */
+	double pace;              /* --ends quick: cycles that what stands in front of layers and behind them takes for all tokens of a launch, at most; else 0 */
 	bool few_rows;            /* of those the unit takes all together, group by group */
 	double brought;           /* cycles in which memory brings what a slice takes in one, beside a unit of one token; else 0 */
 	double words_ahead;       /* so many words of a slice are read ahead at most */

@@ -505,12 +505,12 @@ static void add_options(struct maker *m)
 }
 
 /* The unit waits for what stands in front of layers, tile by tile, and behind them for the last tile's part: options that do not keep pace, where others do. */
-static void drop_slow(const struct width_space *space, struct width_kernel *kernel)
+static void drop_slow(const struct width_space *space, int number)
 {
-	while (space->pace > 0 && kernel->loop < 0 && kernel->options > 1 && kernel->option->cycles[WIDTH_PRICED - 1] > space->pace) {
-		kernel->option++;
-		kernel->options--;
-	}
+	struct width_kernel *kernel = &space->kernel[number];
+	int first = space->pace > 0 && kernel->loop < 0 ? widths_of_pace(space, number, WIDTH_PRICED - 1, space->pace, 1) : 0;
+	kernel->option += first;
+	kernel->options -= first;
 }
 
 /* A gather moves rows: it has no operators to choose. */
@@ -574,8 +574,8 @@ bool widths_options(struct streams *streams, struct width_space *space, const st
 		}
 		if (!m.kernel->options)
 			return cannot_be(&m);
-		if (choice_word(choices, CHOICE_ENDS) == ENDS_QUICK && !given)
-			drop_slow(space, m.kernel);
+		if (!given)
+			drop_slow(space, k);
 	}
 	for (int k = 0; k < space->kernels; k++)
 		if (space->kernel[k].follows >= 0)

@@ -288,7 +288,7 @@ struct width_space *widths_space(const struct widths *w, const struct block *blo
 	for (int i = 0; goes_around(w, block) && i < space->loops; i++)
 		space->loop[i].unit = unit_cycles(space, &space->loop[i]);
 	choose_extents(w, space, block);
-	if (space->loops && unit_counts_tiles(block))
+	if (choice_word(choices, CHOICE_ENDS) == ENDS_QUICK && space->loops && unit_counts_tiles(block))
 		space->pace = unit_cycles(space, &space->loop[0]) * KEEPS_PACE;
 	space->blocks_first = space->alone && blocks_come_first(w);
 	if (space->blocks_first)
