@@ -52,6 +52,7 @@ class Design:
         self.folder, self._keep, self._phases = Path(folder), keep, phases or {}
         self._states: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
         self._lead: dict[str, int] = {}
+        self._going_on: set[str] = set()
         self._read_states()
         self._take(inputs, results)
         self._handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(_ERROR_SIZE)
@@ -112,6 +113,10 @@ class Design:
         """How many rows of the state `name` come before those of the cache."""
         return self._lead.get(name, 0)
 
+    def goes_on(self, name: str) -> bool:
+        """May the input `name`, which counts rows, be one more than there are? Other launches follow then, and this one makes no results but states."""
+        return name in self._going_on
+
     def launch(self) -> None:
         self._call("launch")
 
@@ -159,6 +164,7 @@ class Design:
         first = manifest.get("phases", [manifest])[0]
         self._states = {item["name"]: (tuple(item["shape"]), ELEMENTS[item["dtype"]]) for item in first["inputs"] if item["role"] == "state"}
         self._lead = {item["name"]: item["lead"] for item in first["outputs"] if "lead" in item}
+        self._going_on = {item["rows"] for item in first["inputs"] if item.get("more")}
 
     def _signature(self, name: str) -> Signature:
         """A state goes by its argument: its result is one row only."""

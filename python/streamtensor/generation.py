@@ -16,7 +16,7 @@ class Step(NamedTuple):
     """One launch."""
     position: int         # of the last token that it read
     token: int            # that token, of the first sequence
-    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each
+    logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each; none where other launches follow and the design leaves them out
     count: int = 1        # tokens of a sequence that it read
     rows: int = 1         # of them in its first step; each one behind reads one
     phase: str = "decode"
@@ -80,22 +80,24 @@ class Launcher:
         count = min(width, left)
         goes_on = width == 1 or (count == left and (count == 1 or self.shape.counted))
         steps = min(self.per_launch, left - count + new) if goes_on else 1
-        return self._launch([text[position:position + count] for text in texts], [text[position + count:][:steps - 1] for text in texts], position, steps, starts)
+        return self._launch([text[position:position + count] for text in texts], [text[position + count:][:steps - 1] for text in texts], position, steps, starts, left > count)
 
-    def _launch(self, pieces: list[list[int]], given: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None) -> Step:
-        """The pieces in the first step, then a token of each sequence a step: those given, then those that the design chose."""
+    def _launch(self, pieces: list[list[int]], given: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None, followed: bool = False) -> Step:
+        """The pieces in the first step, then a token of each sequence a step: those given, then those that the design chose. followed: others are read behind them."""
         count = len(pieces[0])
         phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
         if self.chunk not in (None, self.shape):
             self.design.choose(phase)
         ids = torch.tensor([piece + [0] * (shape.tokens - count) for piece in pieces])
-        scalars = {"positions": [position], "starts": starts, "tokens": [count]}
+        followed = followed and count == shape.tokens and self.design.goes_on("tokens")
+        scalars = {"positions": [position], "starts": starts, "tokens": [count + followed]}
         for name in shape.scalar_names():
             self.design.write(name, torch.tensor(scalars[name]).reshape(-1, 1))
         if steps == 1:
             self.design.write("ids", ids)
             self.design.launch()
-            return Step(position + count - 1, pieces[0][-1], self.design.read(self.shape.chosen()).reshape(len(pieces), -1), count, count, phase)
+            logits = torch.empty(len(pieces), 0) if followed else self.design.read(self.shape.chosen()).reshape(len(pieces), -1)
+            return Step(position + count - 1, pieces[0][-1], logits, count, count, phase)
         text = self.design.launch_tokens(ids, torch.tensor(given, dtype=torch.long).T, steps)
         return Step(position + count + steps - 2, int(text[-2, 0]), text[-1:].T, count + steps - 1, count, phase, tuple(text[len(given[0]):].tolist()))
 

@@ -55,6 +55,9 @@ class Stepped:
     def times(self) -> tuple[float, float]:
         return 0.0, 0.0
 
+    def goes_on(self, name: str) -> bool:
+        return False
+
     def launch(self) -> None:
         names, scalars = self.shape.cache_names(), [self.values[name] for name in self.shape.scalar_names()]
         position, tokens = int(scalars[0]), self._tokens()

@@ -147,6 +147,8 @@ bool design_get(struct design *design, const struct design_tensor *tensor, void 
 		return false;
 	if (tensor->result && !design->now->ready)
 		return diag_error(design->diag, NOWHERE, "'%s' has no value before a launch", tensor->name);
+	if (tensor->final && design->now->followed)
+		return diag_error(design->diag, NOWHERE, "'%s' has no value: the launch said that others follow", tensor->name);
 	memset(data, 0, bytes);
 	for (size_t i = 0; i < design->now->segments.count; i++) {
 		const struct design_segment *segment = &design->now->segments.data[i];
@@ -174,6 +176,8 @@ static bool launch(struct design *design, int64_t tokens, int64_t given)
 {
 	if (!all_set(design) || !extents_allow(design, tokens))
 		return false;
+	if (tokens > 1 && given == 1 && extents_followed(design))
+		return diag_error(design->diag, NOWHERE, "the first step says that others follow, and no token is given to them");
 	double start = now();
 	design->program.tokens = (int)tokens;
 	design->program.given = (int)given;
@@ -182,6 +186,7 @@ static bool launch(struct design *design, int64_t tokens, int64_t given)
 	design->host_seconds = design->pending;
 	design->pending = 0;
 	design->now->ready = fine;
+	design->now->followed = tokens == 1 && extents_followed(design);
 	extents_go_on(design, tokens);
 	return fine;
 }

@@ -15,7 +15,9 @@ struct design_tensor {
 	size_t bytes;
 	bool result;                           /* of the source function, not argument */
 	bool set;                              /* has a value: given, packed by the compiler, or a state */
+	bool final;                            /* a launch that others follow has no value for it */
 	int64_t number, step;                  /* inputs of one integer: what it is; by how much it grows with every row of a step */
+	int64_t rows;                          /* of one that counts rows: how many there may be, if one more says that all are there and other launches follow; else 0 */
 };
 
 struct design_segment {
@@ -48,7 +50,8 @@ struct design_phase {                          /* what a launch runs: a signatur
 	VEC(struct design_segment) segments;
 	struct design_feedback feedback;
 	VEC(struct design_extent) extents;
-	bool ready;                            /* launched at least once */
+	bool ready;                            /* launched at least once, */
+	bool followed;                         /* and last by a launch that others follow */
 };
 
 struct design {
@@ -70,6 +73,7 @@ struct json;
 bool manifest_read(struct design *design);             /* folder → everything but device and times */
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);  /* of the phase, whose tensors are read */
 void extents_note(struct design_tensor *tensor, const void *data);
+bool extents_followed(const struct design *design);    /* do the inputs say that other launches follow? */
 bool extents_allow(struct design *design, int64_t steps);          /* inputs as they are, for a launch of so many steps */
 void extents_go_on(struct design *design, int64_t steps);          /* as such a launch leaves them */
 bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */

@@ -48,8 +48,10 @@ void extents_read(struct design *design, const struct json *inputs, const struct
 	for (const struct json *entry = inputs->first; entry; entry = entry->next, tensor++) {
 		int64_t most = extent_of(tensor, entry);
 		json_integer(json_get(entry, "step"), &tensor->step);
-		if (most)
-			add(design, (struct design_extent){NULL, counter(design, json_text(entry, "rows")), 0, 1, most});
+		struct design_tensor *rows = most ? counter(design, json_text(entry, "rows")) : NULL;
+		add(design, (struct design_extent){NULL, rows, 0, 1, most});
+		if (rows && json_get(entry, "more"))
+			rows->rows = most;
 	}
 	for (const struct json *entry = outputs->first; entry; entry = entry->next, tensor++)
 		read_state(design, entry, tensor);
@@ -69,17 +71,37 @@ static bool refuse(struct design *design, const char *what, int64_t low, int64_t
 	return diag_note(design->diag, "accepted are %lld to %lld", (long long)low, (long long)high);
 }
 
+static bool is_followed(const struct design_tensor *counter)
+{
+	return counter->rows && counter->number == counter->rows + 1;
+}
+
+bool extents_followed(const struct design *design)
+{
+	bool followed = false;
+	for (size_t i = 0; i < design->now->tensors.count; i++)
+		followed |= is_followed(&design->now->tensors.data[i]);
+	return followed;
+}
+
+/* Of the first step. */
+static int64_t rows_said(const struct design_tensor *counter)
+{
+	return counter ? counter->number - is_followed(counter) : 1;
+}
+
 /* Of all steps of a launch: the first has as many as are said, or one. */
 static int64_t rows_of(const struct design_extent *extent, int64_t steps)
 {
-	return (extent->rows ? extent->rows->number : 1) + steps - 1;
+	return rows_said(extent->rows) + steps - 1;
 }
 
 static bool allows(struct design *design, const struct design_extent *extent, int64_t steps)
 {
 	struct arena *arena = design->arena;
-	if (extent->rows && (extent->rows->number < extent->least || extent->rows->number > extent->most))
-		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)extent->rows->number), extent->least, extent->most);
+	int64_t said = rows_said(extent->rows);
+	if (extent->rows && (said < extent->least || said > extent->most))
+		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said), extent->least, extent->most + (extent->rows->rows > 0));
 	int64_t rows = rows_of(extent, steps), least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
@@ -107,7 +129,7 @@ static void note_rows(struct design *design, const struct design_extent *extent,
 void extents_go_on(struct design *design, int64_t steps)
 {
 	struct design_tensor *counted = design->now->feedback.rows < 0 ? NULL : &design->now->tensors.data[design->now->feedback.rows];
-	uint64_t rows = (uint64_t)steps + (counted ? (uint64_t)counted->number - 1 : 0);
+	uint64_t rows = (uint64_t)steps + (uint64_t)rows_said(counted) - 1;
 	for (size_t i = 0; i < design->now->extents.count; i++)
 		note_rows(design, &design->now->extents.data[i], steps);
 	for (size_t i = 0; i < design->now->tensors.count; i++)

@@ -52,7 +52,7 @@ static bool read_integers(struct design *design, const struct json *list, int co
 
 static bool read_tensor(struct design *design, const struct json *entry, bool result)
 {
-	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result};
+	struct design_tensor tensor = {.name = json_text(entry, "name"), .role = json_text(entry, "role"), .dtype = json_text(entry, "dtype"), .result = result, .final = json_get(entry, "final")};
 	const struct json *shape = json_get(entry, "shape");
 	int dtype = dtype_find(tensor.dtype);
 	if (!tensor.name || !tensor.role || dtype < 0 || !shape || shape->kind != JSON_ARRAY || shape->count > DESIGN_RANK_MOST)

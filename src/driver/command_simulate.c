@@ -259,7 +259,7 @@ int64_t simulate_extent_most(const struct module *module, const char *symbol)
 		int64_t past = attr_item_integer(output, "past", most);      /* a state may have been padded */
 		most = past < most ? past : most;
 	}
-	return most;
+	return rows_may_go_on(module_main(module)) && text_same(rows_counter(module_main(module)), symbol) ? most + 1 : most;
 }
 
 static bool unknown_extent(struct session *session, const char *text)

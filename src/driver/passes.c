@@ -38,6 +38,7 @@ const struct pass passes[] = {
 	PASS(interleave_parts, T, T, EXACT, "fused kernels", "queries, keys and values that one product makes come in the order in which parts of attention want them"),
 	PASS(make_streams, T, S, ORDER, "kernels", "schedules; itensor ports with one reader each; loads, stores, converters, forks"),
 	PASS(fuse_streams, S, S, EXACT, "streams", "what is held fits the on-chip budget; converters that do not are cut: they go through external memory"),
+	PASS(mark_final, S, S, EXACT, "streams", "what only results without rows need is known: a launch that others follow leaves it out"),
 	PASS(make_processes, S, H, EXACT, "streams", "one process for every kernel, DMA, converter and fork; channels, memory ports and images"),
 	PASS(size_fifos, H, H, EXACT, "processes", "depths at which no cycle of waits can arise"),
 	PASS(allocate_memory, H, H, EXACT, "sized channels", "every array and channel has its storage"),

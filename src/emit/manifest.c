@@ -19,6 +19,7 @@ static void add_member(const char *key, const char *text, struct text *out)
 
 static void add_tensor(const struct attr *entry, struct text *out)
 {
+	static const char *const flag[] = {"more", "final"};
 	const struct type *type = attr_item(entry, "type")->type;
 	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead"), *past = attr_item(entry, "past"), *step = attr_item(entry, "step");
 	text_add(out, "{");
@@ -43,6 +44,9 @@ static void add_tensor(const struct attr *entry, struct text *out)
 		text_add(out, ",");
 		add_member("rows", rows->text, out);
 	}
+	for (int i = 0; i < (int)(sizeof flag / sizeof *flag); i++)
+		if (attr_item(entry, flag[i]))
+			text_add(out, ",\"%s\":true", flag[i]);
 	text_add(out, "}");
 }
 

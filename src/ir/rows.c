@@ -57,13 +57,32 @@ int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
 	return -1;
 }
 
-bool counts_rows(const struct op *main)
+/* The first input whose rows count. */
+static const struct attr *counted_input(const struct op *main)
 {
 	const struct attr *inputs = attr_get(main, "stream.inputs");
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (*attr_item_text(inputs->items[i].value, "rows"))
-			return true;
-	return false;
+			return inputs->items[i].value;
+	return NULL;
+}
+
+const char *rows_counter(const struct op *main)
+{
+	const struct attr *entry = counted_input(main);
+	return entry ? attr_item_text(entry, "rows") : NULL;
+}
+
+int64_t rows_most(const struct op *main)
+{
+	const struct attr *entry = counted_input(main);
+	return attr_item(entry, "type")->type->shape[attr_item_integer(entry, "axis", 0)];
+}
+
+bool rows_may_go_on(const struct op *main)
+{
+	const struct attr *entry = counted_input(main);
+	return entry && attr_item(entry, "more");
 }
 
 bool rows_counted_by(const struct op *main, const char *symbol)

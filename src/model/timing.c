@@ -92,7 +92,7 @@ static void add_symbol(struct op *op, void *context)
 	struct symbols *symbols = context;
 	struct run_time_trip trip;
 	int64_t times;
-	if (!timing_run_time(op, &trip, &times))
+	if (!timing_run_time(op, &trip, &times) || trip.rest)
 		return;
 	int64_t most = trip.most * trip.tile - trip.plus;
 	for (size_t i = 0; i < symbols->list.count; i++)

@@ -465,7 +465,7 @@ static struct token_network *build_network(struct arena *arena, const struct pla
 	b.function = function;
 	b.shared = bundle_shared(arena, function);
 	b.network->alike = true;
-	b.network->counts = counts_rows(function);
+	b.network->counts = rows_counter(function);
 	for (const struct op *op = function->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			add_channel(&b, op);

@@ -1,4 +1,5 @@
 /* Channels, memory ports and buffers of the design under construction. */
+#include "ir/rows.h"
 #include "pass/process.h"
 
 static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type, bool in_layer)
@@ -68,6 +69,14 @@ static bool from_memory(const struct value *stream)
 		if (!from_memory(def->operand[j]))
 			return false;
 	return true;
+}
+
+void design_begin(struct design *design, const struct op *op)
+{
+	struct run_time_trip *final = op && attr_get(op, "final") ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
+	if (final)
+		*final = (struct run_time_trip){.symbol = rows_counter(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .rest = true};
+	design->final = final;
 }
 
 static bool flows_in_layer(const struct value *stream)

@@ -26,7 +26,7 @@ struct fifo {
 	int64_t safe;             /* depth for which the graph of waits proves that nothing deadlocks, if all others are safe */
 };
 
-#define FIFO_EXTENTS 8        /* run-time extents at which a launch is looked at, the first of them the most */
+#define FIFO_EXTENTS 9        /* run-time extents at which a launch is looked at, the first of them the most */
 
 struct fifo_extents {
 	struct token_detail detail;

@@ -1,6 +1,6 @@
 /* What is shown of FIFOs at every run-time extent: that as many words are written into each as are read from it, and that a launch ends with the depths.
  * The token model counts words in closed form.  It looks at the extents at which loops begin to run, in the middle, just below the most and at the most; where several inputs bound loops,
- * also at those where one has its least and the others their most. */
+ * also at those where one has its least and the others their most; and where a launch may leave out what is behind its rows, since others follow, at one of those. */
 #include "ir/lookback.h"
 #include "ir/rows.h"
 #include "pass/fifo.h"
@@ -15,18 +15,20 @@ struct symbols {
 	struct extent_value *most;        /* [count] one per symbol; value: the most it is worth to count to */
 };
 
-enum extent { EXTENT_LEAST, EXTENT_ONE, EXTENT_TWO, EXTENT_EIGHTH, EXTENT_HALF, EXTENT_LAST, EXTENT_MOST };
+enum extent { EXTENT_LEAST, EXTENT_ONE, EXTENT_TWO, EXTENT_EIGHTH, EXTENT_HALF, EXTENT_LAST, EXTENT_MOST, EXTENT_MORE };
 
 static const struct {
 	enum extent first, others;        /* of the first input that bounds loops, and of the others */
 } at[FIFO_EXTENTS] = {{EXTENT_MOST, EXTENT_MOST}, {EXTENT_LEAST, EXTENT_MOST}, {EXTENT_MOST, EXTENT_LEAST}, {EXTENT_LEAST, EXTENT_LEAST}, {EXTENT_ONE, EXTENT_ONE}, {EXTENT_TWO, EXTENT_TWO},
-	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}};
+	{EXTENT_HALF, EXTENT_HALF}, {EXTENT_LAST, EXTENT_LAST}, {EXTENT_MORE, EXTENT_MORE}};
 
-static int64_t value_at(int64_t least, int64_t most, enum extent extent)
+static int64_t value_at(const struct op *main, const struct extent_value *extent, enum extent which)
 {
-	const int64_t value[] = {[EXTENT_LEAST] = least, [EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_EIGHTH] = most / 8, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most};
-	int64_t above = value[extent] > least ? value[extent] : least;
-	return above < most ? above : most;
+	bool rows = rows_counted_by(main, extent->symbol);
+	int64_t most = extent->value, least = rows;
+	const int64_t value[] = {[EXTENT_LEAST] = least, [EXTENT_ONE] = 1, [EXTENT_TWO] = 2, [EXTENT_EIGHTH] = most / 8, [EXTENT_HALF] = most / 2, [EXTENT_LAST] = most - 1, [EXTENT_MOST] = most, [EXTENT_MORE] = most};
+	int64_t above = value[which] > least ? value[which] : least;
+	return rows && which == EXTENT_MORE ? rows_most(main) + 1 : above < most ? above : most;
 }
 
 static bool is_first(const struct symbols *symbols, int i)
@@ -49,7 +51,7 @@ static struct fifo_extents open_at(const struct symbols *symbols, enum extent fi
 	struct fifo_extents opened = {.detail = n->detail};
 	for (int i = 0; i < symbols->count; i++) {
 		const struct extent_value *most = &symbols->most[i];
-		extent[i] = (struct extent_value){most->symbol, value_at(rows_counted_by(n->main, most->symbol), most->value, whole && counts_tiles(n, most) ? EXTENT_MOST : is_first(symbols, i) ? first : others)};
+		extent[i] = (struct extent_value){most->symbol, value_at(n->main, most, whole && counts_tiles(n, most) ? EXTENT_MOST : is_first(symbols, i) ? first : others)};
 	}
 	opened.detail.extents = symbols->count;
 	opened.detail.extent = extent;
@@ -114,7 +116,7 @@ void fifo_open_extents(struct fifo_network *n)
 	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false) : (struct fifo_extents){n->detail, n->tokens};
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
-		if (several || at[i].first == at[i].others) {
+		if ((several || at[i].first == at[i].others) && (at[i].first != EXTENT_MORE || rows_may_go_on(n->main))) {
 			struct fifo_extents opened = open_at(&symbols, at[i].first, at[i].others, false);
 			opened.tokens = known_or(n, opened.tokens);
 			n->at[n->extents++] = opened;

@@ -564,6 +564,7 @@ static void collect_shared(struct scalars *scalars, const struct block *block)
 static void lower_bulk_block(struct design *design, const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next) {
+		design_begin(design, op);
 		if (op->code == OP_LOAD && attr_get(op, "ports"))
 			lower_bulk(design, op);
 		if (op->code != OP_FOR)
@@ -572,6 +573,7 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 		lower_bulk_block(design, op->region[0]);
 		design->layers = 0;
 	}
+	design_begin(design, NULL);
 }
 
 bool lower_loads(struct design *design, struct block *body)

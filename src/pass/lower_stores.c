@@ -136,6 +136,7 @@ static bool lower_own_block(struct design *design, const struct block *body)
 {
 	bool good = true;
 	for (const struct op *op = body->first; op; op = op->next) {
+		design_begin(design, op);
 		if (op->code == OP_FOR) {
 			design->layers = attr_get(op->operand[1]->def, "value")->integer;
 			good = lower_own_block(design, op->region[0]) && good;
@@ -148,6 +149,7 @@ static bool lower_own_block(struct design *design, const struct block *body)
 		else
 			lower_own(design, op);
 	}
+	design_begin(design, NULL);
 	return good;
 }
 

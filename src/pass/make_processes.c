@@ -15,6 +15,8 @@ static bool lower_block(struct design *design, const struct block *block)
 {
 	bool good = true;
 	for (const struct op *op = block->first; good && op; op = op->next) {
+		design_begin(design, op);
+		lower_final(design, op);
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
 		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
@@ -52,6 +54,7 @@ static bool lower_block(struct design *design, const struct block *block)
 			design->layers = 0;
 		}
 	}
+	design_begin(design, NULL);
 	return good;
 }
 

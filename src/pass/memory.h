@@ -36,6 +36,7 @@ struct shared_port {
 	VEC(struct value *) from, to;             /* casts that stand between elements and wider words */
 	VEC(const struct type *) stream;          /* of their wider sides */
 	VEC(int64_t) layers;
+	VEC(const struct run_time_trip *) final;
 };
 
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared);

@@ -125,6 +125,7 @@ bool split_states(struct pass_context *context, struct module *module);
 bool interleave_parts(struct pass_context *context, struct module *module);
 bool make_streams(struct pass_context *context, struct module *module);
 bool fuse_streams(struct pass_context *context, struct module *module);
+bool mark_final(struct pass_context *context, struct module *module);
 bool make_processes(struct pass_context *context, struct module *module);
 bool size_fifos(struct pass_context *context, struct module *module);
 bool allocate_memory(struct pass_context *context, struct module *module);

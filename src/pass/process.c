@@ -27,6 +27,7 @@ struct process process_new(struct design *design, const char *name)
 	attr_set(module, p.function, "stream.die", attr_integer(module, 0));
 	if (design->layers)
 		attr_set(module, p.function, "stream.layers", attr_integer(module, design->layers));
+	process_final(&p);            /* process_finish closes it */
 	return p;
 }
 
@@ -42,7 +43,8 @@ struct value *process_argument(struct process *p, struct value *channel, const c
 void process_finish(struct process *p)
 {
 	struct module *module = p->module;
-	p->block = p->entry;
+	while (p->block != p->entry)
+		process_close(p, 1);
 	op_append(p->entry, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, p->channel.count + 1);
 	for (size_t i = 0; i < p->channel.count; i++)
@@ -83,6 +85,14 @@ struct value *process_loop_of(struct process *p, struct value *trips)
 	op_append(p->block, loop);
 	p->block = block_new(p->module, loop, 0);
 	return block_add_argument(p->module, p->block, type_index(p->module));
+}
+
+int process_final(struct process *p)
+{
+	const struct run_time_trip *final = p->design->final;
+	if (final)
+		process_loop_to(p, 1, final);
+	return final != NULL;
 }
 
 void process_mark(struct process *p, const char *attribute)

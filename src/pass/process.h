@@ -11,6 +11,7 @@ struct design {               /* the hardware-level main being made */
 	struct block *block;      /* its body: channels, then calls */
 	const struct op *source;  /* the stream-level main */
 	int64_t layers;           /* trips of the rolled layer around the op being lowered; 0 outside */
+	const struct run_time_trip *final;        /* around the op being lowered: one turn, or none in a launch that others follow; NULL: it is done in all (mark_final.c) */
 	struct op *last_channel;  /* channels stand before calls */
 	int serial;               /* for names */
 	VEC(const struct attr *) port_attrs;      /* one dictionary per argument of main */
@@ -59,7 +60,8 @@ struct process {
 	struct map constants;
 };
 
-struct process process_new(struct design *design, const char *name);
+void design_begin(struct design *design, const struct op *op);     /* the op is lowered now; NULL: none is */
+struct process process_new(struct design *design, const char *name);      /* what is made is done as often as the op */
 /* Main's channel or port as this process sees it; the same value again gives a new argument. */
 struct value *process_argument(struct process *process, struct value *channel, const char *name);
 void process_finish(struct process *process);             /* closes all loops, adds the function and its call */
@@ -68,6 +70,7 @@ struct value *process_loop(struct process *process, int64_t trips);             
 struct value *process_loop_to(struct process *process, int64_t trips, const struct run_time_trip *run_time);   /* run_time NULL: `trips` times; else trips / most times its count */
 struct value *process_loop_of(struct process *process, struct value *trips);
 void process_mark(struct process *process, const char *attribute);                 /* the innermost open loop has it */
+int process_final(struct process *process);               /* opens the loop around what only the last launch does; returns the loops */
 int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
 int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */
 struct value *process_count(struct process *process, const struct run_time_trip *trip, int64_t times);    /* `times` the number of trips in this launch */
@@ -125,6 +128,7 @@ void lower_chunk(struct design *design, const struct op *op);
 void lower_concat(struct design *design, const struct op *op);
 void lower_join(struct design *design, const struct op *op);
 void lower_fill(struct design *design, const struct op *op);
+void lower_final(struct design *design, const struct op *op);      /* what it takes of ops that are done in every launch is let go in those that others follow */
 bool lower_cut(struct design *design, const struct op *op, bool crossing);
 void lower_cast(struct design *design, const struct op *op);
 void lower_fork(struct design *design, const struct op *op);

@@ -8,6 +8,7 @@ void shared_port_cast(struct shared_port *shared, struct value *from, struct val
 	VEC_PUSH(arena, &shared->to, to);
 	VEC_PUSH(arena, &shared->stream, stream);
 	VEC_PUSH(arena, &shared->layers, design->layers);
+	VEC_PUSH(arena, &shared->final, design->final);
 }
 
 static bool any(const struct shared_port *shared, const struct block *block)
@@ -22,8 +23,12 @@ static void serve_block(struct shared_port *shared, const struct block *body)
 {
 	struct process *p = &shared->process;
 	for (const struct op *op = body->first; op; op = op->next) {
-		if (shared->takes(op, shared->scalar))
+		design_begin(p->design, op);
+		if (shared->takes(op, shared->scalar)) {
+			int opened = process_final(p);
 			shared->serve(shared, op);
+			process_close(p, opened);
+		}
 		if (op->code != OP_FOR || !any(shared, op->region[0]))
 			continue;
 		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
@@ -34,6 +39,7 @@ static void serve_block(struct shared_port *shared, const struct block *body)
 		p->layer = NULL;
 		p->design->layers = 0;
 	}
+	design_begin(p->design, NULL);
 }
 
 void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared)
@@ -48,7 +54,9 @@ void shared_port_lower(struct design *design, const struct block *body, const ch
 	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
 	for (size_t i = 0; i < shared->from.count; i++) {
 		design->layers = shared->layers.data[i];
+		design->final = shared->final.data[i];
 		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->stream.data[i]);
 	}
 	design->layers = 0;
+	design->final = NULL;
 }

@@ -171,7 +171,7 @@ static bool comes_in_tiles(struct search *s, const struct value *value, bool til
 
 static bool in_loop_of(const struct unit *unit, int i, int other)
 {
-	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent;
+	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent && unit->phases.data[i].final == unit->phases.data[other].final;
 }
 
 /* Does the phase behind phase i work on the same numbers, or on a tile as well that is the only one? */
@@ -409,6 +409,18 @@ static void close_layers(struct process *p)
 	p->layer = NULL;
 }
 
+static int open_final(struct process *p, const struct phase *phase)
+{
+	design_begin(p->design, phase->op);
+	return process_final(p);
+}
+
+static void close_final(struct process *p, int opened)
+{
+	process_close(p, opened);
+	design_begin(p->design, NULL);
+}
+
 static void walk_around(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context)
 {
 	const struct phase *phase = &unit->phases.data[first];
@@ -434,7 +446,7 @@ static void add_tiles(const struct unit *unit, struct process *p, const struct s
 void unit_each_stretch(const struct unit *unit, struct process *p, int first, unit_tiles *add, void *context)
 {
 	const struct phase *phase = &unit->phases.data[first];
-	int end = unit_loop_end(unit, first);
+	int end = unit_loop_end(unit, first), opened = open_final(p, phase);
 	struct slots s = slots_of(unit, first, end, NULL, NULL);
 	for (int g = 0; phase->around && g < s.groups; g++)
 		add_tiles(unit, p, &s, g, 0, s.tiles - s.lag[g], add, context);
@@ -443,6 +455,7 @@ void unit_each_stretch(const struct unit *unit, struct process *p, int first, un
 	close_layers(p);
 	for (int g = 0; phase->around && g < s.groups; g++)
 		add_tiles(unit, p, &s, g, s.tiles - s.lag[g], s.tiles, add, context);
+	close_final(p, opened);
 }
 
 typedef void unit_walk(const struct unit *unit, struct process *p, int first, int end, unit_group *add, void *context);
@@ -492,8 +505,9 @@ static void walk_alone(const struct unit *unit, struct process *p, int first, in
 
 int unit_walk_loop(const struct unit *unit, struct process *p, int first, bool alone, unit_group *add, void *context)
 {
-	int end = unit_loop_end(unit, first);
+	int end = unit_loop_end(unit, first), opened = open_final(p, &unit->phases.data[first]);
 	(alone && unit->phases.data[first].there.tiles ? walk_alone : walk_tiles)(unit, p, first, end, add, context);
+	close_final(p, opened);
 	return end;
 }
 

@@ -517,6 +517,26 @@ def chunks_off(case, lowered, folder, chunks, seed):
     return parts_off(found, expected)
 
 
+def read_in_chunks(case, lowered, folder, followed):
+    """What a design says behind a text of three launches, and its states; followed: the first two say that others follow."""
+    tokens = case.shape.tokens
+    with workflow.open_design(folder, lowered, Progress()) as design:
+        for number, count in enumerate((tokens, tokens, 5)):
+            more = followed and number < 2
+            ids = torch.randint(97, (1, tokens), generator=torch.Generator().manual_seed(number))
+            for name, value in (("ids", ids), ("positions", torch.tensor([[number * tokens]])), ("tokens", torch.tensor([[count + more]]))):
+                design.write(name, value)
+            design.launch()
+            if more:
+                with pytest.raises(Error, match="'logits' has no value: the launch said that others follow"):
+                    design.read("logits")
+        said = [design.read(name) for name in ("logits", *case.shape.cache_names())]
+        design.write("tokens", torch.tensor([[tokens + 2]]))
+        with pytest.raises(Error, match=f"accepted are 1 to {tokens + 1}"):
+            design.launch()
+        return said
+
+
 @pytest.mark.parametrize("family, counted, tokens", [("gpt2", False, 24), ("gemma3", False, 24), ("gpt2", True, 24), ("gpt2", True, 32), ("llama", True, 8), ("gpt2", False, 48), ("gpt2", False, 80), ("gpt2", False, 120), ("gemma3", False, 120)] + LONG * [("gemma3", True, 32), ("llama", True, 32), ("gpt2", True, 8), ("gemma3", True, 8), ("qwen2", True, 8), ("mistral", True, 8)])
 def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, tokens, tmp_path):
     """Chunks of any number of tokens: all are worked on, or those alone that count. Few tokens share each key."""
@@ -541,6 +561,9 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     assert ("_later" in (tmp_path / "design" / "design.mlir").read_text()) == (tokens in (24, 48, 80) and not counted or tokens == 32 and family != "llama")  # of 120 tokens a word of keys is of several tiles
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[tokens], seed_of(family, tokens))
     assert sorted(off)[-1 - TIES.get(family, 0)] <= 1e-3 and max(off) <= 2e-2
+    if counted:
+        every, last = (read_in_chunks(case, lowered, tmp_path / "design", followed) for followed in (False, True))
+        assert all(map(torch.equal, every, last))
 
 
 def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
