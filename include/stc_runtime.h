@@ -17,7 +17,8 @@ int stc_design_phase(stc_design *design, const char *name);
 /* Sets a whole input, state, or weight of a design without weights.  `bytes` must be the tensor's size; elements are row-major. */
 int stc_design_input(stc_design *design, const char *name, const void *data, size_t bytes);
 /* Every input must have been set once; states are zero at first and persist.  Refused: positions behind a state's rows (but for one, of a last token, whose row takes the place of the
- * one before it; once, until that one is written again), counts of rows above what the design takes, and none where the work of a launch is that of its rows. */
+ * one before it; once, until that one is written again), counts of rows above what the design takes, and none where the work of a launch is that of its rows.
+ * Where manifest.json says `more` of an input whose rows are counted, the count may be one above them: all are there, and other launches go on with the text.  Results that are no states are not made then. */
 int stc_design_launch(stc_design *design);
 /* Several text tokens in one launch, where the design chooses them itself: an output feeds an input (stc_design_tokens_most is more than 1), and the input of positions moves on.
  * `text` holds what that input is for the first `given` tokens, 1 or more, and gets what it was for all of them and is for the one behind: tokens + 1 times the input's bytes.

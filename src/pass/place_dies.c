@@ -324,8 +324,8 @@ bool place_finds_room(const struct platform *platform, struct module *module)
 	return place_uncrowded(&p);
 }
 
-/* With deeper FIFOs where words are dealt to, from where processes stand.  false: it was not found, and all is as it was. */
-static bool place_deeper(struct placing *p, int64_t depth)
+/* With deeper FIFOs where words are dealt to; near: from where processes stand.  false: it was not found, and all is as it was. */
+static bool place_deeper(struct placing *p, int64_t depth, bool near)
 {
 	struct module *module = p->module;
 	int memories = p->problem.memories;
@@ -337,7 +337,7 @@ static bool place_deeper(struct placing *p, int64_t depth)
 	struct placing deeper = placing_of(p->platform, module);
 	memcpy(deeper.problem.capacity, p->problem.capacity, sizeof deeper.problem.capacity);
 	memcpy(deeper.die, p->die, sizeof *p->die * (size_t)p->problem.items);
-	if (place_trading(&deeper, true)) {
+	if (place_trading(&deeper, near)) {
 		*p = deeper;
 		return true;
 	}
@@ -359,8 +359,11 @@ bool place_dies(struct pass_context *context, struct module *module)
 	int64_t least = place_depth(module);
 	place_deepen(module, platform, &p.problem, p.die);
 	int64_t depth = PLACE_DEEPEST, now = place_depth(module);
-	while (now && depth > now && !place_deeper(&p, depth))
+	while (now && depth > now && !place_deeper(&p, depth, true))
 		depth -= LESS_DEEP;
+	depth = place_depth(module) + LESS_DEEP;
+	if (now && depth <= PLACE_DEEPEST)
+		place_deeper(&p, depth, false);
 	bool deeper = place_depth(module) > least;
 	for (int i = 0; i < p.cost.processes; i++) {
 		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));

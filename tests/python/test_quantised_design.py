@@ -564,6 +564,8 @@ def test_a_prompt_in_chunks_meets_a_cache_of_bytes(core_built, family, counted, 
     if counted:
         every, last = (read_in_chunks(case, lowered, tmp_path / "design", followed) for followed in (False, True))
         assert all(map(torch.equal, every, last))
+        cycles = [core.simulate(tmp_path / "design", None, {"positions": 0, "tokens": count})["cycles"] for count in (tokens, tokens + 1)]
+        assert cycles[1] < cycles[0]
 
 
 def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
