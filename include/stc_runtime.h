@@ -22,8 +22,10 @@ int stc_design_input(stc_design *design, const char *name, const void *data, siz
 int stc_design_launch(stc_design *design);
 /* Several text tokens in one launch, where the design chooses them itself: an output feeds an input (stc_design_tokens_most is more than 1), and the input of positions moves on.
  * `text` holds what that input is for the first `given` tokens, 1 or more, and gets what it was for all of them and is for the one behind: tokens + 1 times the input's bytes.
- * Where another input says how many rows of that input count, the first step may be about several: `text` has the whole input first, then a row for every step behind it, each of which is about one row.
- * Equal to as many launches: each leaves its inputs as the next token wants them. */
+ * Where another input says how many rows of that input count, up to R, a launch has `tokens` steps: `text` has the whole input first, of which the first step takes the rows that count, then the given - 1 rows
+ * that the host gives, of which each further step takes R, or those that are left, and then a row for each output behind them, which the next step takes: chunks of a prompt, ceil((given - 1) / R) of them
+ * behind the first, then a token a step.  given: at most 1 + (tokens - 1) * R; `text`: the input's bytes, and given - 1 + tokens - chunks rows.  What a step puts out before the last chunk is not kept.
+ * Equal to as many launches: each leaves its inputs as the next step wants them. */
 int stc_design_tokens(stc_design *design, long long tokens, long long given, void *text, size_t bytes);
 long long stc_design_tokens_most(const stc_design *design);       /* in one launch; 1: a launch is one token, or what the phase reads */
 /* A result of the last launch, or a whole state. */

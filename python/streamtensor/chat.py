@@ -100,7 +100,8 @@ class Answers:
 
 def _simulate(design: Path, shapes: list[Shape], step: Step) -> dict:
     """A launch with as many rows in the cache as it had."""
-    steps = step.count - step.rows + 1
+    chunks = -(-step.rows // max(shape.tokens for shape in shapes))
+    steps = chunks + step.count - step.rows
     extents = {"positions": step.position + 1 - step.count, **({"tokens": step.rows} if shapes[0].counted else {})}
     return core.simulate(design, step.phase if len(shapes) > 1 else None, extents, steps if steps > 1 else None)
 

@@ -121,11 +121,12 @@ class Design:
         self._call("launch")
 
     def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
-        """Several steps in one launch: the input that an output feeds is `first`, then given[0], given[1] … as far as they go, then that output; where rows count, the first row is.
+        """Several steps in one launch: the input that an output feeds is `first`, then given[0], given[1] … as far as they go, then that output; where rows count, a step takes as many of the given as it has rows.
 
-        Returns what it was behind the first step, and what it is behind the last: steps x sequences.
+        Returns what came behind the first step, and what is behind the last: tokens x sequences.
         """
-        behind = torch.cat([given, given.new_zeros(max(steps - len(given), 0), given.shape[1])])
+        rows = first.numel() // given.shape[1]
+        behind = torch.cat([given, given.new_zeros(max(steps - -(-len(given) // rows), 0), given.shape[1])])
         text = torch.cat([first.reshape(-1), behind.reshape(-1)])
         self._call("tokens", steps, 1 + len(given), text.data_ptr(), text.numel() * text.element_size())
         return text[first.numel():].reshape(behind.shape)

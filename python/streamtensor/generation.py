@@ -1,5 +1,5 @@
 """Generating on a design: one launch for each chunk of the prompt where the design has prefill; else one for each text token, or for
-several, where the design chooses them itself."""
+several, where the design chooses them itself. One design of both phases that does so takes several chunks a launch, too."""
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Step(NamedTuple):
     token: int            # that token, of the first sequence
     logits: torch.Tensor  # vocabulary; of a design with argmax: the one id; of several sequences: of each; none where other launches follow and the design leaves them out
     count: int = 1        # tokens of a sequence that it read
-    rows: int = 1         # of them in its first step; each one behind reads one
+    rows: int = 1         # of them in its chunks, of which there may be several where tokens are counted; each step behind reads one
     phase: str = "decode"
     made: tuple = ()      # of several steps: the new tokens, which the design chose; an id of each sequence
     first: bool = True    # tokens behind the prompt came out of it
@@ -72,18 +72,20 @@ class Launcher:
     def __init__(self, design: Design, shape: Shape, chunk: Shape | None = None, per_launch: int = 1):
         """chunk: the shape of the design's prefill, if it has one; `shape` itself, where tokens are counted. per_launch: most steps of one launch, where the design chooses tokens itself."""
         check_per_launch(per_launch, shape.argmax)
-        self.design, self.shape, self.chunk, self.per_launch = design, shape, chunk, per_launch
+        self.design, self.shape, self.chunk, self.per_launch = design, shape, shape if shape.counted else chunk, per_launch
 
     def _next_launch(self, texts: list[list[int]], position: int, new: int, starts: list[int] | None = None) -> Step:
         """Reads the texts, as far as a launch goes, from `position` on; `new`: so many tokens are wanted behind them."""
         width, left = self.chunk.tokens if self.chunk else 1, len(texts[0]) - position
-        count = min(width, left)
-        goes_on = width == 1 or (count == left and (count == 1 or self.shape.counted))
-        steps = min(self.per_launch, left - count + new) if goes_on else 1
-        return self._launch([text[position:position + count] for text in texts], [text[position + count:][:steps - 1] for text in texts], position, steps, starts, left > count)
+        alone = width > 1 and left > 1 and not self.shape.counted
+        most = 1 if alone else self.per_launch
+        read = min(left, most * width)
+        steps = min(most, -(-read // width) - 1 + new)
+        return self._launch([text[position:position + read][:width] for text in texts], [text[position:position + read][width:] for text in texts], position, steps, starts, left > width)
 
     def _launch(self, pieces: list[list[int]], given: list[list[int]], position: int, steps: int = 1, starts: list[int] | None = None, followed: bool = False) -> Step:
-        """The pieces in the first step, then a token of each sequence a step: those given, then those that the design chose. followed: others are read behind them."""
+        """The pieces in the first step, then those given, a token of each sequence a step or, where they are counted, as many as there may be, then a token a step that the design chose.
+        followed: others are read behind the pieces."""
         count = len(pieces[0])
         phase, shape = ("prefill", self.chunk) if count > 1 else ("decode", self.shape)
         if self.chunk not in (None, self.shape):
@@ -99,7 +101,8 @@ class Launcher:
             logits = torch.empty(len(pieces), 0) if followed else self.design.read(self.shape.chosen()).reshape(len(pieces), -1)
             return Step(position + count - 1, pieces[0][-1], logits, count, count, phase)
         text = self.design.launch_tokens(ids, torch.tensor(given, dtype=torch.long).T, steps)
-        return Step(position + count + steps - 2, int(text[-2, 0]), text[-1:].T, count + steps - 1, count, phase, tuple(text[len(given[0]):].tolist()))
+        rows = count + (len(given[0]) if self.shape.counted else 0)
+        return Step(position + count + len(text) - 2, int(text[-2, 0]), text[-1:].T, count + len(text) - 1, rows, phase, tuple(text[len(given[0]):].tolist()))
 
 
 class Decoder(Launcher):

@@ -71,16 +71,17 @@ class Stepped:
 
     def launch_tokens(self, first: torch.Tensor, given: torch.Tensor, steps: int) -> torch.Tensor:
         """One after the other, as Design.launch_tokens says."""
+        chunks = list(given.split(self.shape.tokens if self.shape.counted else 1)) if len(given) else []
         text = []
         self.write("ids", first)
         for step in range(steps):
             self.launch()
-            text.append(given[step] if step < len(given) else self.read(self.shape.chosen()).to(given.dtype).reshape(-1))
+            text.append(chunks[step] if step < len(chunks) else self.read(self.shape.chosen()).to(given.dtype).reshape(1, -1))
             self.values["positions"] += self._tokens()
-            self.values["ids"][:, 0] = text[-1]
+            self.values["ids"][:, :len(text[-1])] = text[-1].T
             if self.shape.counted:
-                self.values["tokens"][:] = 1
-        return torch.stack(text)
+                self.values["tokens"][:] = len(text[-1])
+        return torch.cat(text)
 
     def _tokens(self) -> int:
         return int(self.values["tokens"]) if self.shape.phase == "prefill" else 1

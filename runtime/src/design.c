@@ -174,7 +174,8 @@ static bool all_set(struct design *design)
 
 static bool launch(struct design *design, int64_t tokens, int64_t given)
 {
-	if (!all_set(design) || !extents_allow(design, tokens))
+	int64_t behind = design_text(design, tokens, given) - 1;
+	if (!all_set(design) || !extents_allow(design, behind))
 		return false;
 	if (tokens > 1 && given == 1 && extents_followed(design))
 		return diag_error(design->diag, NOWHERE, "the first step says that others follow, and no token is given to them");
@@ -187,7 +188,7 @@ static bool launch(struct design *design, int64_t tokens, int64_t given)
 	design->pending = 0;
 	design->now->ready = fine;
 	design->now->followed = tokens == 1 && extents_followed(design);
-	extents_go_on(design, tokens);
+	extents_go_on(design, behind);
 	return fine;
 }
 
@@ -208,26 +209,35 @@ bool design_takes(struct design *design, int64_t tokens, int64_t given)
 		diag_error(diag, NOWHERE, "a launch of %lld tokens", (long long)tokens);
 		return diag_note(diag, "accepted are 1 to %lld", (long long)feedback->most);
 	}
-	if (given >= 1 && given <= tokens)
+	int64_t most = 1 + (tokens - 1) * feedback->rows_most;
+	if (given >= 1 && given <= most)
 		return true;
 	diag_error(diag, NOWHERE, "%lld tokens are given to a launch of %lld", (long long)given, (long long)tokens);
-	return diag_note(diag, "accepted are 1 to %lld", (long long)tokens);
+	return diag_note(diag, "accepted are 1 to %lld", (long long)most);
 }
 
-/* The text in the device's memory: from the host, or back. */
-static bool move_text(struct design *design, bool back)
+int64_t design_text(const struct design *design, int64_t tokens, int64_t given)
+{
+	int64_t most = design->now->feedback.rows_most, chunks = (given - 1 + most - 1) / most;
+	return given - 1 + tokens - chunks;
+}
+
+/* So many rows of the text behind the first, in the device's memory: from the host, or back. */
+static bool move_text(struct design *design, int64_t rows, bool back)
 {
 	const struct design_feedback *feedback = &design->now->feedback;
-	const struct segment *text = &feedback->text;
 	const struct device_class *class = design->device.class;
+	struct segment text = feedback->text;
+	int64_t trip = (1 + rows) * (int64_t)feedback->bytes / text.host_bytes;
 	char *map = design->program.buffer[feedback->buffer].map;
-	if (back && !class->read(&design->device, feedback->buffer, segment_at(text), segment_size(text)))
+	text.trip = &trip;
+	if (back && !class->read(&design->device, feedback->buffer, segment_at(&text), segment_size(&text)))
 		return false;
 	if (back)
-		segment_unpack(text, map, feedback->host);
+		segment_unpack(&text, map, feedback->host);
 	else
-		segment_pack(text, feedback->host, map, 0, 0, segment_elements(text));
-	return back || class->write(&design->device, feedback->buffer, segment_at(text), segment_size(text));
+		segment_pack(&text, feedback->host, map, 0, 0, trip);
+	return back || class->write(&design->device, feedback->buffer, segment_at(&text), segment_size(&text));
 }
 
 bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes)
@@ -236,16 +246,17 @@ bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *t
 		return false;
 	const struct design_feedback *feedback = &design->now->feedback;
 	struct design_tensor *input = &design->now->tensors.data[feedback->input];
-	size_t wanted = input->bytes + (size_t)tokens * feedback->bytes;
+	int64_t rows = design_text(design, tokens, given);
+	size_t wanted = input->bytes + (size_t)rows * feedback->bytes;
 	if (bytes != wanted)
-		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)tokens, wanted, bytes);
+		return diag_error(design->diag, NOWHERE, "the text of %lld tokens and the one behind has %zu bytes, not %zu", (long long)rows, wanted, bytes);
 	memcpy(feedback->host + feedback->bytes, (char *)text + input->bytes, (size_t)(given - 1) * feedback->bytes);
-	if (!design_set(design, input, text, input->bytes) || !move_text(design, false) || !launch(design, tokens, given))
+	if (!design_set(design, input, text, input->bytes) || !move_text(design, rows, false) || !launch(design, tokens, given))
 		return false;
 	double start = now();
-	if (!move_text(design, true))
+	if (!move_text(design, rows, true))
 		return false;
-	memcpy((char *)text + input->bytes, feedback->host + feedback->bytes, (size_t)tokens * feedback->bytes);
+	memcpy((char *)text + input->bytes, feedback->host + feedback->bytes, (size_t)rows * feedback->bytes);
 	design->pending += now() - start;
 	return true;
 }

@@ -31,9 +31,10 @@ struct design_file {
 
 struct design_feedback {                       /* launches of several steps, a token each: an output feeds an input */
 	int input, output;                     /* tensors */
-	int rows;                              /* the input that says how many rows of `input` count, 1 behind the first step; -1: all */
-	size_t bytes;                          /* of the host's numbers for a step behind the first: `input`, or a row of it */
-	int buffer;                            /* holds the text of a launch: the input's numbers, or a row of them, for each step, and for the one behind them */
+	int rows;                              /* the input that says how many rows of `input` count; -1: all */
+	int64_t rows_most;                     /* of the input; 1: it is one */
+	size_t bytes;                          /* of the host's numbers for a row of the text: `input`, or a row of it */
+	int buffer;                            /* holds the text of a launch: the first row, those of the steps behind the first, and the one that the last leaves */
 	struct segment text;                   /* there */
 	int64_t most;                          /* steps of a launch; 0: they are of one */
 	char *host;                            /* the text as the host has it */
@@ -74,8 +75,8 @@ bool manifest_read(struct design *design);             /* folder → everything 
 void extents_read(struct design *design, const struct json *inputs, const struct json *outputs);  /* of the phase, whose tensors are read */
 void extents_note(struct design_tensor *tensor, const void *data);
 bool extents_followed(const struct design *design);    /* do the inputs say that other launches follow? */
-bool extents_allow(struct design *design, int64_t steps);          /* inputs as they are, for a launch of so many steps */
-void extents_go_on(struct design *design, int64_t steps);          /* as such a launch leaves them */
+bool extents_allow(struct design *design, int64_t behind);         /* inputs as they are, for a launch of so many rows in the steps behind the first */
+void extents_go_on(struct design *design, int64_t behind);         /* as such a launch leaves them, with one row in its last step where there are others */
 bool check_files(struct design *design, const char *cache);       /* every listed file is there and whole */
 const char *cache_folder(struct arena *arena, struct diag *diag, const char *given);  /* made; NULL after a diagnostic.  given NULL: the user's */
 
@@ -88,8 +89,10 @@ struct design_tensor *design_result(struct design *design, const char *name);   
 bool design_set(struct design *design, struct design_tensor *tensor, const void *data, size_t bytes);
 bool design_get(struct design *design, const struct design_tensor *tensor, void *data, size_t bytes);
 bool design_launch(struct design *design);
-bool design_takes(struct design *design, int64_t tokens, int64_t given);       /* a launch of so many tokens, the first of which are given */
-/* text: the input's numbers for `given` tokens; it gets them for all, and for the one behind: `tokens` + 1 times the input's bytes. */
+/* A launch of so many steps, behind whose first input so many rows are given, less one: where rows count, as many a step as there are. */
+bool design_takes(struct design *design, int64_t tokens, int64_t given);
+int64_t design_text(const struct design *design, int64_t tokens, int64_t given);       /* rows of the text behind the first input, of which the last is what the launch leaves */
+/* text: the whole input and the given rows; it gets the others. */
 bool design_tokens(struct design *design, int64_t tokens, int64_t given, void *text, size_t bytes);
 bool design_reset(struct design *design);
 void design_close(struct design *design);

@@ -91,47 +91,47 @@ static int64_t rows_said(const struct design_tensor *counter)
 }
 
 /* Of all steps of a launch: the first has as many as are said, or one. */
-static int64_t rows_of(const struct design_extent *extent, int64_t steps)
+static int64_t rows_of(const struct design_extent *extent, int64_t behind)
 {
-	return rows_said(extent->rows) + steps - 1;
+	return rows_said(extent->rows) + behind;
 }
 
-static bool allows(struct design *design, const struct design_extent *extent, int64_t steps)
+static bool allows(struct design *design, const struct design_extent *extent, int64_t behind)
 {
 	struct arena *arena = design->arena;
 	int64_t said = rows_said(extent->rows);
 	if (extent->rows && (said < extent->least || said > extent->most))
 		return refuse(design, text_format(arena, "'%s' is %lld", extent->rows->name, (long long)said), extent->least, extent->most + (extent->rows->rows > 0));
-	int64_t rows = rows_of(extent, steps), least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
+	int64_t rows = rows_of(extent, behind), least = design->lost ? 2 : 1, last = extent->held + 1 - (rows > least ? rows : least);
 	if (!extent->at || (extent->at->number >= 0 && extent->at->number <= last))
 		return true;
 	if (last < 0)
 		return diag_error(design->diag, NOWHERE, "%lld tokens are more than the %lld that the state has room for", (long long)rows, (long long)extent->held + 1);
-	const char *behind = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->held ? " again, and the row before it is lost" : "";
-	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, behind), 0, last);
+	const char *launch = rows > 1 ? text_format(arena, " in a launch of %lld tokens", (long long)rows) : extent->at->number == extent->held ? " again, and the row before it is lost" : "";
+	return refuse(design, text_format(arena, "'%s' is %lld%s", extent->at->name, (long long)extent->at->number, launch), 0, last);
 }
 
-bool extents_allow(struct design *design, int64_t steps)
+bool extents_allow(struct design *design, int64_t behind)
 {
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		if (!allows(design, &design->now->extents.data[i], steps))
+		if (!allows(design, &design->now->extents.data[i], behind))
 			return false;
 	return true;
 }
 
-static void note_rows(struct design *design, const struct design_extent *extent, int64_t steps)
+static void note_rows(struct design *design, const struct design_extent *extent, int64_t behind)
 {
-	int64_t rows = rows_of(extent, steps);
+	int64_t rows = rows_of(extent, behind);
 	if (extent->at && rows > 0 && extent->at->number + rows >= extent->held)
 		design->lost = extent->at->number + rows > extent->held;
 }
 
-void extents_go_on(struct design *design, int64_t steps)
+void extents_go_on(struct design *design, int64_t behind)
 {
 	struct design_tensor *counted = design->now->feedback.rows < 0 ? NULL : &design->now->tensors.data[design->now->feedback.rows];
-	uint64_t rows = (uint64_t)steps + (uint64_t)rows_said(counted) - 1;
+	uint64_t rows = (uint64_t)behind + (uint64_t)rows_said(counted);
 	for (size_t i = 0; i < design->now->extents.count; i++)
-		note_rows(design, &design->now->extents.data[i], steps);
+		note_rows(design, &design->now->extents.data[i], behind);
 	for (size_t i = 0; i < design->now->tensors.count; i++)
 		design->now->tensors.data[i].number = (int64_t)((uint64_t)design->now->tensors.data[i].number + (uint64_t)design->now->tensors.data[i].step * rows);
 	if (counted)

@@ -328,6 +328,7 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	struct design_feedback *feedback = &design->now->feedback;
 	int64_t elements, text;
 	feedback->rows = -1;
+	feedback->rows_most = 1;
 	if (!entry)
 		return true;
 	const char *rows = json_text(entry, "rows");
@@ -345,7 +346,10 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	feedback->bytes = (size_t)(elements * input->element_bytes);
 	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
 		return damaged(design, "has a text whose tokens are of another size");
-	trip[0] = text = (feedback->most + 1) * elements;
+	feedback->rows_most = (int64_t)(input->bytes / feedback->bytes);
+	if (feedback->rows_most < 1 || feedback->most > TOKENS_MOST / feedback->rows_most)
+		return damaged(design, "has launches of too many tokens");
+	trip[0] = text = ((feedback->most - 1) * feedback->rows_most + 2) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};
 	if (!in_range(json_get(entry, "offset"), 0, BYTES_MOST, &feedback->text.offset) ||

@@ -292,7 +292,7 @@ static bool set_extent(struct session *session, const char *text, struct extent_
 	}
 	if (!simulate_is_extent(session->module, extent->symbol))
 		return unknown_extent(session, text);
-	int64_t most = simulate_extent_most(session->module, extent->symbol);
+	int64_t most = tokens_rows_most(session->module, extent->symbol, session->options.tokens, simulate_extent_most(session->module, extent->symbol));
 	if (extent->value <= most)
 		return true;
 	diag_error(&session->diag, NOWHERE, "--extent %s: the design has room for %lld", text, (long long)most);

@@ -56,7 +56,7 @@ static const struct option table[] = {
 	OPTION("json", 0, NULL, "print the result as JSON", SIMULATE | ITENSOR | CHOICES_COMMAND | PLATFORMS, OPTION_FLAG, json),
 	OPTION("events", 0, "COUNT", "most iterations to simulate, as 4G (default 1G; compile: 24 million, and as many to size FIFOs)", DESIGN | SIMULATE, OPTION_COUNT, events),
 	OPTION("launches", 0, "COUNT", "launches to simulate, one after the other (default 1)", SIMULATE, OPTION_COUNT, launches),
-	OPTION("tokens", 0, "COUNT", "text tokens of the launch, where the design chooses them itself and each reads what the one before chose; run: their input's files hold several", RUN | SIMULATE, OPTION_COUNT, tokens),
+	OPTION("tokens", 0, "COUNT", "text tokens of the launch, where the design chooses them itself and each reads what the one before chose; run: their input's files hold several; simulate: where it counts tokens the first steps read a prompt of --extent tokens=COUNT", RUN | SIMULATE, OPTION_COUNT, tokens),
 	OPTION("overlap", 0, NULL, "a process begins its next launch as soon as it has ended one, before the others have", SIMULATE, OPTION_FLAG, overlap),
 	OPTION("depth", 0, "NAME=COUNT", "simulate a channel with another depth; 0: as deep as it takes", SIMULATE, OPTION_LIST, depth),
 	OPTION("extent", 0, "NAME=COUNT", "simulate with this value of an input that is a run-time extent (default: its most)", SIMULATE, OPTION_LIST, extent),

@@ -135,7 +135,7 @@ static bool load_text(struct run *run, const struct design_tensor *tensor, const
 	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, given))
 		return false;
 	run->begun = given;
-	run->text_bytes = tensor->bytes + (size_t)run->tokens * step;
+	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, given) * step;
 	run->text = arena_alloc(run->arena, run->text_bytes);
 	memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
 	return true;
@@ -218,7 +218,7 @@ static bool load_inputs(struct run *run)
 		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->given[i])
 			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
 	if (!missing.size)
-		return extents_allow(&run->design, run->tokens ? run->tokens : 1);
+		return extents_allow(&run->design, run->tokens ? run->tokens - 1 : 0);
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
 	list(run, false);
 	return false;

@@ -1,5 +1,5 @@
-/* stc simulate --tokens: the cycles of a launch of several steps, a token each, which follow one another while positions grow.  Where rows count the first may be about several.
- * The first and the last are simulated, and of those between as many as it takes for the others to lie on straight lines between them. */
+/* stc simulate --tokens: the cycles of a launch of several steps, a token each, which follow one another while positions grow.  Where rows count the first ones may be about several, chunks of a prompt.
+ * These are simulated, and of the others the first and the last, and of those between as many as it takes for the rest to lie on straight lines between them. */
 #include "driver/simulate.h"
 #include "ir/rows.h"
 #include "model/feedback.h"
@@ -16,24 +16,55 @@ struct sweep {
 	bool failed;
 };
 
-/* Of the first step; 1 where they do not count. */
-static int64_t rows_at_first(const struct module *module, int extents, const struct extent_value *extent)
+struct prompt {               /* that the launch reads; one token where rows do not count */
+	const char *rows;         /* the input that counts them; NULL: none does */
+	int64_t tokens, most;     /* of all chunks, of one */
+};
+
+static struct prompt prompt_of(const struct module *module, int extents, const struct extent_value *extent)
 {
 	struct feedback feedback;
-	int64_t rows = 1;
-	if (feedback_read(module_main(module), &feedback) && feedback.rows)
-		timing_extent(feedback.rows, extents, extent, &rows);
-	return rows;
+	struct prompt prompt = {.tokens = 1, .most = 1};
+	if (!feedback_read(module_main(module), &feedback) || !feedback.rows)
+		return prompt;
+	prompt.rows = feedback.rows;
+	prompt.most = feedback.rows_most;
+	timing_extent(feedback.rows, extents, extent, &prompt.tokens);
+	return prompt;
+}
+
+static int64_t chunks_of(const struct prompt *prompt)
+{
+	return (prompt->tokens + prompt->most - 1) / prompt->most;
+}
+
+static int64_t rows_before(const struct prompt *prompt, int64_t step)
+{
+	int64_t chunks = chunks_of(prompt);
+	return step < chunks ? step * prompt->most : prompt->tokens + step - chunks;
+}
+
+static int64_t rows_at(const struct prompt *prompt, int64_t step)
+{
+	int64_t left = prompt->tokens - step * prompt->most;
+	return left > prompt->most ? prompt->most : left > 1 ? left : 1;
+}
+
+int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_t tokens, int64_t most)
+{
+	struct feedback feedback;
+	bool chunks = tokens && feedback_read(module_main(module), &feedback) && text_same(feedback.rows, symbol);
+	return chunks ? most * (tokens < feedback.most ? tokens : feedback.most) : most;
 }
 
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent)
 {
-	const struct op *main = module_main(module);
-	const struct attr *inputs = attr_get(main, "stream.inputs");
-	int64_t before = token ? rows_at_first(module, extents, from) + token - 1 : 0;
+	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	const struct prompt prompt = prompt_of(module, extents, from);
+	int64_t before = rows_before(&prompt, token);
 	for (int i = 0; i < extents; i++) {
-		bool one = token && rows_counted_by(main, from[i].symbol);
-		extent[i] = (struct extent_value){from[i].symbol, one ? 1 : from[i].value + before * feedback_step(attr_entry(inputs, from[i].symbol))};
+		bool rows = text_same(from[i].symbol, prompt.rows);
+		extent[i] = (struct extent_value){from[i].symbol, rows ? rows_at(&prompt, token) : from[i].value + before * feedback_step(attr_entry(inputs, from[i].symbol))};
 	}
 }
 
@@ -80,6 +111,24 @@ static bool check_begin(struct session *session, int extents, const struct exten
 	return true;
 }
 
+/* A prompt of several chunks ends within what the state holds. */
+static bool check_room(struct session *session, int extents, const struct extent_value *extent)
+{
+	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	const struct prompt prompt = prompt_of(session->module, extents, extent);
+	int64_t last = session->options.tokens - 1, rows = rows_before(&prompt, last) + rows_at(&prompt, last);
+	for (int i = 0; prompt.tokens > prompt.most && i < inputs->count; i++) {
+		const char *name = attr_item_text(inputs->items[i].value, "name");
+		int64_t begin = 0, most = simulate_extent_most(session->module, name);
+		timing_extent(name, extents, extent, &begin);
+		if (!feedback_step(inputs->items[i].value) || rows - 1 <= most - begin)
+			continue;
+		diag_error(&session->diag, NOWHERE, "--extent %s=%lld: %lld tokens behind %lld are more than the design has room for", prompt.rows, (long long)prompt.tokens, (long long)rows, (long long)begin);
+		return diag_note(&session->diag, "it has room for %lld", (long long)most + 1);
+	}
+	return true;
+}
+
 bool tokens_check(struct session *session, int extents, const struct extent_value *extent)
 {
 	const struct options *options = &session->options;
@@ -96,15 +145,26 @@ bool tokens_check(struct session *session, int extents, const struct extent_valu
 		diag_error(&session->diag, NOWHERE, "--tokens goes with neither --launches nor --overlap");
 		return diag_note(&session->diag, "accepted is one of them");
 	}
-	return check_begin(session, extents, extent);
+	return check_begin(session, extents, extent) && check_room(session, extents, extent);
+}
+
+/* By so many cycles it takes longer to go on to a step of several rows than to one of one, which the cycles of a step are with. */
+static int64_t longer_between(const struct session *session, int64_t rows)
+{
+	const struct op *main = module_main(session->module);
+	return feedback_cycles(session->platform, main, rows) - feedback_cycles(session->platform, main, 1);
 }
 
 bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated)
 {
 	struct sweep s = {.session = session, .options = options, .extents = extents, .extent = extent, .simulated = 1};
-	int64_t end = simulated->tokens - 1, begin = rows_at_first(session->module, extents, extent) > 1 && end ? 1 : 0;
-	double last = (double)simulated->flow->cycles, chunk = begin ? cycles_at(&s, 0) : 0, first = end > begin ? cycles_at(&s, begin) : 0;
-	simulated->cycles = (int64_t)(chunk + first + sum_between(&s, begin, end, first, last) + last + 0.5);
+	const struct prompt prompt = prompt_of(session->module, extents, extent);
+	int64_t end = simulated->tokens - 1, chunks = prompt.tokens > 1 ? chunks_of(&prompt) : 0, begin = chunks < end ? chunks : end;
+	double read = 0, last = (double)simulated->flow->cycles;
+	for (int64_t step = 0; step < begin && !s.failed; step++)
+		read += cycles_at(&s, step) + (double)longer_between(session, rows_at(&prompt, step + 1));
+	double first = end > begin ? cycles_at(&s, begin) : 0;
+	simulated->cycles = (int64_t)(read + first + sum_between(&s, begin, end, first, last) + last + 0.5);
 	simulated->sampled = s.simulated;
 	return !s.failed || diag_error(&session->diag, NOWHERE, "a token of the launch cannot be simulated to its end");
 }

@@ -1,5 +1,5 @@
-/* What a design does behind every token, when its processes have ended: the next number of the text goes where they read it, and positions move on.
- * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next number is the first row's, and the only one that counts. */
+/* What a design does behind every step, when its processes have ended: the next number of the text goes where they read it, and positions move on.
+ * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next step is about as many of the host's numbers as there are rows, then about one. */
 #include "emit/hls.h"
 #include "model/feedback.h"
 #include "model/segment.h"
@@ -9,7 +9,22 @@ struct step {
 	const struct op *main;
 	struct feedback feedback;
 	const char *const *name;  /* of the top function's pointers */
+	const char *indent;
 	struct text *out;
+};
+
+struct place {                /* of an element of a tensor */
+	const char *buffer;
+	int64_t at, element;
+};
+
+struct places {
+	VEC(struct place) all;
+};
+
+struct run {                  /* places one behind the other whose numbers in the step's rows are equally far from each other */
+	struct place first;
+	int64_t number, by, count;
 };
 
 struct cell {                 /* an element in memory */
@@ -31,12 +46,17 @@ static struct cell cell_at(const struct step *s, const char *buffer, const char 
 	return (struct cell){.pointer = s->name[emit_argument(s->main, port)], .index = index, .word = emit_port(s->main, port).word};
 }
 
+/* In front of rows, of which each has as many numbers. */
+static const char *many(const struct step *s)
+{
+	return s->feedback.elements > 1 ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements) : "";
+}
+
 /* Of the text: number `element` of the token behind the one at hand. */
 static struct cell text_cell(const struct step *s, int64_t element)
 {
 	int64_t first = s->feedback.offset + s->feedback.elements + element;
-	const char *all = s->feedback.elements > 1 ? text_format(s->e->arena, "%lld * ", (long long)s->feedback.elements) : "";
-	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %stoken", (long long)first, all));
+	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %stoken", (long long)first, many(s)));
 }
 
 static const char *value_of(const struct step *s, struct cell cell)
@@ -49,12 +69,13 @@ static const char *value_of(const struct step *s, struct cell cell)
 static void write_cell(const struct step *s, struct cell cell, const char *how, const char *value)
 {
 	long long lanes = type_lanes(cell.word);
+	const char *in = s->indent;
 	if (lanes == 1) {
-		text_add(s->out, "\t%s[%s] %s %s;\n", cell.pointer, cell.index, how, value);
+		text_add(s->out, "%s%s[%s] %s %s;\n", in, cell.pointer, cell.index, how, value);
 		return;
 	}
-	text_add(s->out, "\t{\n\t\t%s word = %s[(%s) / %lld];\n\t\tword[(%s) %% %lld] %s %s;\n", hls_type(s->e, cell.word), cell.pointer, cell.index, lanes, cell.index, lanes, how, value);
-	text_add(s->out, "\t\t%s[(%s) / %lld] = word;\n\t}\n", cell.pointer, cell.index, lanes);
+	text_add(s->out, "%s{\n%s\t%s word = %s[(%s) / %lld];\n%s\tword[(%s) %% %lld] %s %s;\n", in, in, hls_type(s->e, cell.word), cell.pointer, cell.index, lanes, in, cell.index, lanes, how, value);
+	text_add(s->out, "%s\t%s[(%s) / %lld] = word;\n%s}\n", in, cell.pointer, cell.index, lanes, in);
 }
 
 static const char *next_name(const struct step *s, int64_t element)
@@ -80,10 +101,11 @@ static int64_t elements_of(const struct step *s, const char *name, bool output)
 	return type_elements(attr_item(attr_entry(attr_get(s->main, output ? "stream.outputs" : "stream.inputs"), name), "type")->type);
 }
 
-/* Every place in memory of the tensor. */
-static void visit(const struct step *s, const char *name, bool output, visitor *act, const char *how)
+/* Of the tensor, in memory. */
+static struct places places_of(const struct step *s, const char *name, bool output)
 {
 	const struct attr *buffers = attr_get(s->main, "stream.buffers");
+	struct places places = {{0}};
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value, *segments = attr_item(buffer, "segments");
 		for (int i = 0; i < segments->count; i++) {
@@ -92,9 +114,21 @@ static void visit(const struct step *s, const char *name, bool output, visitor *
 				continue;
 			const int64_t *number = host_numbers(s->e->arena, segment, elements_of(s, name, output));
 			for (int64_t n = 0; n < segment_elements(&segment); n++)
-				if (number[n])
-					act(s, cell_at(s, attr_item_text(buffer, "name"), text_format(s->e->arena, "%lld", (long long)(segment.offset + n))), number[n] - 1, how);
+				if (number[n]) {
+					struct place place = {attr_item_text(buffer, "name"), segment.offset + n, number[n] - 1};
+					VEC_PUSH(s->e->arena, &places.all, place);
+				}
 		}
+	}
+	return places;
+}
+
+static void visit(const struct step *s, const char *name, bool output, visitor *act, const char *how)
+{
+	struct places places = places_of(s, name, output);
+	for (size_t i = 0; i < places.all.count; i++) {
+		const struct place *place = &places.all.data[i];
+		act(s, cell_at(s, place->buffer, text_format(s->e->arena, "%lld", (long long)place->at)), place->element, how);
 	}
 }
 
@@ -109,9 +143,7 @@ static void choose_next(const struct step *s, struct cell cell, int64_t element,
 
 static void set_input(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
-	int64_t fed = feedback_element(&s->feedback, element);
-	if (fed >= 0)
-		write_cell(s, cell, how, next_name(s, fed));
+	write_cell(s, cell, how, next_name(s, element));
 }
 
 static void add_step(const struct step *s, struct cell cell, int64_t element, const char *how)
@@ -127,10 +159,10 @@ static void read_rows(const struct step *s, struct cell cell, int64_t element, c
 	text_add(s->out, "\t%s = (int)%s;\n", how, value_of(s, cell));
 }
 
-static void one_row(const struct step *s, struct cell cell, int64_t element, const char *how)
+static void set_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
-	write_cell(s, cell, how, "1");
+	write_cell(s, cell, how, "rows");
 }
 
 static void go_on(const struct step *s)
@@ -138,16 +170,108 @@ static void go_on(const struct step *s)
 	const struct attr *inputs = attr_get(s->main, "stream.inputs");
 	const char *rows = s->feedback.rows;
 	if (rows) {
-		text_add(s->out, "\tint rows = 1;\n");
-		visit(s, rows, false, read_rows, "rows");
+		text_add(s->out, "\tint before = 1;\n");
+		visit(s, rows, false, read_rows, "before");
 	}
 	for (int i = 0; i < inputs->count; i++) {
 		long long step = feedback_step(inputs->items[i].value);
 		if (step)
-			visit(s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(s->e->arena, rows ? "%lld * rows" : "%lld", step));
+			visit(s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
 	}
 	if (rows)
-		visit(s, rows, false, one_row, "=");
+		visit(s, rows, false, set_rows, "=");
+}
+
+/* ---- where rows count: `rows` numbers of each element of a row, those of the text from row `at` behind the first on */
+
+/* Of the step behind this one: how many of the text's rows were given and are left, and where its own begin. */
+static void count_rows(const struct step *s)
+{
+	long long most = (long long)s->feedback.rows_most;
+	text_add(s->out, "\tconst int behind = given - 1, taken = %lld * token < behind ? %lld * token : behind, left = behind - taken;\n", most, most);
+	text_add(s->out, "\tconst int rows = left > %lld ? %lld : left > 1 ? left : 1;\n", most, most);
+	text_add(s->out, "\tconst int at = left > 0 ? taken : behind + token - (behind + %lld) / %lld;\n", most - 1, most);
+}
+
+static struct step deeper(const struct step *s)
+{
+	struct step inner = *s;
+	inner.indent = "\t\t";
+	return inner;
+}
+
+static struct cell text_of_rows(const struct step *s, const char *number)
+{
+	long long first = (long long)(s->feedback.offset + s->feedback.elements);
+	return cell_at(s, s->feedback.buffer, text_format(s->e->arena, "%lld + %sat + %s", first, many(s), number));
+}
+
+static void take_output(const struct step *s, struct cell cell, int64_t element, const char *how)
+{
+	struct cell text = text_of_rows(s, text_format(s->e->arena, "%lld", (long long)element));
+	const char *next = text_format(s->e->arena, "next[%lld]", (long long)element);
+	text_add(s->out, "%s%s %s (%s)%s;\n", s->indent, next, how, hls_type(s->e, type_scalar(text.word)), value_of(s, cell));
+	write_cell(s, text, how, next);
+}
+
+static void choose_rows(const struct step *s)
+{
+	const struct step inner = deeper(s);
+	struct cell text = text_of_rows(s, "i");
+	text_add(s->out, "\t%s next[%lld];\n\tif (left > 0) {\n", hls_type(s->e, type_scalar(text.word)), (long long)(s->feedback.elements * s->feedback.rows_most));
+	text_add(s->out, "\t\tfor (int i = 0; i < %srows; i++) {\n#pragma HLS pipeline II=1\n\t\t\tnext[i] = %s;\n\t\t}\n\t} else {\n", many(s), value_of(s, text));
+	visit(&inner, s->feedback.output, true, take_output, "=");
+	text_add(s->out, "\t}\n");
+}
+
+/* Numbers of one element of a row, or of all. */
+static bool goes_on(const struct step *s, const struct run *run, const struct place *place)
+{
+	int64_t by = feedback_number(&s->feedback, place->element) - run->number - (run->count - 1) * run->by;
+	bool behind = text_same(place->buffer, run->first.buffer) && place->at == run->first.at + run->count;
+	return behind && (by == run->by || (run->count == 1 && (by == 1 || by == s->feedback.elements)));
+}
+
+/* How many of its places the rows of the step are: those of the numbers below the rows' end. */
+static const char *length_of(const struct step *s, const struct run *run)
+{
+	bool by_row = run->by == s->feedback.elements;
+	int64_t before = by_row ? run->number / run->by : run->number;
+	const char *end = text_format(s->e->arena, "%srows", by_row ? "" : many(s));
+	const char *length = before ? text_format(s->e->arena, "%s - %lld", end, (long long)before) : end;
+	bool last = before + run->count >= s->feedback.rows_most * (by_row ? 1 : s->feedback.elements);
+	return last ? length : text_format(s->e->arena, "(%s < %lld ? %s : %lld)", length, (long long)run->count, length, (long long)run->count);
+}
+
+static void set_run(const struct step *s, const struct run *run)
+{
+	struct arena *arena = s->e->arena;
+	const struct step inner = deeper(s);
+	const char *by = run->by > 1 ? text_format(arena, "%lld * ", (long long)run->by) : "", *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
+	struct cell cell = cell_at(s, run->first.buffer, text_format(arena, "%lld + i", (long long)run->first.at));
+	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n#pragma HLS pipeline II=1\n", length_of(s, run));
+	write_cell(&inner, cell, "=", text_format(arena, "next[%s%si]", from, by));
+	text_add(s->out, "\t}\n");
+}
+
+static void set_rows_of_input(const struct step *s)
+{
+	struct places places = places_of(s, s->feedback.input, false);
+	struct run run = {.count = 0};
+	for (size_t i = 0; i < places.all.count; i++) {
+		const struct place *place = &places.all.data[i];
+		int64_t number = feedback_number(&s->feedback, place->element);
+		if (run.count && goes_on(s, &run, place)) {
+			run.by = run.count == 1 ? number - run.number : run.by;
+			run.count++;
+			continue;
+		}
+		if (run.count)
+			set_run(s, &run);
+		run = (struct run){.first = *place, .number = number, .by = s->feedback.elements, .count = 1};
+	}
+	if (run.count)
+		set_run(s, &run);
 }
 
 static int touched(const struct op *main, int *port)
@@ -164,15 +288,21 @@ static int touched(const struct op *main, int *port)
 
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out)
 {
-	struct step s = {.e = e, .main = e->main, .name = pointer, .out = out};
+	struct step s = {.e = e, .main = e->main, .name = pointer, .indent = "\t", .out = out};
 	int *port = ARENA_ARRAY(e->arena, int, emit_ports(e->module) + 1), ports = touched(e->main, port);
 	feedback_read(e->main, &s.feedback);
 	text_add(out, "static void %s(", name);
 	for (int i = 0; i < ports; i++)
 		text_add(out, "%s *%s, ", hls_port_type(e, emit_port(e->main, port[i]).word), pointer[emit_argument(e->main, port[i])]);
 	text_add(out, "int token, int given)\n{\n#pragma HLS inline off\n");
-	visit(&s, s.feedback.output, true, choose_next, "");
-	visit(&s, s.feedback.input, false, set_input, "=");
+	if (s.feedback.rows) {
+		count_rows(&s);
+		choose_rows(&s);
+		set_rows_of_input(&s);
+	} else {
+		visit(&s, s.feedback.output, true, choose_next, "");
+		visit(&s, s.feedback.input, false, set_input, "=");
+	}
 	go_on(&s);
 	text_add(out, "}\n\n");
 }

@@ -1,5 +1,5 @@
 /* Launches of several steps, a token each: behind each of them the design makes its output the input that it feeds, and moves the positions on (docs/ir.md, stream.feedback).
- * Where the input has rows that count, the first step may be about several; those behind it are about one. */
+ * Where the input has rows that count, steps are about as many of the given tokens as there are rows, and behind them about one. */
 #ifndef STC_FEEDBACK_H
 #define STC_FEEDBACK_H
 #include "ir/ir.h"
@@ -10,8 +10,8 @@ struct platform;
 
 struct feedback {
 	const char *input, *output;       /* the input that takes the output's numbers for the next token */
-	const char *rows;         /* the input that says how many rows of `input` count: 1 behind the first step; NULL: all */
-	const char *buffer;       /* holds the text as well: the input's numbers for every token of the launch, and for the one behind them */
+	const char *rows;         /* the input that says how many rows of `input` count; NULL: all */
+	const char *buffer;       /* holds the text as well: a row of the input's for every token of the launch, and for the one behind them */
 	int64_t offset;           /* element of the buffer with which the text begins */
 	int64_t elements, most;   /* of a row of the input, which is all of it without `rows`; steps of a launch */
 	int64_t rows_most, pitch; /* of the input, along the axis of rows: how many there are, elements from one to the next */
@@ -21,12 +21,14 @@ struct feedback {
 int64_t feedback_rows(const struct attr *entry);
 /* Of main at hardware level.  false: a launch is one token. */
 bool feedback_read(const struct op *main, struct feedback *feedback);
-/* Which element of a row is this one of the input, if it is of the first row?  -1: of another. */
-int64_t feedback_element(const struct feedback *feedback, int64_t element);
+/* Rows of the text where so many steps are about so many rows at most: the first of the launch, all of the steps behind the first, and the one that the last leaves. */
+int64_t feedback_text(int64_t steps, int64_t rows_most);
+/* Where is this element of the input in the text, from its first row on?  There the numbers of a row stand together. */
+int64_t feedback_number(const struct feedback *feedback, int64_t element);
 /* By how much the input of that entry of stream.inputs grows with every row that a step was about; 0: it stays. */
 int64_t feedback_step(const struct attr *entry);
 /* Is the segment of the input, or of the output, of that name? */
 bool feedback_is_of(const struct attr *segment, const char *name, bool output);
 bool feedback_touches(const struct op *main, const char *buffer);          /* what is done between tokens reads or writes it */
-int64_t feedback_cycles(const struct platform *platform, const struct op *main);       /* from a token to the next; 0: there is none */
+int64_t feedback_cycles(const struct platform *platform, const struct op *main, int64_t rows);     /* from a step to the next one, of so many rows; 0: there is none */
 #endif

@@ -1,4 +1,4 @@
-/* Where an output feeds an input: room for the text of a launch behind the input's own numbers, in the buffer that holds them, so that what is done between tokens needs no port of its own. */
+/* Where an output feeds an input: room for the text of a launch behind the input's own numbers, in the buffer that holds them, so that what is done between steps needs no port of its own. */
 #include "model/feedback.h"
 #include "pass/process.h"
 
@@ -23,7 +23,7 @@ static void make_room(struct design *design, const struct attr *entry, const str
 	const struct attr **buffer = &design->buffers.data[number];
 	const struct type *word = attr_item(*buffer, "word")->type;
 	int64_t lanes = type_elements(word), words = attr_item_integer(*buffer, "words", 0), most = attr_item_integer(next, "most", 1);
-	int64_t text = (most + 1) * type_elements(attr_item(entry, "type")->type) / feedback_rows(entry);
+	int64_t text = feedback_text(most, feedback_rows(entry)) * type_elements(attr_item(entry, "type")->type) / feedback_rows(entry);
 	struct named items[] = {
 		{"input", attr_item(entry, "name")},
 		{"output", attr_item(next, "output")},

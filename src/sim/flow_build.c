@@ -287,7 +287,7 @@ static void build_channel(struct flow_network *network, struct op *op)
 bool flow_build(struct flow_network *network)
 {
 	network->memory = ARENA_ARRAY(network->arena, struct flow_memory, network->platform->channels);
-	network->tail = feedback_cycles(network->platform, network->main);
+	network->tail = feedback_cycles(network->platform, network->main, 1);
 	for (struct op *op = network->main->region[0]->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			build_channel(network, op);

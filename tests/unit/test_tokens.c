@@ -204,7 +204,7 @@ static void time_between_tokens_counts(void **state)
 	(void)state;
 	case_start(&c, model);
 	const struct platform *platform = platform_load(c.arena, &c.diag, "u55c");
-	int64_t between = feedback_cycles(platform, module_main(c.module));
+	int64_t between = feedback_cycles(platform, module_main(c.module), 1);
 	struct flow_options twice = {.arena = c.arena, .launches = 2};
 	assert_int_equal(flow_run(flow_open(c.arena, platform, c.module), &twice, &with), FLOW_DONE);
 	attr_set(c.module, module_main(c.module), "stream.feedback", NULL);
@@ -240,22 +240,22 @@ static void wrong_feedback_is_refused(void **state)
 	refused("tensor<2x1xi64> {stream.name = \"ids\",", "tensor<2x1xi64> {stream.name = \"ids\", stream.rows = \"p\", stream.axis = 0 : i64,", "as many integers");
 }
 
-/* Of 2 x 3 x 2 numbers, three rows of which may count, those of the first row, in their order. */
-static void the_first_row_is_fed(void **state)
+/* Of 2 x 3 x 2 numbers, three rows of which may count, those of each row, in their order. */
+static void rows_are_fed(void **state)
 {
 	const struct feedback feedback = {.rows = "n", .elements = 4, .rows_most = 3, .pitch = 2}, all = {.elements = 4, .rows_most = 1, .pitch = 1};
-	static const int fed[] = {0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1};
+	static const int fed[] = {0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11};
 	(void)state;
 	for (int i = 0; i < 12; i++)
-		assert_int_equal(feedback_element(&feedback, i), fed[i]);
+		assert_int_equal(feedback_number(&feedback, i), fed[i]);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(feedback_element(&all, i), i);
+		assert_int_equal(feedback_number(&all, i), i);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens_are_the_evaluators), cmocka_unit_test(time_between_tokens_counts), cmocka_unit_test(wrong_feedback_is_refused), cmocka_unit_test(the_first_row_is_fed),
+		cmocka_unit_test(tokens_are_the_evaluators), cmocka_unit_test(time_between_tokens_counts), cmocka_unit_test(wrong_feedback_is_refused), cmocka_unit_test(rows_are_fed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
