@@ -700,7 +700,7 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(counted,
 
 
 def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
-    """A launch reads a chunk and then a token a step, which it chose itself: ids and cache are those of a launch a step."""
+    """A launch reads chunks and then a token a step, which it chose itself: ids and cache are those of a launch a step."""
     torch_design, shapes, prompt, folder, opened = counted
     with opened() as design:
         found = []
@@ -708,7 +708,7 @@ def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
             launches, decoder = [], Decoder(side, *shapes, *shapes, per_launch)
             decoder.reset()
             ids = list(decoder.tokens(prompt, 6, launched=launches.append))
-            assert [(step.rows, step.count) for step in launches] == ([(4, 4), (3, 3)] + 5 * [(1, 1)] if per_launch == 1 else [(4, 4), (3, 5), (1, 3)])
+            assert [(step.rows, step.count) for step in launches] == ([(4, 4), (3, 3)] + 5 * [(1, 1)] if per_launch == 1 else [(7, 8), (1, 3), (1, 1)])
             found.append((ids, {name: side.read(name) for name in shapes[0].cache_names()}))
         assert found[0][0] == found[1][0] == found[2][0]
         assert all(torch.equal(found[1][1][name], rows) for name, rows in found[0][1].items())

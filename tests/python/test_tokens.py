@@ -201,6 +201,106 @@ def test_both_phases_and_several_tokens(core_built, tmp_path):
             design.launch_tokens(torch.zeros(1, 4, dtype=torch.long), torch.zeros(0, 1, dtype=torch.long), 2)
 
 
+ROWS = 4
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one", "batch"])
+def counted(request, core_built, tmp_path_factory):
+    """One design of both phases, of one sequence or two: (case, the open design, its folder)"""
+    root = tmp_path_factory.mktemp("counted")
+    case = small_case(root / "gpt2", "gpt2", CONTEXT, ROWS)
+    case = replace(case, shape=replace(case.shape, argmax=True, counted=True, batch=request.param))
+    lowered = workflow.compile_files(case.model, case.shape, "u55c", root / "design", Progress())
+    with workflow.open_design(root / "design", lowered, Progress()) as design:
+        yield case, design, root / "design"
+
+
+def generate(design, case: Case, per_launch: int, prompts: list[list[int]], new: int):
+    """Of each sequence the new ids; rows and tokens of the launches; and the cache behind them."""
+    launches, batch = [], Batch(design, case.shape, case.shape, per_launch)
+    ids = [list(tokens) for tokens in zip(*batch.tokens(prompts, new, launched=launches.append))]
+    return ids, [(step.rows, step.count) for step in launches], {name: design.read(name) for name in case.shape.cache_names()}
+
+
+def prompts_of(case: Case, length: int) -> list[list[int]]:
+    """The first is as long as that; a second one is shorter."""
+    return [(PROMPT * 5)[i:length - 2 * i] or PROMPT[:1] for i in range(case.shape.batch)]
+
+
+@pytest.mark.parametrize("length, new, per_launch, expected", [
+    (9, 8, 16, [(9, 16)]), (8, 5, 16, [(8, 12)]), (8, 5, 2, [(8, 8), (1, 2), (1, 2)]), (11, 4, 3, [(11, 11), (1, 3)]), (11, 4, 2, [(8, 8), (3, 4), (1, 2)]), (13, 1, 16, [(13, 13)]),
+    (3, 4, 3, [(3, 5), (1, 1)]), (CONTEXT - 1, 1, 16, [(CONTEXT - 1, CONTEXT - 1)]), (20, CONTEXT - 20, 16, [(20, CONTEXT - 1)])])
+def test_one_launch_takes_the_chunks_of_a_prompt(counted, length, new, per_launch, expected):
+    """And then tokens that it chose: ids and cache are those of a launch a step, and PyTorch's."""
+    case, design, _ = counted
+    prompts = prompts_of(case, length)
+    ids, apart, cache = generate(design, case, 1, prompts, new)
+    found, launches, kept = generate(design, case, per_launch, prompts, new)
+    assert launches == expected and apart == [(min(ROWS, length - at),) * 2 for at in range(0, length, ROWS)] + (new - 1) * [(1, 1)]
+    assert found == ids == [reference.greedy(case.model, case.tensors, prompt, new).ids for prompt in prompts]
+    assert all(torch.equal(cache[name], kept[name]) for name in cache)
+    exported = TorchDesign(case)
+    assert generate(exported, case, per_launch, prompts, new)[:2] == (ids, expected)
+
+
+def test_chunks_that_a_launch_has_no_room_for_are_refused(counted):
+    case, design, _ = counted
+    batch = case.shape.batch
+    first, given = torch.zeros(batch, ROWS, dtype=torch.long), torch.zeros(9, batch, dtype=torch.long)
+    for name, value in (("positions", 0), ("tokens", ROWS)):
+        design.write(name, torch.tensor([[value]]))
+    if batch > 1:
+        design.write("starts", torch.zeros(batch, 1, dtype=torch.long))
+    for steps, message in ((3, "10 tokens are given to a launch of 3\nnote: accepted are 1 to 9"), (1, "10 tokens are given to a launch of 1\nnote: accepted are 1 to 1")):
+        with pytest.raises(Error) as error:
+            design.launch_tokens(first, given, steps)
+        assert str(error.value).count(message) == 1
+    text = torch.cat([first.reshape(-1), given.reshape(-1), torch.zeros(2 * batch, dtype=torch.long)])     # four steps: three chunks behind the first, and one row for what comes out
+    for rows in (0, 2):
+        with pytest.raises(Error, match=f"the text of 10 tokens and the one behind has {8 * batch * 14} bytes, not {8 * batch * (13 + rows)}"):
+            design._call("tokens", 4, 10, text.data_ptr(), 8 * batch * (13 + rows))
+    assert len(design.launch_tokens(first, given, 4)) == 10
+    for name, value in (("positions", 12), ("tokens", ROWS)):
+        design.write(name, torch.tensor([[value]]))
+    with pytest.raises(Error, match=f"'positions' is 12 in a launch of 13 tokens\nnote: accepted are 0 to {CONTEXT - 13}"):
+        design.launch_tokens(first, given, 4)
+
+
+def test_the_simulation_reads_a_prompt_of_several_chunks(counted):
+    case, _, folder = counted
+    between = lambda rows: 2 * case.shape.batch * (rows - 1)  # noqa: E731  more numbers of the text are read, and written where the next step reads them
+    for prompt, steps in ((10, 6), (8, 2), (8, 3), (9, 3), (4, 2), (1, 3)):
+        chunks = [min(ROWS, prompt - at) for at in range(0, prompt, ROWS)]
+        rows = chunks + (steps - len(chunks)) * [1]
+        each = [core.simulate(folder, None, {"positions": 1 + sum(rows[:step]), "tokens": rows[step]})["cycles"] for step in range(steps)]
+        whole = core.simulate(folder, None, {"positions": 1, "tokens": prompt}, steps)
+        assert whole["cycles"] == sum(each) + sum(between(count) for count in chunks[1:]) and whole["tokens"] == steps
+        assert abs(1000 * whole["latency_ms"] - whole["cycles"] / whole["clock_mhz"] - 45) < 0.1
+    for words, message in ((["--extent", "tokens=5"], f"the design has room for {ROWS}"), (["--tokens", "2", "--extent", "tokens=9"], f"the design has room for {2 * ROWS}"),
+                           (["--tokens", "5", "--extent", "tokens=16", "--extent", f"positions={CONTEXT - 16}"], f"17 tokens behind {CONTEXT - 16} are more than the design has room for"),
+                           (["--tokens", "25", "--extent", "tokens=9"], f"accepted are 1 to {CONTEXT}")):
+        done = stc("simulate", folder, *words, *(["--extent", "positions=0"] if "positions=" not in "".join(words) else []))
+        assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1, done.stderr
+
+
+def test_the_host_program_reads_the_chunks_of_a_prompt(counted, tmp_path):
+    case, design, folder = counted
+    batch, prompt, new = case.shape.batch, (PROMPT * 2)[:9], 4
+    ids, _, _ = generate(design, case, 1, batch * [prompt], new)
+    host, text, numbers = host_of(folder, tmp_path / "host"), tmp_path / "text", torch.tensor(batch * [prompt])
+    (tmp_path / "ids").write_bytes(torch.cat([numbers[:, :ROWS].reshape(-1), numbers[:, ROWS:].T.reshape(-1)]).numpy().tobytes())
+    for name, values in (("positions", [0]), ("tokens", [ROWS]), ("starts", batch * [0])):
+        (tmp_path / name).write_bytes(numpy.array(values).tobytes())
+    words = [f"{name}={tmp_path}/{name}" for name in ("ids", *case.shape.scalar_names())]
+    run = lambda tokens: subprocess.run([host, folder, "cpu", "--tokens", tokens, "--out", f"ids={text}", *words], capture_output=True, text=True, timeout=60)  # noqa: E731
+    done = run("6")
+    made = numpy.frombuffer(text.read_bytes(), numpy.int64).reshape(-1, batch)
+    assert done.returncode == 0 and made.T.tolist() == [prompt[ROWS:] + answer for answer in ids], done.stderr
+    for tokens, message in (("2", "6 tokens are given to a launch of 2"), ("1", "not the size of the input")):
+        refused = run(tokens)
+        assert refused.returncode == 1 and message in refused.stderr, refused.stderr
+
+
 def test_generate_takes_several_tokens_a_launch(core_built, tmp_path, capsys):
     case = case_of(tmp_path / "llama", "llama")
     command = ["generate", str(tmp_path / "llama"), "--prompt-ids", "3,40,7", "--max-new-tokens", "9", "--context", str(CONTEXT), "--tokens", "1", "--platform", "u55c"]
