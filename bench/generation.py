@@ -1,8 +1,8 @@
 """How long a text takes on the card: python bench/generation.py [--write] [--tokens N ...] [NAME ...]
 
 For each built-in family at full depth and width, W4A8 on the U55C, a design of decode alone, which takes prompts token by token; and those that are decode and prefill, which read up to N tokens of a
-prompt a launch.  All choose the tokens themselves and take 16 steps of one token a launch.  Of prompts of 32 and 128 tokens and answers as long: the time to the first token, and to the last.  Of each kind of launch up to 9 are simulated, evenly
-far from each other; between two of them launches grow evenly.
+prompt a step.  All choose the tokens themselves and take 16 steps a launch, each of a chunk of the prompt or of one token.  Of prompts of 32 and 128 tokens and answers as long: the time to the first
+token, and to the last.  All chunks are simulated, and of single tokens up to 9, evenly far from each other; between two of them steps grow evenly.
 
 --write puts the rows into docs/explore.md and leaves the others.
 """
@@ -39,29 +39,31 @@ class Card:
         stc("compile", str(source), "--platform", "u55c", "--quant", "w4a8", "-o", str(folder))
         self.clock = json.loads((folder / "report.json").read_text())["clock_mhz"]
 
-    def launch(self, positions: int, tokens: int) -> float:
-        """Milliseconds of a launch that reads several tokens; of one token, its part of a launch of 16."""
-        if tokens > 1:
-            return simulated(self.folder, positions=positions, tokens=tokens)[1]
+    def token(self, positions: int) -> float:
+        """Milliseconds of one token, its part of a launch of 16."""
         return token_of_several(self.folder, TOGETHER, positions=positions, **({"tokens": 1} if self.shape.counted else {}))
 
-    def tokens(self, first: int, count: int, each: int) -> float:
-        """So many tokens from position `first` on, `each` a launch."""
+    def tokens(self, first: int, count: int) -> float:
+        """So many tokens from position `first` on, one a step."""
         if count <= 0:
             return 0
-        launches = (count + each - 1) // each
-        numbers = sorted({round(sample * (launches - 1) / (SAMPLES - 1)) for sample in range(SAMPLES)})
-        times = [self.launch(first + number * each, each) for number in numbers]
+        numbers = sorted({round(sample * (count - 1) / (SAMPLES - 1)) for sample in range(SAMPLES)})
+        times = [self.token(first + number) for number in numbers]
         between = sum((after - before) * (early + late) / 2 for before, after, early, late in zip(numbers, numbers[1:], times, times[1:]))
         return between + (times[0] + times[-1]) / 2
 
+    def prompt(self, count: int) -> float:
+        """In launches of up to 16 chunks."""
+        each = TOGETHER * self.shape.tokens
+        pieces = [(first, min(each, count - first)) for first in range(0, count, each)]
+        return sum(simulated(self.folder, -(-tokens // self.shape.tokens), positions=first, tokens=tokens)[1] for first, tokens in pieces)
+
     def text(self, prompt: int, new: int) -> float:
-        each = self.shape.tokens
-        return self.tokens(0, prompt, each) + self.tokens(prompt, new - 1, 1)
+        return (self.prompt(prompt) if self.shape.counted else self.tokens(0, prompt)) + self.tokens(prompt, new - 1)
 
 
 def row(name: str, kind: str, card: Card) -> str:
-    cells = [f"{card.launch(positions, 1):.3f}" for positions in (127, 1023)]
+    cells = [f"{card.token(positions):.3f}" for positions in (127, 1023)]
     cells += [f"{card.text(count, 1):.1f}" for count in LENGTHS] + [f"{card.text(count, count):.1f}" for count in LENGTHS]
     return "| " + " | ".join([name, kind, *cells, f"{card.clock:g}"]) + " |"
 
@@ -83,7 +85,7 @@ def table(rows: dict[tuple[str, str], str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--tokens", type=int, action="append", metavar="N", help=f"of a launch of prefill (default {' and '.join(map(str, TOKENS))})")
+    parser.add_argument("--tokens", type=int, action="append", metavar="N", help=f"of a step of prefill (default {' and '.join(map(str, TOKENS))})")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
