@@ -18,7 +18,7 @@ struct simulated {
 
 bool simulate_is_extent(const struct module *module, const char *symbol);  /* it bounds a loop, or names a dim */
 int64_t simulate_extent_most(const struct module *module, const char *symbol);     /* that the input may be: rows of what it counts, or one more where others may follow, or places in what it names; INT64_MAX: it is neither */
-int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_t tokens, int64_t most);     /* of which a step has `most`: where rows count, all steps may read a prompt's */
+int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_t tokens, int64_t most);     /* `most`, or where rows count, as many as all steps of a launch take */
 bool tokens_check(struct session *session, int extents, const struct extent_value *extent);       /* false: a diagnostic says why --tokens cannot be */
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent);     /* of that token of a launch */
 bool tokens_simulate(struct session *session, const struct flow_options *options, int extents, const struct extent_value *extent, struct simulated *simulated);       /* its tokens and flow are there */

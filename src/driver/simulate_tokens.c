@@ -19,6 +19,7 @@ struct sweep {
 struct prompt {               /* that the launch reads; one token where rows do not count */
 	const char *rows;         /* the input that counts them; NULL: none does */
 	int64_t tokens, most;     /* of all chunks, of one */
+	bool goes_on;             /* one row more says that another chunk follows */
 };
 
 static struct prompt prompt_of(const struct module *module, int extents, const struct extent_value *extent)
@@ -29,6 +30,7 @@ static struct prompt prompt_of(const struct module *module, int extents, const s
 		return prompt;
 	prompt.rows = feedback.rows;
 	prompt.most = feedback.rows_most;
+	prompt.goes_on = rows_may_go_on(module_main(module));
 	timing_extent(feedback.rows, extents, extent, &prompt.tokens);
 	return prompt;
 }
@@ -50,11 +52,16 @@ static int64_t rows_at(const struct prompt *prompt, int64_t step)
 	return left > prompt->most ? prompt->most : left > 1 ? left : 1;
 }
 
+static int64_t rows_said(const struct prompt *prompt, int64_t step)
+{
+	return rows_at(prompt, step) + (prompt->goes_on && prompt->tokens - step * prompt->most > prompt->most);
+}
+
 int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_t tokens, int64_t most)
 {
 	struct feedback feedback;
 	bool chunks = tokens && feedback_read(module_main(module), &feedback) && text_same(feedback.rows, symbol);
-	return chunks ? most * (tokens < feedback.most ? tokens : feedback.most) : most;
+	return chunks ? feedback.rows_most * (tokens < feedback.most ? tokens : feedback.most) : most;
 }
 
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent)
@@ -64,7 +71,7 @@ void tokens_extents(const struct module *module, int64_t token, int extents, con
 	int64_t before = rows_before(&prompt, token);
 	for (int i = 0; i < extents; i++) {
 		bool rows = text_same(from[i].symbol, prompt.rows);
-		extent[i] = (struct extent_value){from[i].symbol, rows ? rows_at(&prompt, token) : from[i].value + before * feedback_step(attr_entry(inputs, from[i].symbol))};
+		extent[i] = (struct extent_value){from[i].symbol, rows ? rows_said(&prompt, token) : from[i].value + before * feedback_step(attr_entry(inputs, from[i].symbol))};
 	}
 }
 

@@ -1,6 +1,7 @@
 /* What a design does behind every step, when its processes have ended: the next number of the text goes where they read it, and positions move on.
  * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next step is about as many of the host's numbers as there are rows, then about one. */
 #include "emit/hls.h"
+#include "ir/rows.h"
 #include "model/feedback.h"
 #include "model/segment.h"
 
@@ -162,7 +163,7 @@ static void read_rows(const struct step *s, struct cell cell, int64_t element, c
 static void set_rows(const struct step *s, struct cell cell, int64_t element, const char *how)
 {
 	(void)element;
-	write_cell(s, cell, how, "rows");
+	write_cell(s, cell, how, rows_may_go_on(s->main) ? "said" : "rows");
 }
 
 static void go_on(const struct step *s)
@@ -173,6 +174,8 @@ static void go_on(const struct step *s)
 		text_add(s->out, "\tint before = 1;\n");
 		visit(s, rows, false, read_rows, "before");
 	}
+	if (rows_may_go_on(s->main))          /* one more said that this step follows, which is no row */
+		text_add(s->out, "\tbefore = before > %lld ? %lld : before;\n", (long long)s->feedback.rows_most, (long long)s->feedback.rows_most);
 	for (int i = 0; i < inputs->count; i++) {
 		long long step = feedback_step(inputs->items[i].value);
 		if (step)
@@ -184,12 +187,14 @@ static void go_on(const struct step *s)
 
 /* ---- where rows count: `rows` numbers of each element of a row, those of the text from row `at` behind the first on */
 
-/* Of the step behind this one: how many of the text's rows were given and are left, and where its own begin. */
+/* Of the step behind this one: how many of the text's rows were given and are left, how many are its own, what it is said of them where one more says that others follow, and where they begin. */
 static void count_rows(const struct step *s)
 {
 	long long most = (long long)s->feedback.rows_most;
 	text_add(s->out, "\tconst int behind = given - 1, taken = %lld * token < behind ? %lld * token : behind, left = behind - taken;\n", most, most);
 	text_add(s->out, "\tconst int rows = left > %lld ? %lld : left > 1 ? left : 1;\n", most, most);
+	if (rows_may_go_on(s->main))
+		text_add(s->out, "\tconst int said = left > %lld ? %lld : rows;\n", most, most + 1);
 	text_add(s->out, "\tconst int at = left > 0 ? taken : behind + token - (behind + %lld) / %lld;\n", most - 1, most);
 }
 

@@ -1,4 +1,5 @@
-/* Launches that read a prompt in chunks: what the emitted C++ does between steps, however the input's rows lie in memory and however many numbers a word has.  Steps themselves do nothing here. */
+/* Launches that read a prompt in chunks: what the emitted C++ does between steps, however the input's rows lie in memory and however many numbers a word has, and where steps are told that others follow.
+ * Steps themselves do nothing here. */
 #include "design_case.h"
 #include "emitted.h"
 #include "model/feedback.h"
@@ -12,15 +13,16 @@
 #define ELEMENTS 48
 
 static const struct layout {
-	const char *name, *word, *segment;
+	const char *name, *word, *segment, *more;
 	int64_t place[SEQUENCES][ROWS];        /* from INPUT on */
 } layouts[] = {
-	{"rows", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
-	{"turns", "i64", "base = 0, trips = array<i64: 4, 2>, strides = array<i64: 1, 4>, conditions = []", {{0, 2, 4, 6}, {1, 3, 5, 7}}},
-	{"rows_of_words", "vector<4xi64>", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
-	{"tiles", "vector<4xi64>", "base = 0, trips = array<i64: 2, 2, 2>, strides = array<i64: 2, 4, 1>, conditions = []", {{0, 1, 4, 5}, {2, 3, 6, 7}}},
-	{"padded", "i64", "base = 0, trips = array<i64: 2, 6>, strides = array<i64: 4, 1>, conditions = [array<i64: 0, 1, 4>]", {{0, 1, 2, 3}, {6, 7, 8, 9}}},
-	{"backwards", "vector<4xi64>", "base = 3, trips = array<i64: 2, 4>, strides = array<i64: 4, -1>, conditions = []", {{3, 2, 1, 0}, {7, 6, 5, 4}}},
+	{"rows", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", "", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
+	{"followed", "i64", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", ", more", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
+	{"turns", "i64", "base = 0, trips = array<i64: 4, 2>, strides = array<i64: 1, 4>, conditions = []", "", {{0, 2, 4, 6}, {1, 3, 5, 7}}},
+	{"rows_of_words", "vector<4xi64>", "base = 0, trips = array<i64: 8>, strides = array<i64: 1>, conditions = []", "", {{0, 1, 2, 3}, {4, 5, 6, 7}}},
+	{"tiles", "vector<4xi64>", "base = 0, trips = array<i64: 2, 2, 2>, strides = array<i64: 2, 4, 1>, conditions = []", "", {{0, 1, 4, 5}, {2, 3, 6, 7}}},
+	{"padded", "i64", "base = 0, trips = array<i64: 2, 6>, strides = array<i64: 4, 1>, conditions = [array<i64: 0, 1, 4>]", "", {{0, 1, 2, 3}, {6, 7, 8, 9}}},
+	{"backwards", "vector<4xi64>", "base = 3, trips = array<i64: 2, 4>, strides = array<i64: 4, -1>, conditions = []", "", {{3, 2, 1, 0}, {7, 6, 5, 4}}},
 };
 
 static const char *model_of(struct arena *arena, const struct layout *layout)
@@ -30,34 +32,37 @@ static const char *model_of(struct arena *arena, const struct layout *layout)
 	return text_format(arena,
 			   "module attributes {stream.level = \"hardware\"} {\nfunc.func @main(%%x: memref<?x%s>, %%y: memref<?xi32>) attributes {\n"
 			   "  arg_attrs = [{stream.port = \"m_x\", stream.buffer = \"x\", stream.channel = 0, stream.direction = \"read\"}, {stream.port = \"m_y\", stream.buffer = \"y\", stream.channel = 1, stream.direction = \"write\"}],\n"
-			   "  stream.inputs = [{name = \"ids\", role = \"input\", type = tensor<2x4xi64>, rows = \"n\", axis = 1, next = {output = \"y\", most = %d}},\n"
+			   "  stream.inputs = [{name = \"ids\", role = \"input\", type = tensor<2x4xi64>, rows = \"n\", axis = 1%s, next = {output = \"y\", most = %d}},\n"
 			   "                   {name = \"p\", role = \"input\", type = tensor<1x1xi64>, step = 1}, {name = \"n\", role = \"input\", type = tensor<1x1xi64>}],\n"
 			   "  stream.outputs = [{name = \"y\", role = \"output\", type = tensor<2x1xi32>}],\n"
 			   "  stream.buffers = [{name = \"x\", words = %d, word = %s, segments = [{name = \"n\", role = \"input\", offset = 0, base = 0, trips = array<i64: 1>, strides = array<i64: 0>, conditions = []},\n"
 			   "      {name = \"p\", role = \"input\", offset = 1, base = 0, trips = array<i64: 1>, strides = array<i64: 0>, conditions = []}, {name = \"ids\", role = \"input\", offset = %d, %s}]},\n"
 			   "    {name = \"y\", words = 2, word = i32, segments = [{name = \"y\", role = \"output\", offset = 0, base = 0, trips = array<i64: 2>, strides = array<i64: 1>, conditions = []}]}],\n"
 			   "  stream.feedback = {input = \"ids\", output = \"y\", buffer = \"x\", offset = %d, most = %d}} {\n  return\n}\n}\n",
-			   word, STEPS, ELEMENTS / lanes, word, INPUT, layout->segment, INPUT + FILLED, STEPS);
+			   word, layout->more, STEPS, ELEMENTS / lanes, word, INPUT, layout->segment, INPUT + FILLED, STEPS);
 }
 
 struct held {
 	int64_t rows, position, ids[SEQUENCES][ROWS], text[TEXT][SEQUENCES];
 };
 
-static void expect(struct held *held, int tokens, int given, const int32_t *output)
+static void expect(struct held *held, bool more, int tokens, int given, const int32_t *output)
 {
+	int64_t rows = held->rows;
 	int taken = 0, end = given - 1;
 	for (int step = 0; step < tokens; step++) {
-		held->position += held->rows;
-		held->rows = given - 1 - taken > ROWS ? ROWS : given - 1 - taken > 1 ? given - 1 - taken : 1;
+		int left = given - 1 - taken;
+		held->position += rows;
+		rows = left > ROWS ? ROWS : left > 1 ? left : 1;
+		held->rows = rows + (more && left > ROWS);
 		for (int b = 0; b < SEQUENCES; b++) {
-			if (taken >= given - 1)
+			if (left <= 0)
 				held->text[end][b] = output[b];
-			for (int r = 0; r < held->rows; r++)
-				held->ids[b][r] = held->text[taken < given - 1 ? taken + r : end][b];
+			for (int r = 0; r < rows; r++)
+				held->ids[b][r] = held->text[left > 0 ? taken + r : end][b];
 		}
-		end += taken >= given - 1;
-		taken += taken < given - 1 ? (int)held->rows : 0;
+		end += left <= 0;
+		taken += left > 0 ? (int)rows : 0;
 	}
 }
 
@@ -87,7 +92,7 @@ static void launch(void *function, const struct layout *layout, int tokens, int 
 	move(layout, &held, memory, false);
 	void *port[PORTS_MOST] = {memory, output, (void *)(uintptr_t)tokens, (void *)(uintptr_t)given};
 	emitted_call(function, port);
-	expect(&held, tokens, given, output);
+	expect(&held, layout->more[0], tokens, given, output);
 	move(layout, &found, memory, true);
 	assert_memory_equal(&found, &held, sizeof held);
 }
