@@ -685,7 +685,7 @@ def test_one_design_reads_a_prompt_in_chunks_and_goes_on_token_by_token(counted,
         decoder, launches, before = Decoder(design, *shapes, *shapes), [], []
         assert list(decoder.tokens(prompt, 5, launched=launches.append)) == list(quantised.tokens(prompt, 5, launched=before.append))
         assert [(step.phase, step.count) for step in launches] == [("prefill", 4), ("prefill", 3)] + 4 * [("decode", 1)] == [(step.phase, step.count) for step in before]
-        for count, position, message in ((0, 0, "'tokens' is 0\nnote: accepted are 1 to 4"), (5, 0, "accepted are 1 to 4"), (1, 40, "accepted are 0 to 39"), (4, 37, "accepted are 0 to 36")):
+        for count, position, message in ((0, 0, "'tokens' is 0\nnote: accepted are 1 to 5"), (6, 0, "accepted are 1 to 5"), (1, 40, "accepted are 0 to 39"), (4, 37, "accepted are 0 to 36")):
             design.write("tokens", torch.tensor([[count]]))
             design.write("positions", torch.tensor([[position]]))
             with pytest.raises(Error, match=message):
@@ -728,6 +728,8 @@ def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
     assert f"{steps[1].count} tokens in one" in capsys.readouterr().out
     each = [core.simulate(folder, None, {"positions": position, "tokens": rows})["cycles"] for position, rows in ((2, 4), (6, 1), (7, 1))]
     assert core.simulate(folder, None, {"positions": 2, "tokens": 4}, 3)["cycles"] == sum(each) and each[1] < each[0]
+    each = [core.simulate(folder, None, {"positions": position, "tokens": rows})["cycles"] for position, rows in ((2, 5), (6, 3), (9, 1))]
+    assert core.simulate(folder, None, {"positions": 2, "tokens": 7}, 3)["cycles"] == sum(each) + 4      # two rows of the text more are read, and written where the second step reads them
     done = stc("simulate", folder, "--tokens", "2", "--extent", "positions=0")
     assert done.returncode == 1 and "tokens changes from token to token, and where it begins is not said" in done.stderr
     for name, value in (("ids", [prompt[:4]]), ("positions", [[0]]), ("tokens", [[4]])):
