@@ -91,7 +91,7 @@ class Launcher:
         if self.chunk not in (None, self.shape):
             self.design.choose(phase)
         ids = torch.tensor([piece + [0] * (shape.tokens - count) for piece in pieces])
-        followed = followed and count == shape.tokens and self.design.goes_on("tokens")
+        followed = followed and shape.counted and count == shape.tokens and self.design.goes_on("tokens")
         scalars = {"positions": [position], "starts": starts, "tokens": [count + followed]}
         for name in shape.scalar_names():
             self.design.write(name, torch.tensor(scalars[name]).reshape(-1, 1))
