@@ -254,7 +254,7 @@ static void set_run(const struct step *s, const struct run *run)
 	const struct step inner = deeper(s);
 	const char *by = run->by > 1 ? text_format(arena, "%lld * ", (long long)run->by) : "", *from = run->number ? text_format(arena, "%lld + ", (long long)run->number) : "";
 	struct cell cell = cell_at(s, run->first.buffer, text_format(arena, "%lld + i", (long long)run->first.at));
-	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n#pragma HLS pipeline II=1\n", length_of(s, run));
+	text_add(s->out, "\tfor (int i = 0; i < %s; i++) {\n%s", length_of(s, run), type_lanes(cell.word) > 1 ? "" : "#pragma HLS pipeline II=1\n");       /* words of several numbers are read and written again */
 	write_cell(&inner, cell, "=", text_format(arena, "next[%s%si]", from, by));
 	text_add(s->out, "\t}\n");
 }
