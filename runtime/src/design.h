@@ -32,6 +32,7 @@ struct design_file {
 struct design_feedback {                       /* launches of several steps, a token each: an output feeds an input */
 	int input, output;                     /* tensors */
 	int rows;                              /* the input that says how many rows of `input` count; -1: all */
+	int axis;                              /* of rows in `input` */
 	int64_t rows_most;                     /* of the input; 1: it is one */
 	size_t bytes;                          /* of the host's numbers for a row of the text: `input`, or a row of it */
 	int buffer;                            /* holds the text of a launch: the first row, those of the steps behind the first, and the one that the last leaves */

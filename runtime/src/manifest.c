@@ -321,6 +321,16 @@ static bool fill_ports(struct design *design)
 	return true;
 }
 
+/* Of the input at that place in the list; 0 where it does not say. */
+static int axis_of(const struct json *inputs, int place, int rank)
+{
+	const struct json *entry = inputs->first;
+	int64_t axis;
+	while (place--)
+		entry = entry->next;
+	return in_range(json_get(entry, "axis"), 0, rank - 1, &axis) ? (int)axis : 0;
+}
+
 /* The text is a segment of a tensor of its own: the input's numbers one after the other. */
 static bool read_feedback(struct design *design, const struct json *phase)
 {
@@ -346,9 +356,10 @@ static bool read_feedback(struct design *design, const struct json *phase)
 	feedback->bytes = (size_t)(elements * input->element_bytes);
 	if (elements < 1 || elements > TOKENS_MOST || (rows ? input->bytes % feedback->bytes != 0 : input->bytes != feedback->bytes))
 		return damaged(design, "has a text whose tokens are of another size");
+	feedback->axis = axis_of(json_get(phase, "inputs"), feedback->input, input->rank);
 	feedback->rows_most = (int64_t)(input->bytes / feedback->bytes);
-	if (feedback->rows_most < 1 || feedback->most > TOKENS_MOST / feedback->rows_most)
-		return damaged(design, "has launches of too many tokens");
+	if (feedback->rows_most < 1 || feedback->most > TOKENS_MOST / feedback->rows_most || (rows && input->rank && input->shape[feedback->axis] != feedback->rows_most))
+		return damaged(design, "has a text whose steps are of another size");
 	trip[0] = text = ((feedback->most - 1) * feedback->rows_most + 2) * elements;
 	trip[1] = 1;
 	feedback->text = (struct segment){.name = input->name, .role = "input", .dims = 1, .trip = trip, .stride = trip + 1, .host_bytes = input->element_bytes, .image_bytes = dtypes[dtype_find(dtype->text)].bytes};

@@ -28,8 +28,8 @@ struct run {
 	struct design design;
 	struct weights *weights;
 	bool *given;              /* [design.now->tensors] */
-	char *text;               /* --tokens: what the input is at first, then for every step, and for the one behind them; NULL: it is not asked for */
-	int64_t tokens, begun;    /* steps of the launch; of them given */
+	char *text;               /* --tokens: what the input is at first, then a row for every token of the steps, and for the one behind them; NULL: it is not asked for */
+	int64_t tokens, begun;    /* steps of the launch; tokens given */
 	size_t text_bytes;
 	VEC(struct input) inputs;
 	VEC(struct result_file) files;
@@ -122,22 +122,51 @@ static bool check_input(struct run *run, const struct design_tensor *tensor, con
 	return diag_note(run->diag, "input '%s' is %s %s", tensor->name, tensor->npy ? tensor->npy : tensor->dtype, wanted.data);
 }
 
+/* The whole input, then what is behind it row by row: the file has all rows along the input's own axis. */
+static void copy_rows(struct run *run, const struct design_tensor *tensor, const struct npy *npy)
+{
+	const struct design_feedback *feedback = &run->design.now->feedback;
+	int64_t all = npy->shape[feedback->axis], most = feedback->rows_most, before = 1;
+	for (int d = 0; d < feedback->axis; d++)
+		before *= tensor->shape[d];
+	size_t pitch = feedback->bytes / (size_t)before;
+	for (int64_t i = 0; i < before * all; i++) {
+		int64_t outer = i / all, row = i % all;
+		size_t at = row < most ? (size_t)(outer * most + row) : (size_t)(row * before + outer);
+		memcpy(run->text + at * pitch, (const char *)npy->data + (size_t)i * pitch, pitch);
+	}
+}
+
+/* How many tokens the file gives, the first step's as one; `one`: the file as if it were the input. */
+static int64_t given_by(const struct run *run, const struct design_tensor *tensor, const struct npy *npy, struct npy *one)
+{
+	const struct design_feedback *feedback = &run->design.now->feedback;
+	*one = *npy;
+	if (feedback->rows >= 0 && npy->rank == tensor->rank && npy->shape[feedback->axis] > feedback->rows_most) {
+		one->shape[feedback->axis] = feedback->rows_most;
+		return 1 + npy->shape[feedback->axis] - feedback->rows_most;
+	}
+	if (npy->rank != tensor->rank + 1 || feedback->bytes != tensor->bytes)
+		return 1;
+	one->rank--;
+	memmove(one->shape, one->shape + 1, sizeof *one->shape * (size_t)one->rank);
+	return npy->shape[0];
+}
+
 static bool load_text(struct run *run, const struct design_tensor *tensor, const char *path, const struct npy *npy)
 {
-	struct npy one = *npy;
-	int64_t given = 1;
-	size_t step = run->design.now->feedback.bytes;
-	if (npy->rank == tensor->rank + 1 && step == tensor->bytes) {
-		given = npy->shape[0];
-		one.rank--;
-		memmove(one.shape, one.shape + 1, sizeof *one.shape * (size_t)one.rank);
-	}
+	const struct design_feedback *feedback = &run->design.now->feedback;
+	struct npy one;
+	int64_t given = given_by(run, tensor, npy, &one);
 	if (!check_input(run, tensor, path, &one) || !design_takes(&run->design, run->tokens, given))
 		return false;
 	run->begun = given;
-	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, given) * step;
+	run->text_bytes = tensor->bytes + (size_t)design_text(&run->design, run->tokens, given) * feedback->bytes;
 	run->text = arena_alloc(run->arena, run->text_bytes);
-	memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
+	if (feedback->rows >= 0)
+		copy_rows(run, tensor, npy);
+	else
+		memcpy(run->text, npy->data, (size_t)given * tensor->bytes);
 	return true;
 }
 
@@ -218,7 +247,7 @@ static bool load_inputs(struct run *run)
 		if (!run->design.now->tensors.data[i].result && !run->design.now->tensors.data[i].set && !run->given[i])
 			text_add(&missing, "%s%s", missing.size ? ", " : "", run->design.now->tensors.data[i].name);
 	if (!missing.size)
-		return extents_allow(&run->design, run->tokens ? run->tokens - 1 : 0);
+		return extents_allow(&run->design, run->tokens ? design_text(&run->design, run->tokens, run->begun) - 1 : 0);
 	diag_error(run->diag, NOWHERE, "no value is given for %s", missing.data);
 	list(run, false);
 	return false;
@@ -258,7 +287,7 @@ static bool write_temporary(struct run *run, const char *path, const struct text
 	return (fclose(stream) == 0 && written) || cannot_write(run, path);
 }
 
-/* What the input was for every step and is behind them; where rows count, behind the first one, which may have been about several. */
+/* What the input was for every step and is behind them; where rows count, a row for every token behind the first step, which may have been about several. */
 static bool save_text(struct run *run, const struct design_tensor *tensor, const char *path)
 {
 	const struct design_feedback *feedback = &run->design.now->feedback;
@@ -266,7 +295,7 @@ static bool save_text(struct run *run, const struct design_tensor *tensor, const
 	size_t skipped = feedback->rows < 0 ? 0 : tensor->bytes;
 	struct text header = text_new(run->arena);
 	int64_t *shape = ARENA_ARRAY(run->arena, int64_t, step->rank + 1);
-	shape[0] = run->tokens + (feedback->rows < 0);
+	shape[0] = design_text(&run->design, run->tokens, run->begun) + (feedback->rows < 0);
 	for (int d = 0; d < step->rank; d++)
 		shape[d + 1] = step->shape[d];
 	npy_header(&header, tensor->npy, step->rank + 1, shape);

@@ -284,6 +284,22 @@ def test_the_simulation_reads_a_prompt_of_several_chunks(counted):
         assert done.returncode == 1 and message in done.stderr and done.stderr.count("error:") == 1, done.stderr
 
 
+def test_run_reads_the_chunks_of_a_prompt(counted, tmp_path):
+    case, design, folder = counted
+    prompts, new = torch.tensor([[*PROMPT, 6, 2, 8, 30], [5, 1, *PROMPT, 9, 4]][:case.shape.batch]), 4
+    ids, _, _ = generate(design, case, 1, prompts.tolist(), new)
+    values = {"ids": prompts.numpy(), "positions": [[0]], "tokens": [[ROWS]], "starts": case.shape.batch * [[0]]}
+    for name, value in values.items():
+        numpy.save(tmp_path / f"{name}.npy", numpy.array(value))
+    words = [word for name in ("ids", *case.shape.scalar_names()) for word in ("--in", f"{name}={name}.npy")]
+    run = lambda tokens: stc("run", folder, "--tokens", tokens, *words, "--out", "ids=text.npy", cwd=tmp_path)  # noqa: E731
+    done = run(6)
+    assert done.returncode == 0, done.stderr
+    assert numpy.load(tmp_path / "text.npy").reshape(-1, case.shape.batch).T.tolist() == [[*prompt[ROWS:], *answer] for prompt, answer in zip(prompts.tolist(), ids)]
+    refused = run(2)
+    assert refused.returncode == 1 and "6 tokens are given to a launch of 2\nnote: accepted are 1 to 5" in refused.stderr.replace("stc: ", "") and refused.stderr.count("error:") == 1, refused.stderr
+
+
 def test_the_host_program_reads_the_chunks_of_a_prompt(counted, tmp_path):
     case, design, folder = counted
     batch, prompt, new = case.shape.batch, (PROMPT * 2)[:9], 4
