@@ -198,7 +198,7 @@ bool run_time_same(const struct run_time_trip *left, const struct run_time_trip 
 {
 	if (!left || !right)
 		return left == right;
-	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest && left->least == right->least && left->among == right->among;
+	return text_same(left->symbol, right->symbol) && left->plus == right->plus && left->tile == right->tile && left->most == right->most && left->rest == right->rest && left->final == right->final && left->least == right->least && left->among == right->among;
 }
 
 static int64_t count_to(const struct run_time_trip *trip, int64_t value)

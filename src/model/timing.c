@@ -77,7 +77,7 @@ bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *t
 	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
 	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
 		return false;
-	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item_integer(attr, "least", 0), attr_item_integer(attr, "among", 0)};
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item(attr, "final"), attr_item_integer(attr, "least", 0), attr_item_integer(attr, "among", 0)};
 	*times = over->integer;
 	return true;
 }
@@ -149,7 +149,7 @@ int64_t timing_run_time_at(const struct op *op, int extents, const struct extent
 		return -1;
 	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
 		return dealt(&trip, times * run_time_count(&trip, value));
-	return dealt(&trip, times * (trip.rest ? 0 : trip.most));
+	return dealt(&trip, times * (trip.rest && !trip.final ? 0 : trip.most));
 }
 
 int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)

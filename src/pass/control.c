@@ -173,11 +173,13 @@ struct value *process_point(struct process *p, const struct run_time_trip *trip,
 
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
 {
-	struct named items[8] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
+	struct named items[9] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
 				 {"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}};
 	int count = 5;
 	if (trip->rest)
 		items[count++] = (struct named){"rest", attr_unit(module)};
+	if (trip->final)
+		items[count++] = (struct named){"final", attr_unit(module)};
 	if (trip->among > 1)
 		items[count++] = (struct named){"among", attr_integer(module, trip->among)};
 	if (trip->least)

@@ -75,7 +75,7 @@ void design_begin(struct design *design, const struct op *op)
 {
 	struct run_time_trip *final = op && attr_get(op, "final") ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
 	if (final)
-		*final = (struct run_time_trip){.symbol = rows_counter(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .rest = true};
+		*final = (struct run_time_trip){.symbol = rows_counter(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .rest = true, .final = true};
 	design->final = final;
 }
 
