@@ -358,8 +358,8 @@ bool command_simulate(struct session *session)
 		return false;
 	enum flow_outcome outcome = flow_run(network, &options, &result);
 	struct simulated simulated = {.name = name, .flow = &result, .wanted = options.launches, .total = flow_events(network) * options.launches, .stopped = outcome == FLOW_STOPPED};
-	simulated.tokens = outcome == FLOW_DONE ? session->options.tokens : 0;
-	if (simulated.tokens && !tokens_simulate(session, &options, (int)session->options.extent.count, extent, &simulated))
+	simulated.steps = outcome == FLOW_DONE ? session->options.tokens : 0;
+	if (simulated.steps && !tokens_simulate(session, &options, (int)session->options.extent.count, extent, &simulated))
 		return false;
 	if (outcome != FLOW_OVER_BUDGET)
 		return print(session, &simulated);

@@ -12,8 +12,8 @@ struct simulated {
 	const struct flow_result *flow;
 	int64_t wanted, total;    /* launches; events of all of them */
 	bool stopped;
-	int64_t tokens, sampled;  /* --tokens: of the launch, of which `flow` is the last; how many were simulated.  0: it is not asked for */
-	int64_t cycles;           /* of all of them */
+	int64_t steps, sampled;   /* --tokens: of the launch, of which `flow` is the last; how many were simulated.  0: it is not asked for */
+	int64_t tokens, cycles;   /* that all of them read, and take */
 };
 
 bool simulate_is_extent(const struct module *module, const char *symbol);  /* it bounds a loop, or names a dim */

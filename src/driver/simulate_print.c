@@ -108,7 +108,7 @@ static void add_waits(struct text *out, const struct flow_result *flow)
 
 static double ms_of(struct session *session, const struct simulated *simulated)
 {
-	return platform_launch_ms(session->platform, simulated->tokens ? simulated->cycles : simulated->flow->cycles);
+	return platform_launch_ms(session->platform, simulated->steps ? simulated->cycles : simulated->flow->cycles);
 }
 
 void simulated_json(struct session *session, const struct simulated *simulated)
@@ -119,9 +119,10 @@ void simulated_json(struct session *session, const struct simulated *simulated)
 	text_add(out, "{\n  \"schema\": %d,\n  \"name\": ", SCHEMA);
 	json_quote(out, simulated->name);
 	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n", session->platform->name, session->platform->clock_mhz);
-	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n", (long long)(simulated->tokens ? simulated->cycles : flow->cycles), (long long)flow->launches);
-	if (simulated->tokens)
-		text_add(out, "  \"tokens\": %lld,\n  \"simulated_tokens\": %lld,\n  \"token_ms\": %.6g,\n", (long long)simulated->tokens, (long long)simulated->sampled, ms_of(session, simulated) / (double)simulated->tokens);
+	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n", (long long)(simulated->steps ? simulated->cycles : flow->cycles), (long long)flow->launches);
+	if (simulated->steps)
+		text_add(out, "  \"tokens\": %lld,\n  \"steps\": %lld,\n  \"simulated_steps\": %lld,\n  \"token_ms\": %.6g,\n", (long long)simulated->tokens, (long long)simulated->steps, (long long)simulated->sampled,
+			 ms_of(session, simulated) / (double)simulated->tokens);
 	if (whole)
 		text_add(out, "  \"steady\": %lld,\n", (long long)flow->steady);
 	if (flow->first_output >= 0)
@@ -176,15 +177,16 @@ static void add_answer(struct session *session, const struct simulated *simulate
 {
 	const struct flow_result *flow = simulated->flow;
 	struct text *out = &session->out;
+	const char *steps = simulated->tokens > simulated->steps ? text_format(session->arena, " in %lld step%s", (long long)simulated->steps, simulated->steps > 1 ? "s" : "") : "";
 	const char *count = simulated->wanted == 1 ? "one launch " : text_format(session->arena, "%lld launches", (long long)simulated->wanted);
 	if (flow->deadlock)
 		text_add(out, "%-15s does not end: %s\n", count, flow->deadlock);
 	else if (simulated->stopped)
 		text_add(out, "%-15s up to cycle %lld, then stopped: %.1f %% of the iterations\n", count, (long long)flow->cycles, percent(flow->events, simulated->total));
-	else if (simulated->tokens)
-		text_add(out, "%-15s of %lld token%s: %lld cycles at %g MHz, %.4g ms with %g us to launch, %.4g ms a token    (%lld of them simulated)\nthe last token  %lld cycles\n", count,
-			 (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "", (long long)simulated->cycles, session->platform->clock_mhz, ms_of(session, simulated), session->platform->launch_us,
-			 ms_of(session, simulated) / (double)simulated->tokens, (long long)simulated->sampled, (long long)flow->cycles);
+	else if (simulated->steps)
+		text_add(out, "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms with %g us to launch, %.4g ms a token    (%lld of %s simulated)\nthe last %-6s %lld cycles\n", count,
+			 (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "", steps, (long long)simulated->cycles, session->platform->clock_mhz, ms_of(session, simulated), session->platform->launch_us,
+			 ms_of(session, simulated) / (double)simulated->tokens, (long long)simulated->sampled, *steps ? "these" : "them", *steps ? "step" : "token", (long long)flow->cycles);
 	else if (simulated->wanted == 1)
 		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
 			 ms_of(session, simulated), session->platform->launch_us);

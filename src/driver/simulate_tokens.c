@@ -166,12 +166,13 @@ bool tokens_simulate(struct session *session, const struct flow_options *options
 {
 	struct sweep s = {.session = session, .options = options, .extents = extents, .extent = extent, .simulated = 1};
 	const struct prompt prompt = prompt_of(session->module, extents, extent);
-	int64_t end = simulated->tokens - 1, chunks = prompt.tokens > 1 ? chunks_of(&prompt) : 0, begin = chunks < end ? chunks : end;
+	int64_t end = simulated->steps - 1, chunks = prompt.tokens > 1 ? chunks_of(&prompt) : 0, begin = chunks < end ? chunks : end;
 	double read = 0, last = (double)simulated->flow->cycles;
 	for (int64_t step = 0; step < begin && !s.failed; step++)
 		read += cycles_at(&s, step) + (double)longer_between(session, rows_at(&prompt, step + 1));
 	double first = end > begin ? cycles_at(&s, begin) : 0;
 	simulated->cycles = (int64_t)(read + first + sum_between(&s, begin, end, first, last) + last + 0.5);
 	simulated->sampled = s.simulated;
+	simulated->tokens = rows_before(&prompt, end) + rows_at(&prompt, end);
 	return !s.failed || diag_error(&session->diag, NOWHERE, "a token of the launch cannot be simulated to its end");
 }

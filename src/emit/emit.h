@@ -44,7 +44,8 @@ int emit_argument(const struct op *function, int argument);    /* its number amo
 struct kernel_port {
 	struct memory_port port;  /* as the first phase that has it says */
 	int64_t words, bytes;     /* of the largest buffer that it is for */
-	bool both;                /* between tokens it is read and written */
+	bool both;                /* between steps it is read and written, */
+	int64_t rows;             /* so many rows one behind the other; 0: of one, or none */
 	bool single;              /* words travel one by one */
 	int outstanding;          /* requests under way that it has for itself; 0: those of its adapter by default */
 	const struct op *process; /* the call whose it is; NULL where phases differ in that */

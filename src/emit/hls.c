@@ -68,6 +68,9 @@ static void add_port(struct kernel_port *kernel, const struct op *main, int argu
 	kernel->words = words > kernel->words ? words : kernel->words;
 	kernel->bytes = bytes > kernel->bytes ? bytes : kernel->bytes;
 	kernel->both |= feedback_touches(main, port.buffer);
+	struct feedback feedback;
+	bool text = feedback_read(main, &feedback) && text_same(feedback.buffer, port.buffer);
+	kernel->rows = text && feedback.rows_most > kernel->rows ? feedback.rows_most : kernel->rows;
 }
 
 static const struct op *process_of(const struct op *main, int argument)
@@ -180,8 +183,11 @@ static void write_interface(const struct platform *platform, struct text *out, c
 	text_add(out, " offset=slave depth=%lld latency=64", (long long)kernel->words);
 	int64_t outstanding = kernel->port.write || kernel->adapter_outstanding < platform->outstanding ? platform->outstanding : kernel->adapter_outstanding;
 	text_add(out, " num_%s_outstanding=%lld max_%s_burst_length=%d max_widen_bitwidth=%lld", way, (long long)outstanding, way, kernel->single ? BUNDLE_SHORT_BURST : platform->burst, (long long)kernel->adapter_bits);
-	if (kernel->both)                     /* a word now and then, between tokens */
-		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, BUNDLE_SHORT_BURST);
+	int burst = BUNDLE_SHORT_BURST;
+	while (burst < kernel->rows && burst < platform->burst)
+		burst *= 2;
+	if (kernel->both)                     /* a word now and then, between steps, or rows of one */
+		text_add(out, " num_%s_outstanding=1 max_%s_burst_length=%d", other, other, burst);
 	text_add(out, "\n");
 }
 

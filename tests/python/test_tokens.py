@@ -129,7 +129,7 @@ def test_the_simulation_sums_tokens(compiled):
     case, _, folder, _ = compiled
     each = [core.simulate(folder, None, {"positions": position})["cycles"] for position in range(3, 11)]
     launch = core.simulate(folder, None, {"positions": 3}, 8)
-    assert launch["tokens"] == 8 and abs(launch["cycles"] / sum(each) - 1) <= 0.002 and 2 <= launch["simulated_tokens"] <= 8
+    assert launch["tokens"] == 8 and abs(launch["cycles"] / sum(each) - 1) <= 0.002 and 2 <= launch["simulated_steps"] <= 8
     one = core.simulate(folder, None, {"positions": 3}, 1)
     assert one["cycles"] == each[0] and one["latency_ms"] == core.simulate(folder, None, {"positions": 3})["latency_ms"]
     us = 1000 * launch["latency_ms"] - launch["cycles"] / launch["clock_mhz"]
@@ -275,7 +275,7 @@ def test_the_simulation_reads_a_prompt_of_several_chunks(counted):
         said = [count + (design.goes_on("tokens") and step < len(chunks) - 1) for step, count in enumerate(rows)]        # one more where another chunk follows
         each = [core.simulate(folder, None, {"positions": 1 + sum(rows[:step]), "tokens": said[step]})["cycles"] for step in range(steps)]
         whole = core.simulate(folder, None, {"positions": 1, "tokens": prompt}, steps)
-        assert whole["cycles"] == sum(each) + sum(between(count) for count in chunks[1:]) and whole["tokens"] == steps
+        assert whole["cycles"] == sum(each) + sum(between(count) for count in chunks[1:]) and (whole["tokens"], whole["steps"]) == (sum(rows), steps)
         assert abs(1000 * whole["latency_ms"] - whole["cycles"] / whole["clock_mhz"] - 45) < 0.1
     for words, message in ((["--extent", "tokens=5"], f"the design has room for {ROWS}"), (["--tokens", "2", "--extent", "tokens=9"], f"the design has room for {2 * ROWS}"),
                            (["--tokens", "5", "--extent", "tokens=16", "--extent", f"positions={CONTEXT - 16}"], f"17 tokens behind {CONTEXT - 16} are more than the design has room for"),
