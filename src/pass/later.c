@@ -95,6 +95,24 @@ static int loops_shared(const struct later *l)
 	return i;
 }
 
+/* Loops in front that send all again may stand in any order: that over tiles comes first. */
+static void put_tiles_first(struct box_side *drain, const struct box_side *fill)
+{
+	int tiles = 0;
+	while (fill->loops && tiles < drain->loops && !drain->step[tiles] && !run_time_same(drain->run_time[tiles], fill->run_time[0]))
+		tiles++;
+	if (tiles == drain->loops || drain->step[tiles])
+		return;
+	const struct run_time_trip *run_time = drain->run_time[tiles];
+	int64_t trip = drain->trip[tiles];
+	for (int i = tiles; i > 0; i--) {
+		drain->trip[i] = drain->trip[i - 1];
+		drain->run_time[i] = drain->run_time[i - 1];
+	}
+	drain->trip[0] = trip;
+	drain->run_time[0] = run_time;
+}
+
 struct later later_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, const struct attr *later)
 {
 	int64_t tiles = later->integers[0], pitch = later->integers[1];
@@ -102,6 +120,8 @@ struct later later_between(struct arena *arena, const struct type *tensor, const
 	struct sequence in = sequence_of_type(arena, tensor, from), out = sequence_of_type(arena, tensor, to);
 	const struct box_side *fill = &l.box.fill, *drain = &l.box.drain;
 	l.why = l.box.why;
+	if (!l.why)
+		put_tiles_first(&l.box.drain, fill);
 	if (!l.why && (!fill->loops || !drain->loops || fill->trip[0] % tiles || drain->trip[0] % tiles || drain->step[0] || out.stride[0] || in.trip[0] % tiles || in.stride[0] * (in.trip[0] / tiles) != pitch))
 		l.why = "its writer's and its reader's outermost loops are not those over tiles";
 	if (!l.why && (!run_time_same(fill->run_time[0], drain->run_time[0]) || (fill->run_time[0] && (fill->trip[0] != tiles || drain->trip[0] != tiles))))

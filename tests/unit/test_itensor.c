@@ -746,10 +746,30 @@ static void test_tiles_of_rows_of_words(void **state)
 	end(f);
 }
 
+/* Of one head tiles of keys lie next to each other: each of its queries takes all again, which loops in any order say, so that over tiles of queries counts as the outermost. */
+static void test_tiles_of_one_head(void **state)
+{
+	static const struct run_time_trip tiles = {.symbol = "n", .tile = 8, .most = 4}, each = {.symbol = "n", .tile = 1, .most = 8};
+	(void)state;
+	struct fixture *f = begin(1);
+	const struct type *tensor = type_shaped(f->module, TYPE_TENSOR, 2, (int64_t[]){32, 16}, type_float(f->module, 32)), *word = type_shaped(f->module, TYPE_VECTOR, 2, (int64_t[]){1, 8}, type_float(f->module, 32));
+	const struct run_time_trip *fill[3] = {&tiles, &each, NULL}, *drain[6] = {&tiles, NULL, &each, &tiles, &each, NULL};
+	const struct type *from = type_canonical(f->module, word, 3, (int64_t[]){4, 8, 2}, fill, (int64_t[]){8, 1, 8}, 2, (int64_t[]){1, 1, 0, 0, 0, 0, 1, 0});
+	const struct type *to = type_canonical(f->module, word, 6, (int64_t[]){4, 2, 8, 4, 8, 2}, drain, (int64_t[]){1, 1, 1, 8, 1, 8}, 2, (int64_t[]){0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0});
+	struct later later = later_between(f->arena, tensor, from, to, attr_integers(f->module, 2, (const int64_t[]){4, 128}));
+	assert_null(later.why);
+	assert_true(run_time_same(later.there, &tiles));
+	int64_t words = 1;
+	for (int i = 0; i < later.drain.loops; i++)
+		words *= later.drain.trip[i];
+	assert_int_equal(words, 2 * 8 * 32 * 2);  /* of a turn: of each query of both, all keys */
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
+		cmocka_unit_test(test_tiles_of_one_head), cmocka_unit_test(test_equality), cmocka_unit_test(test_run_time), cmocka_unit_test(test_run_time_again), cmocka_unit_test(test_parting), cmocka_unit_test(test_reorder), cmocka_unit_test(test_live_minimum), cmocka_unit_test(test_coverage), cmocka_unit_test(test_tiles_of_rows_of_words), cmocka_unit_test(test_boxes_in_blocks), cmocka_unit_test(test_command), cmocka_unit_test(test_spelling), cmocka_unit_test(test_ill_formed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
