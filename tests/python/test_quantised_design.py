@@ -600,6 +600,7 @@ def test_words_of_rows_come_from_loaders_in_turn(core_built, family, rows, sizes
     design = (tmp_path / "design" / "design.mlir").read_text()
     processes = [text for text in design.split('"func.func"') if re.search(r'sym_name = "p\d+_turns"', text)]
     assert [text.count('"stream.take"') for text in processes] == 2 * [2 + loaders]  # of tokens and positions, and of a word of each
+    assert "_later" in design  # attention waits for no later tile's keys, of one head neither
     assert design.count('"stream.write"') == 2 * loaders * ports
     off = chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:chunks], seed)
     assert max(off) <= 2e-2 and max(off[2:]) <= 1e-3
