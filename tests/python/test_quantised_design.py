@@ -725,6 +725,10 @@ def test_one_design_goes_on_within_a_launch(counted, tmp_path, capsys):
         design.write("positions", torch.tensor([[35]]))
         with pytest.raises(Error, match="'positions' is 35 in a launch of 6 tokens\nnote: accepted are 0 to 34"):
             design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
+        design.write("tokens", torch.tensor([[5]]))
+        design.write("positions", torch.tensor([[0]]))
+        with pytest.raises(Error, match="the first step says that others follow, and no token is given to them"):
+            design.launch_tokens(torch.tensor([prompt[:4]]), torch.zeros(0, 1, dtype=torch.long), 3)
     answer = chat.Answer(decoder, None, following, [])
     answer.ids, answer.launches = [1], steps[:2]
     chat.print_speed(folder, answer, shapes)
