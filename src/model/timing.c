@@ -1,6 +1,7 @@
 #include "model/timing.h"
 #include "ir/lookback.h"
 #include "ir/nest.h"
+#include "ir/rows.h"
 #include "model/dot_cost.h"
 #include <string.h>
 
@@ -107,6 +108,10 @@ int timing_extents(struct arena *arena, const struct module *module, struct exte
 {
 	struct symbols symbols = {.arena = arena};
 	ir_walk(module_body(module), add_symbol, &symbols);
+	const struct op *main = module_main(module);
+	for (size_t i = 0; rows_may_go_on(main) && i < symbols.list.count; i++)      /* a loop's last tile goes beyond the rows, of which one more would say that others follow */
+		if (text_same(symbols.list.data[i].symbol, rows_counter(main)) && symbols.list.data[i].value > rows_most(main))
+			symbols.list.data[i].value = rows_most(main);
 	*extent = symbols.list.data;
 	return (int)symbols.list.count;
 }

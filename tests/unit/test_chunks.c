@@ -3,6 +3,8 @@
 #include "design_case.h"
 #include "emitted.h"
 #include "model/feedback.h"
+#include "model/timing.h"
+#include "pass/process.h"
 
 #define SEQUENCES 2
 #define ROWS 4
@@ -116,8 +118,29 @@ static void chunks_go_where_steps_read_them(void **state)
 	}
 }
 
+/* A loop's last tile goes beyond the rows that there may be; where one more says that others follow, nobody counts as far. */
+static void no_more_rows_are_counted_to(void **state)
+{
+	static const struct run_time_trip tiles = {.symbol = "n", .tile = 3, .most = 2};
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct arena *arena = arena_new(NULL);
+		struct design_case c;
+		struct extent_value *extent;
+		case_start(&c, model_of(arena, &layouts[i]));
+		struct op *loop = op_new(c.module, OP_FOR, NOWHERE, 0, NULL, 0, NULL);
+		block_new(c.module, loop, 0);
+		attr_set(c.module, loop, "stream.run_time", run_time_attr(c.module, &tiles, 1));
+		op_insert_before(module_main(c.module)->region[0]->first, loop);
+		assert_int_equal(timing_extents(c.arena, c.module, &extent), 1);
+		assert_int_equal(extent->value, layouts[i].more[0] ? ROWS : 6);
+		case_finish(&c);
+		arena_free(arena);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(chunks_go_where_steps_read_them)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(chunks_go_where_steps_read_them), cmocka_unit_test(no_more_rows_are_counted_to)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
