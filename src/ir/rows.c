@@ -57,14 +57,19 @@ int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
 	return -1;
 }
 
-/* The first input whose rows count. */
-static const struct attr *counted_input(const struct op *main)
+int rows_input(const struct op *main)
 {
 	const struct attr *inputs = attr_get(main, "stream.inputs");
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (*attr_item_text(inputs->items[i].value, "rows"))
-			return inputs->items[i].value;
-	return NULL;
+			return i;
+	return -1;
+}
+
+static const struct attr *counted_input(const struct op *main)
+{
+	int number = rows_input(main);
+	return number < 0 ? NULL : attr_get(main, "stream.inputs")->items[number].value;
 }
 
 const char *rows_counter(const struct op *main)

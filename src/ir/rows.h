@@ -21,7 +21,8 @@ struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64
 int rows_axis(const struct type *tensor, int64_t pitch, int64_t most);
 /* Does the input with this name say how many rows a launch is about?  Such a launch is about one at least.  main: of stream level, or below. */
 bool rows_counted_by(const struct op *main, const char *symbol);
-const char *rows_counter(const struct op *main);      /* such an input; NULL: there is none */
+int rows_input(const struct op *main);        /* the first whose rows count, in stream.inputs; -1: of none they do */
+const char *rows_counter(const struct op *main);      /* the input that says how many; NULL: there is none */
 int64_t rows_most(const struct op *main);     /* rows of which that input says how many count */
 /* May it say one more?  All rows count then, and another launch goes on with the text: what only results without rows need is not done (pass/mark_final.c). */
 bool rows_may_go_on(const struct op *main);

@@ -56,15 +56,6 @@ static void mark_entry(struct module *module, struct op *main, const char *list,
 	attr_set(module, main, list, attr_array(module, old->count, entry));
 }
 
-/* That the input which counts rows may say one more. */
-static void mark_counted(struct module *module, struct op *main)
-{
-	int i = 0;
-	while (!*attr_item_text(attr_get(main, "stream.inputs")->items[i].value, "rows"))
-		i++;
-	mark_entry(module, main, "stream.inputs", i, "more");
-}
-
 static void mark_op(struct module *module, struct op *main, struct op *op)
 {
 	attr_set(module, op, "final", attr_unit(module));
@@ -81,7 +72,7 @@ bool mark_final(struct pass_context *context, struct module *module)
 	(void)context;
 	ir_clear_data(main->region[0]);
 	if (counter && count_contractions(main, counter)) {
-		mark_counted(module, main);
+		mark_entry(module, main, "stream.inputs", rows_input(main), "more");
 		for (struct op *op = main->region[0]->first; op; op = op->next)
 			if (is_final(main, op, counter))
 				mark_op(module, main, op);

@@ -134,7 +134,7 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, "value")->integer);
 		if (op->code != OP_CONTRACT)
 			continue;
-		struct phase phase = {.op = op, .layers = layers, .final = attr_get(op, "final")};
+		struct phase phase = {.op = op, .layers = layers};
 		INVARIANT(unit->design->module->guard, contract_of(op, &phase.contract), "a contraction whose operands do not fit together");
 		VEC_PUSH(unit->design->module->arena, &unit->phases, phase);
 	}

@@ -24,7 +24,6 @@ struct phase {
 	const struct op *op;
 	struct contract contract;
 	int64_t layers;           /* of the rolled layer around it; 0: outside */
-	bool final;               /* a launch that others follow leaves it out */
 	int64_t tiles, tile;      /* of tokens; tokens of a tile */
 	int64_t words;            /* cycles that they take, abreast */
 	struct launch_rows there; /* of the tokens */

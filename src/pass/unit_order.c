@@ -171,7 +171,8 @@ static bool comes_in_tiles(struct search *s, const struct value *value, bool til
 
 static bool in_loop_of(const struct unit *unit, int i, int other)
 {
-	return other >= 0 && other < (int)unit->phases.count && unit->phases.data[i].op->parent == unit->phases.data[other].op->parent && unit->phases.data[i].final == unit->phases.data[other].final;
+	const struct phase *phase = unit->phases.data;
+	return other >= 0 && other < (int)unit->phases.count && phase[i].op->parent == phase[other].op->parent && !attr_get(phase[i].op, "final") == !attr_get(phase[other].op, "final");
 }
 
 /* Does the phase behind phase i work on the same numbers, or on a tile as well that is the only one? */
