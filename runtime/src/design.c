@@ -100,7 +100,7 @@ static size_t segment_at(const struct segment *segment)
 
 static size_t segment_size(const struct segment *segment)
 {
-	return (size_t)segment_bytes(segment, segment_elements(segment));
+	return (size_t)segment_bytes(segment, segment_span(segment));
 }
 
 static bool is_of(const struct design *design, const struct design_segment *segment, const struct design_tensor *tensor)

@@ -140,6 +140,14 @@ static bool spans_fit(const struct segment *segment, const int64_t *factor)
 	return true;
 }
 
+/* Only what is given may have room between its runs. */
+static bool spreads_beyond(const struct segment *segment, int64_t runs)
+{
+	int64_t span;
+	bool given = text_same(segment->role, "weight") || text_same(segment->role, "constant");
+	return !given || segment->pitch < segment->run || __builtin_mul_overflow(runs, segment->pitch, &span) || span > BYTES_MOST;
+}
+
 static bool within(const struct segment *segment, int64_t host_elements, int64_t image_elements)
 {
 	int64_t low = segment->base, high = segment->base, elements = 1;
@@ -153,7 +161,9 @@ static bool within(const struct segment *segment, int64_t host_elements, int64_t
 	}
 	if (!sane)
 		return false;
-	if (segment->offset > image_elements || elements > image_elements - segment->offset)
+	if (segment->run && (elements % segment->run || spreads_beyond(segment, elements / segment->run)))
+		return false;
+	if (segment->offset > image_elements || segment_span(segment) > image_elements - segment->offset)
 		return false;
 	bool inside = !elements || (low >= 0 && high < host_elements);
 	return inside || (segment->conditions && segment->dims && rows_within(segment, host_elements));
@@ -194,6 +204,8 @@ static bool read_segment(struct design *design, const struct json *entry, int bu
 	segment->halves = halves;
 	bool fine = segment->name && segment->role && in_range(json_get(entry, "offset"), 0, BYTES_MOST, &segment->offset) &&
 		    in_range(json_get(entry, "base"), -BYTES_MOST, BYTES_MOST, &segment->base) && read_integers(design, trips, -1, &segment->trip);
+	const struct json *run = json_get(entry, "run");
+	fine = fine && (!run || (in_range(run, 1, BYTES_MOST, &segment->run) && in_range(json_get(entry, "pitch"), 1, BYTES_MOST, &segment->pitch)));
 	segment->dims = fine ? trips->count : 0;
 	if (!fine || !read_integers(design, json_get(entry, "strides"), segment->dims, &segment->stride) || !read_conditions(design, json_get(entry, "conditions"), segment))
 		return damaged(design, "has a damaged segment");

@@ -191,10 +191,11 @@ static int put(int to, const char *data, size_t size, off_t at)
 
 static int write_piece(struct worker *worker, const struct segment *segment, const void *data, const char *place)
 {
-	int64_t step = (int64_t)CHUNK_BYTES / segment->image_bytes, elements = segment_elements(segment);
+	int64_t most = (int64_t)CHUNK_BYTES / segment->image_bytes, elements = segment_elements(segment), count;
 	int to = open(place, O_WRONLY | O_CLOEXEC), reason = to < 0 ? errno : 0;
-	for (int64_t first = 0; first < elements && !reason; first += step) {
-		int64_t count = elements - first < step ? elements - first : step, at = segment->offset + first;
+	for (int64_t first = 0; first < elements && !reason; first += count) {
+		int64_t together = segment->run ? segment->run - first % segment->run : elements - first, at = segment_place(segment, first);
+		count = together < most ? together : most;
 		size_t bytes = (size_t)segment_bytes(segment, count);
 		memset(worker->chunk, 0, bytes);
 		segment_pack(segment, data, worker->chunk, at, first, count);

@@ -72,6 +72,8 @@ static void add_segment(const struct attr *segment, struct text *out)
 	add_member("role", attr_item(segment, "role")->text, out);
 	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":", (long long)attr_item(segment, "offset")->integer, (long long)attr_item(segment, "base")->integer);
 	add_integers(trips->integers, trips->count, out);
+	if (attr_item(segment, "run"))
+		text_add(out, ",\"run\":%lld,\"pitch\":%lld", (long long)attr_item_integer(segment, "run", 0), (long long)attr_item_integer(segment, "pitch", 0));
 	text_add(out, ",\"strides\":");
 	add_integers(strides->integers, strides->count, out);
 	text_add(out, ",\"conditions\":[");

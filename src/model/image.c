@@ -24,6 +24,17 @@ int64_t segment_elements(const struct segment *segment)
 	return elements;
 }
 
+int64_t segment_place(const struct segment *segment, int64_t element)
+{
+	return segment->offset + (segment->run ? element / segment->run * segment->pitch + element % segment->run : element);
+}
+
+int64_t segment_span(const struct segment *segment)
+{
+	int64_t elements = segment_elements(segment);
+	return elements ? segment_place(segment, elements - 1) + 1 - segment->offset : 0;
+}
+
 int64_t segment_bytes(const struct segment *segment, int64_t elements)
 {
 	return segment->halves ? (elements + 1) / 2 : elements * segment->image_bytes;
@@ -224,9 +235,26 @@ static void pack_halves(const struct segment *segment, const void *host, void *i
 	}
 }
 
+/* Each run as a segment that begins where its elements would then. */
+static void pack_runs(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+{
+	struct segment run = *segment;
+	run.run = 0;
+	for (int64_t some; count > 0; first += some, count -= some) {
+		some = segment->run - first % segment->run;
+		some = some < count ? some : count;
+		run.offset = segment_place(segment, first) - first;
+		segment_pack(&run, host, image, image_at, first, some);
+	}
+}
+
 void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
 {
 	struct walk walk;
+	if (segment->run) {
+		pack_runs(segment, host, image, image_at, first, count);
+		return;
+	}
 	if (segment->halves) {
 		pack_halves(segment, host, image, image_at, first, count);
 		return;

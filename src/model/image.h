@@ -9,6 +9,7 @@
 struct segment {
 	const char *name, *role;
 	int64_t offset, base;              /* elements: in the image; in the host tensor */
+	int64_t run, pitch;                /* so many stand side by side in the image, the next ones `pitch` behind their first; 0: all stand side by side */
 	int dims;
 	const int64_t *trip, *stride;      /* [dims] */
 	int conditions;
@@ -19,8 +20,11 @@ struct segment {
 
 int64_t segment_bytes(const struct segment *segment, int64_t elements);      /* of that many image elements */
 int64_t segment_elements(const struct segment *segment);           /* image elements */
+int64_t segment_place(const struct segment *segment, int64_t element);        /* the image element that it is */
+int64_t segment_span(const struct segment *segment);               /* image elements from `offset` on, those between runs included */
 /* Host tensor to image and back, elements first … first + count of the segment; `image` and `host` point at the start of the image / host tensor
  * (image_at: element of the image that `image` points at, for streamed packing). Integers are sign-extended or truncated where widths differ. */
 void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count);
+/* Of a segment without runs. */
 void segment_unpack(const struct segment *segment, const void *image, void *host);
 #endif

@@ -6,6 +6,10 @@ const char *segment_read(struct arena *arena, const struct attr *attr, struct se
 	const struct attr *trips = attr_item(attr, "trips"), *strides = attr_item(attr, "strides"), *conditions = attr_item(attr, "conditions");
 	int count = conditions ? conditions->count : 0;
 	*segment = (struct segment){.name = attr_item_text(attr, "name"), .role = attr_item_text(attr, "role"), .offset = attr_item_integer(attr, "offset", 0), .base = attr_item_integer(attr, "base", 0)};
+	segment->run = attr_item_integer(attr, "run", 0);
+	segment->pitch = attr_item_integer(attr, "pitch", 0);
+	if (segment->run < 0 || segment->pitch < segment->run)
+		return "runs that overlap, in segment";
 	if (!trips || !strides || trips->count != strides->count)
 		return "not one trip and one stride a loop in segment";
 	int row = trips->count + 1;

@@ -98,6 +98,16 @@ static struct value *row_from_start(const struct unit *unit, struct process *p, 
 	return make_below(p, lacks, make_address(p, 2, place, one, 1));
 }
 
+/* Some slices have no words of some rows between phases of a block. */
+static struct value *row_not_between(const struct unit *unit, struct process *p, const struct phase *phase, struct value *there, struct value *const *counter, int slice)
+{
+	int64_t gap[GAPS_MOST];
+	int gaps = unit_gaps(unit, phase->stack, slice, gap);
+	for (int i = 0; slice >= 0 && i < unit->gaps_most; i++)
+		there = make_and(p, there, make_other(p, counter[2], make_own_index(p, i < gaps ? gap[i] : unit->block_most)));
+	return there;
+}
+
 struct value *unit_take_word(const struct unit *unit, struct process *p, const struct phase *phase, struct value *const *counter, int slice, struct value *fifo)
 {
 	int first = unit_loaded_with(unit, slice);
@@ -105,8 +115,9 @@ struct value *unit_take_word(const struct unit *unit, struct process *p, const s
 	bool lacks = some_lack_row(unit, first);
 	if (lacks)
 		there = make_and(p, there, row_from_start(unit, p, phase, counter, first));
+	there = row_not_between(unit, p, phase, there, counter, first);
 	struct value *word = make_take(p, there, fifo);
-	if (lacks || (there && !token))       /* of the rows beyond and before, nothing is used */
+	if (lacks || unit->gaps_most || (there && !token))       /* of the rows beyond and before, nothing is used */
 		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
 	return word;
 }

@@ -77,6 +77,14 @@ static void add_rows_there(const struct unit *unit, const struct phase *phase, c
 		add_row_below(unit, phase, order, -1, lane, before - phase->start + 1);
 }
 
+/* Elements that a phase has for a group of a stack, and those of the whole stack; one that stands alone has its words side by side. */
+static void set_runs(const struct unit *unit, const struct phase *phase, int slice, int64_t row_elements, struct image *image)
+{
+	for (int i = phase->stack, end = unit_stack_end(unit, phase->stack); end - phase->stack > 1 && i < end; i++)
+		image->apart += words_of(unit, &unit->phases.data[i], slice) / phase->contract.groups * row_elements;
+	image->run = image->apart ? words_of(unit, phase, slice) / phase->contract.groups * row_elements : 0;
+}
+
 /* `layer`: of the phase's weights or scales; `offset`: where it begins in the port's buffer. */
 typedef const struct attr *segment_of(const struct unit *unit, const struct phase *phase, const struct part *part, int layer, int slice, int64_t offset);
 
@@ -86,6 +94,7 @@ static const struct attr *weight_segment(const struct unit *unit, const struct p
 	const struct contract *contract = &phase->contract;
 	struct image image = image_in_order(unit, phase, part, contract->size, contract->size, 1);
 	image.order.offset += slice * contract->size;
+	set_runs(unit, phase, unit_loaded_with(unit, slice), contract->size, &image);
 	add_rows_there(unit, phase, part, &image.order, 0, slice);
 	return image_segment(unit->design, false, contract->weight[layer]->index, &image, 0, contract->size, offset);
 }
@@ -95,6 +104,7 @@ static const struct attr *scale_segment(const struct unit *unit, const struct ph
 {
 	const struct contract *contract = &phase->contract;
 	struct image image = image_in_order(unit, phase, part, 1, SCALE_LANES, unit->dealt);
+	set_runs(unit, phase, -1, SCALE_LANES, &image);
 	add_rows_there(unit, phase, part, &image.order, unit->dealt, 0);
 	int64_t *lanes = image.order.condition + image.order.conditions++ * (image.order.dims + 2);
 	(void)slice;
@@ -197,25 +207,40 @@ static bool ends_with_row(const struct unit *unit)
 	return unit->abreast > UNIT_LANES && !unit->phases.data[0].contract.rows && last->tile == 1 && words_of(unit, last, -1) * HEAD_SHARE >= cycles;
 }
 
-/* The buffer of a port: the words of all phases, layer by layer; as many as those that come in step with it have. */
-static void add_buffer(const struct unit *unit, const char *name, const struct type *word, int slice, int first_slice, segment_of *segment)
+struct filling {              /* a port's buffer, as far as it is filled */
+	const char *name;
+	const struct type *word;
+	int slice, first_slice;   /* the port's first; the first of those that come in step with it */
+	segment_of *segment;
+	int64_t elements, stack, above;           /* so far; where a stack begins; of a group of it */
+	VEC(const struct attr *) segments;
+};
+
+static void fill_phase(const struct unit *unit, struct filling *f, const struct phase *phase, int layer)
 {
-	struct arena *arena = unit->design->module->arena;
-	VEC(const struct attr *) segments = {0};
-	int64_t elements = 0;
+	struct part part[WORD_PARTS];
+	f->stack = phase->stacked ? f->stack : f->elements;
+	f->above = phase->stacked ? f->above : 0;
+	int64_t at = f->stack + f->above, before = f->elements;
+	for (int n = 0, parts = parts_of(unit, phase, f->first_slice, part); n < parts; n++) {
+		int64_t own = part[n].blocks * phase->contract.groups * part[n].rows * unit->dealt * type_elements(f->word);
+		VEC_PUSH(unit->design->module->arena, &f->segments, f->segment(unit, phase, &part[n], phase->contract.layers ? layer : 0, f->slice, at));
+		at += own;
+		f->elements += own;
+	}
+	f->above += (f->elements - before) / phase->contract.groups;
+}
+
+/* The words of all phases, layer by layer; as many as those that come in step with it have. */
+static void fill_buffer(const struct unit *unit, struct filling *f)
+{
 	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
 		end = unit_loop_end(unit, first);
 		for (int layer = 0; layer < unit->phases.data[first].layers || !layer; layer++)
-			for (int i = first; i < end; i++) {
-				const struct phase *phase = &unit->phases.data[i];
-				struct part part[WORD_PARTS];
-				for (int n = 0, parts = parts_of(unit, phase, first_slice, part); n < parts; n++) {
-					VEC_PUSH(arena, &segments, segment(unit, phase, &part[n], phase->contract.layers ? layer : 0, slice, elements));
-					elements += part[n].blocks * phase->contract.groups * part[n].rows * unit->dealt * type_elements(word);
-				}
-			}
+			for (int i = first; i < end; i++)
+				fill_phase(unit, f, &unit->phases.data[i], layer);
 	}
-	design_buffer(unit->design, name, word, elements / type_elements(word), (int)segments.count, segments.data);
+	design_buffer(unit->design, f->name, f->word, f->elements / type_elements(f->word), (int)f->segments.count, f->segments.data);
 }
 
 /* Ports that read the words of all phases, or FIFOs of what they read, and those that they go to. */
@@ -303,7 +328,7 @@ static void load_in_order(const struct unit *unit, const struct loader *loader)
 	bring_words(unit, loader, "load", port);
 	for (int i = 0; i < loader->ports; i++) {
 		int first = loader->number < 0 ? -1 : loader->number * unit->dealt;
-		add_buffer(unit, port_name(unit, loader, i), loader->word, first < 0 ? 0 : first + i * unit->dealt, first, loader->segment);
+		fill_buffer(unit, &(struct filling){.name = port_name(unit, loader, i), .word = loader->word, .slice = first < 0 ? 0 : first + i * unit->dealt, .first_slice = first, .segment = loader->segment});
 	}
 }
 

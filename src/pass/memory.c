@@ -23,7 +23,7 @@ bool is_state(struct design *design, int input)
 }
 
 static const struct attr *segment(struct design *design, bool output, int index, int64_t offset, int64_t base, int dims, const int64_t *trip,
-                                  const int64_t *stride, int conditions, const struct attr *const *condition)
+                                  const int64_t *stride, int conditions, const struct attr *const *condition, int64_t run, int64_t pitch)
 {
 	struct module *module = design->module;
 	const struct attr *entry = signature_of(design, output, index);
@@ -35,8 +35,10 @@ static const struct attr *segment(struct design *design, bool output, int index,
 		{"trips", attr_integers(module, dims, trip)},
 		{"strides", attr_integers(module, dims, stride)},
 		{"conditions", attr_array(module, conditions, condition)},
+		{"run", attr_integer(module, run)},
+		{"pitch", attr_integer(module, pitch)},
 	};
-	return attr_dictionary(module, 7, items);
+	return attr_dictionary(module, run ? 9 : 7, items);
 }
 
 const struct attr *image_segment(struct design *design, bool output, int index, const struct image *image, int64_t from, int64_t lanes, int64_t offset)
@@ -65,16 +67,16 @@ const struct attr *image_segment(struct design *design, bool output, int index, 
 		kept[at] = row[order->dims + 1] - from * row[order->dims];
 		conditions[c] = attr_integers(design->module, dims + 1, kept);
 	}
-	return segment(design, output, index, offset, order->offset + from * order->lane_stride, dims, trip, stride, order->conditions, conditions);
+	return segment(design, output, index, offset, order->offset + from * order->lane_stride, dims, trip, stride, order->conditions, conditions, image->run, image->apart);
 }
 
 const struct attr *plain_segment(struct design *design, bool output, int index, int64_t base, int64_t elements, int64_t offset)
 {
 	const int64_t one = 1;
-	return segment(design, output, index, offset, base, 1, &elements, &one, 0, NULL);
+	return segment(design, output, index, offset, base, 1, &elements, &one, 0, NULL, 0, 0);
 }
 
 const struct attr *strided_segment(struct design *design, int input, int64_t base, int dims, const int64_t *trip, const int64_t *stride, int64_t offset)
 {
-	return segment(design, false, input, offset, base, dims, trip, stride, 0, NULL);
+	return segment(design, false, input, offset, base, dims, trip, stride, 0, NULL, 0, 0);
 }

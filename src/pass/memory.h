@@ -8,6 +8,7 @@ struct image {
 	struct sequence order;
 	int64_t *pitch;           /* [order.dims] image words between neighbours; 0 where the dim sends again */
 	int64_t words;
+	int64_t run, apart;       /* elements that stand side by side in the buffer, and from the first of them to the next ones'; 0: all do */
 };
 
 struct image image_of(struct arena *arena, struct sequence order);

@@ -12,16 +12,22 @@
 #define QUERY_ROWS 16         /* and rows of a slice in each at least, but the last; the first has no more */
 #define SUM_KEPT 2            /* cycles in which a sum is chosen from an array of registers, and written */
 
-static int64_t rows_left(const struct unit *unit, const struct phase *phase)
+int64_t unit_rows_left(const struct unit *unit, const struct phase *phase)
 {
 	return (phase_outputs(unit, phase) + unit->slices - 1) / unit->slices;
 }
 
 /* A block has a row for every cycle that an addition takes, with the sum's way out of its array and back, and for every token of a tile, which come one a row; if need be of padding, so that all phases begin an iteration every cycle. */
-static int64_t rows_least(const struct unit *unit, const struct phase *phase)
+int64_t unit_rows_least(const struct unit *unit, const struct phase *phase)
 {
 	int latency = platform_operator(unit->design->context->platform, OP_ADDF, type_float(unit->design->module, 32)).latency + SUM_KEPT;
 	return phase->kept ? (latency + phase->words - 1) / phase->words : phase->tile > 1 && phase->tile + KEPT_ROWS > latency ? phase->tile + KEPT_ROWS : latency;
+}
+
+static void set_having(const struct unit *unit, struct phase *phase, bool exact)
+{
+	int64_t last = phase->contract.outputs % unit->slices;
+	phase->having = (int)(exact && last && phase->rows > 1 && !phase->part ? last : unit->slices);
 }
 
 /* The block with which a phase takes the fewest cycles: its own, or those of memory where it is slower, and those in which the rows of the last block are collected, if phases behind it do not work on other tiles meanwhile.
@@ -29,12 +35,12 @@ static int64_t rows_least(const struct unit *unit, const struct phase *phase)
 static void choose_block(const struct unit *unit, struct phase *phase)
 {
 	const struct contract *contract = &phase->contract;
-	int64_t rows = phase->part ? phase->part : rows_left(unit, phase), lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
+	int64_t rows = phase->part ? phase->part : unit_rows_left(unit, phase), lanes = stream_lanes(phase->op->result[0]->type), best = INT64_MAX;
 	const struct platform *platform = unit->design->context->platform;
 	double channel_bytes = platform_channel_rate(platform);
 	int64_t word_hundredths = (int64_t)(UNIT_WORD_BITS / 8 * 100 / channel_bytes);
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
-	int64_t least = rows_least(unit, phase);
+	int64_t least = unit_rows_least(unit, phase);
 	bool few = unit->streams && rows < least;
 	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = phase->turned ? 0 : block * unit->slices / lanes;
@@ -52,8 +58,22 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 		phase->rows = phase->block;
 		phase->blocks = 1;
 	}
-	bool exact = few_words && (phase->blocks - 1) * phase->block + phase->rows == rows && rows > 1 && contract->outputs % unit->slices && !phase->part;
-	phase->having = exact ? (int)(contract->outputs % unit->slices) : unit->slices;
+	set_having(unit, phase, few_words && (phase->blocks - 1) * phase->block + phase->rows == rows);
+}
+
+/* The rows of a stacked phase are as many as there are; those of the last one have padding behind them, where all are too few. */
+static void choose_stacked(const struct unit *unit, int i)
+{
+	struct phase *phase = &unit->phases.data[i];
+	phase->blocks = 1;
+	phase->block = phase->rows = unit_rows_left(unit, phase);
+	phase->kept = phase->stacked;
+	set_having(unit, phase, true);
+	int64_t rows = 0;
+	bool last = unit_stack_end(unit, i) == i + 1;
+	for (int k = i; last && k >= 0; k = unit->phases.data[k].stacked ? k - 1 : -1)
+		rows += unit->phases.data[k].block;
+	phase->block += last && rows < unit_rows_least(unit, phase) ? unit_rows_least(unit, phase) - rows : 0;
 }
 
 /* A phase that takes the numbers of the one before it may be worked on in the same loops, in blocks of as many rows, if that pads it to no more. */
@@ -83,7 +103,7 @@ static void join_stream(struct phase *before, struct phase *phase, int joined)
 /* Of queries that would be one block: the first are few, the others as many as these leave, in words of the result. */
 static int64_t rows_of_part(const struct unit *unit, const struct phase *phase)
 {
-	int64_t rows = rows_left(unit, phase), turn = unit_rows_in_turn(unit, unit_widest(unit)), least = rows_least(unit, phase), part = phase->from ? (rows + 1) / 2 : 1;
+	int64_t rows = unit_rows_left(unit, phase), turn = unit_rows_in_turn(unit, unit_widest(unit)), least = unit_rows_least(unit, phase), part = phase->from ? (rows + 1) / 2 : 1;
 	part = part < QUERY_ROWS ? QUERY_ROWS : part;
 	part = part < least ? least : part;
 	part = (part + turn - 1) / turn * turn;
@@ -98,12 +118,17 @@ static void insert_phase(struct unit *unit, int at, struct phase phase)
 	unit->phases.data[at] = phase;
 }
 
+static bool is_of_stack(const struct unit *unit, int i)
+{
+	return unit->phases.data[i].stacked || unit_stack_end(unit, i) > i + 1;
+}
+
 /* The first part stands before values, which attention wants next, the others behind them. */
 static void part_queries(struct unit *unit)
 {
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i], rest = *phase;
-		if (!phase->queries || phase->from || !unit_block_once((double)rows_left(unit, phase), phase->contract.groups, (double)phase->words))
+		if (!phase->queries || phase->from || !unit_block_once((double)unit_rows_left(unit, phase), phase->contract.groups, (double)phase->words))
 			continue;
 		int at = i + 1;
 		while (at < (int)unit->phases.count && unit->phases.data[at].contract.same)
@@ -146,6 +171,16 @@ static bool keeps_groups(const struct phase *phase)
 	return phase->tile > 1 && !phase->contract.rows && !unit_block_once(1, phase->contract.groups, (double)phase->words);
 }
 
+static void count_gaps(struct unit *unit)
+{
+	int64_t row[GAPS_MOST];
+	for (int i = 0; i < (int)unit->phases.count; i++)
+		for (int slice = 0; slice < unit->slices; slice++) {
+			int gaps = unit_gaps(unit, unit->phases.data[i].stack, slice, row);
+			unit->gaps_most = gaps > unit->gaps_most ? gaps : unit->gaps_most;
+		}
+}
+
 /* Blocks that take the same groups as a phase. */
 static void count_takers(struct unit *unit)
 {
@@ -153,7 +188,7 @@ static void count_takers(struct unit *unit)
 	for (int first = 0, end, count = (int)unit->phases.count; first < count; first = end) {
 		int64_t takers = 0;
 		for (end = first; end == first || (end < count && phase[end].kept); end++)
-			takers += phase[end].blocks;
+			takers += phase[end].stacked ? 0 : phase[end].blocks;
 		for (int i = first; i < end; i++)
 			phase[i].takers = takers;
 	}
@@ -264,10 +299,53 @@ static void choose_starts(struct unit *unit)
 	}
 }
 
+static void set_end(struct phase *phase, int stack)
+{
+	phase->stack = stack;
+	phase->ends = 1;
+	phase->end[0] = (struct phase_end){phase->blocks, phase->rows, phase->having};
+}
+
 static bool states_ride_alike(const struct unit *unit)
 {
 	int side, beside = ports_beside_unit(unit->design, &side);
 	return !beside || beside >= unit->ports;
+}
+
+/* How far apart the additions to a sum are, and what is kept ahead and its use. */
+static void measure_blocks(struct unit *unit)
+{
+	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
+		const struct phase *phase = &unit->phases.data[first];
+		end = unit_stack_end(unit, first);
+		int64_t rows = unit_stack_rows(unit, first), words = phase->words_there ? 1 : phase->words, distance = rows * words;
+		int64_t ahead = (rows - phase->tile + 1) * words + words - 1;
+		unit->distance = first && unit->distance < distance ? unit->distance : distance;
+		unit->ahead = first && (unit->ahead < ahead || phase->kept) ? unit->ahead : ahead;
+		unit->block_most = rows > unit->block_most ? rows : unit->block_most;
+		for (int i = first; i < end; i++)
+			set_end(&unit->phases.data[i], first);
+	}
+}
+
+/* joined: phases that are worked on in the same loops so far; returns them with this one. */
+static int choose_rows(struct unit *unit, int i, int joined)
+{
+	struct phase *phase = &unit->phases.data[i];
+	unit->ends_most = unit->ends_most ? unit->ends_most : 1;
+	if (is_of_stack(unit, i)) {
+		choose_stacked(unit, i);
+		return 1;
+	}
+	phase->kept = phase->contract.same && keeps_groups(phase);
+	choose_block(unit, phase);
+	if (i && unit->streams)
+		join_stream(phase - 1, phase, joined);
+	else if (i && !is_of_stack(unit, i - 1))
+		join_phase(phase - 1, phase);
+	joined = phase->joined ? joined + 1 : 1;
+	unit->ends_most = unit->streams && joined > unit->ends_most ? joined : unit->ends_most;
+	return joined;
 }
 
 void plan_unit(struct unit *unit, const struct block *body)
@@ -298,27 +376,14 @@ void plan_unit(struct unit *unit, const struct block *body)
 	}
 	unit_join_queries(unit);
 	part_queries(unit);
+	unit_stack_phases(unit);
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
-	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++) {
-		struct phase *phase = &unit->phases.data[i];
-		phase->kept = phase->contract.same && keeps_groups(phase);
-		choose_block(unit, phase);
-		if (i && unit->streams)
-			join_stream(phase - 1, phase, joined);
-		else if (i)
-			join_phase(phase - 1, phase);
-		joined = phase->joined ? joined + 1 : 1;
-		unit->ends_most = unit->streams && joined > unit->ends_most ? joined : unit->ends_most ? unit->ends_most : 1;
-		phase->ends = 1;
-		phase->end[0] = (struct phase_end){phase->blocks, phase->rows, phase->having};
-		int64_t words = phase->words_there ? 1 : phase->words, distance = phase->block * words;
-		int64_t ahead = (phase->block - phase->tile + 1) * words + words - 1;
-		unit->distance = i && unit->distance < distance ? unit->distance : distance;
-		unit->ahead = i && (unit->ahead < ahead || phase->kept) ? unit->ahead : ahead;
-		unit->block_most = phase->block > unit->block_most ? phase->block : unit->block_most;
-	}
+	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++)
+		joined = choose_rows(unit, i, joined);
+	measure_blocks(unit);
 	if (unit_counts_tiles(body) && states_ride_alike(unit))
 		choose_starts(unit);
+	count_gaps(unit);
 	count_takers(unit);
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		int64_t slots = slots_of(unit, &unit->phases.data[i]);

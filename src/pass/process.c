@@ -246,6 +246,11 @@ struct value *make_same(struct process *p, struct value *index, struct value *ot
 	return compare(p, 0, index, other);
 }
 
+struct value *make_other(struct process *p, struct value *index, struct value *other)
+{
+	return compare(p, 1, index, other);
+}
+
 struct value *make_below(struct process *p, struct value *index, struct value *other)
 {
 	return compare(p, 2, index, other);

@@ -91,6 +91,7 @@ struct value *make_number(struct process *p, double number, const struct type *t
 struct value *make_equal(struct process *p, struct value *index, int64_t number);
 struct value *make_own_index(struct process *p, int64_t number);         /* a constant of its own: other loops of the datapath may have another number there */
 struct value *make_same(struct process *p, struct value *index, struct value *other);
+struct value *make_other(struct process *p, struct value *index, struct value *other);       /* are they not the same? */
 struct value *make_below(struct process *p, struct value *index, struct value *other);
 struct value *make_compare(struct process *p, int predicate, struct value *index, int64_t number);
 struct value *make_and(struct process *p, struct value *left, struct value *right);        /* NULL: true */

@@ -36,10 +36,12 @@ struct phase {
 	struct phase_end end[JOINED_MOST];        /* the last block of each */
 	bool kept;                /* it takes no groups, since slices have those of the phase before it still */
 	bool joined;              /* and is worked on in the same loops, since its blocks have as many rows: between two loops a pipeline drains */
+	bool stacked;             /* its rows stand behind those of the phase before it in the only block of both, which has enough of them so (stack_phases.c) */
 	int64_t takers;           /* blocks of all phases that take the same groups; of one, a slice keeps two groups */
 	bool queries;             /* attention begins with its first outputs, head by head: where it would give all at the end, it is worked on in parts, a phase each, */
 	int64_t from, part;       /* which has so many rows of each slice before it; its own, 0: all that are left.  The feed gives the groups again */
 	bool turned;              /* tiles of all phases of its layer take turns, behind attention that waits for no later tile */
+	int stack;                /* its number, or of those that are stacked the first one's */
 	int series;               /* the first phase of those that take turns tile by tile (unit_order.c) */
 	bool around;              /* and go on with the next layer's tiles while the last ones of this layer are worked on; */
 	int64_t behind;           /* of a group's first phase then: tiles behind the first group */
@@ -53,6 +55,7 @@ struct unit {
 	int alone, together;      /* one process brings the words of the first `alone` ports, and one those of each `together` behind them */
 	int abreast, common;      /* tokens that a slice takes a cycle, and of those the ones that share a multiplier */
 	int ends_most;            /* of the phases that are worked on in the same loops */
+	int gaps_most;            /* rows between phases of a block that some slice has no words of */
 	bool streams;             /* one token: a phase takes a group when it first works on it, else while it works on the one before */
 	VEC(struct phase) phases; /* in program order, which is the order of work */
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a set, for each token abreast */
@@ -87,6 +90,15 @@ void unit_each_stretch(const struct unit *unit, struct process *p, int first, un
 int unit_loop_end(const struct unit *unit, int first);             /* the phase behind those of one loop */
 void unit_join_queries(struct unit *unit);
 void unit_find_series(struct unit *unit);
+/* Phases of the same numbers that have few rows each become one block. */
+void unit_stack_phases(struct unit *unit);
+int unit_stack_end(const struct unit *unit, int first);            /* the phase behind those that are stacked on `first` */
+int64_t unit_stack_rows(const struct unit *unit, int first);       /* of the block of all of them */
+int64_t unit_rows_left(const struct unit *unit, const struct phase *phase);        /* of each slice, without those of parts before it */
+int64_t unit_rows_least(const struct unit *unit, const struct phase *phase);
+/* Rows of a stack that memory has no words of for a slice, but those behind its last phase's and in front of its first one's: at most GAPS_MOST. */
+#define GAPS_MOST (2 * (JOINED_MOST - 1))
+int unit_gaps(const struct unit *unit, int first, int slice, int64_t row[GAPS_MOST]);
 /* Its phases, if there are any: as many slices as the other ports leave room for, beside the one for scales, and what each does of a phase. */
 void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);

@@ -520,6 +520,11 @@ struct each {
 
 static void join(const struct unit *unit, struct phase *all, const struct phase *phase)
 {
+	if (phase->stacked) {
+		all->end[0] = (struct phase_end){1, all->block + phase->rows, phase->having};
+		all->block += phase->block;
+		return;
+	}
 	all->blocks += phase->blocks;
 	all->ends += unit->streams;
 	const struct phase *last = unit->streams ? phase : all;
@@ -532,7 +537,7 @@ static void add_each(const struct unit *unit, struct process *p, int first, int 
 	for (int i = first; i < end; i++) {
 		const struct phase *phase = &unit->phases.data[i];
 		struct phase all = *phase;
-		while (each->joined && i + 1 < end && unit->phases.data[i + 1].joined)
+		while (each->joined && i + 1 < end && (unit->phases.data[i + 1].joined || unit->phases.data[i + 1].stacked))
 			join(unit, &all, &unit->phases.data[++i]);
 		each->add(unit, p, each->joined ? &all : phase, each->context);
 	}

@@ -66,6 +66,7 @@ struct width_phase {
 	double tile;              /* of its cycles, those of a tile */
 	double before, after;     /* cycles of the phases in front of it and behind it that take the same numbers: a tile of all is done before the next */
 	double first, cycles;     /* until its first result, and its last, from there on */
+	double block;             /* cycles until the first block of a tile's rows is summed up */
 	double sums;              /* cycles in which slices work on it */
 	double last;              /* of `first`, what it does with the last numbers; where it works on them as they come, else 0 */
 	double together, collect; /* the part of its results that come together, the last ones; cycles in which they do */
@@ -245,6 +246,10 @@ int widths_of_pace(const struct width_space *space, int number, int extent, doub
 int64_t widths_stages(const struct width_space *space, int64_t points, double pace, int64_t share, double reference, int *choice);
 /* All kernels of a stage, or its slower ones, at another pace, kept where that is better than `now`; returns the points left. */
 int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now);
+/* The stage of each kernel; returns how many there are.  ring: a layer begins in the stage in which the one before ends. */
+int widths_find_stages(const struct width_space *space, bool ring, int *of);
+/* Where phases take turns tile by tile: stages that are late in their slot are made quicker, as far as the board has room. */
+void widths_fill_slots(const struct width_space *space, int *choice);
 /* Each looks at no more than `points` points, begins at choice[kernels] and leaves there the best that it found.  Deterministic. */
 void widths_joint(const struct width_space *space, int64_t points, int *choice);
 void widths_neighbour(const struct width_space *space, int64_t points, int *choice);

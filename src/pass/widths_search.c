@@ -555,4 +555,6 @@ void widths_joint(const struct width_space *space, int64_t points, int *choice)
 		quicken(&s);
 	}
 	copy(&s, choice, s.choice);
+	if (space->rows && space->stages && !space->few_rows)
+		widths_fill_slots(space, choice);
 }

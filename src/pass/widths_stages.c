@@ -15,7 +15,6 @@ struct stages {
 	const struct width_space *space;
 	int count, *of;           /* [kernels] */
 	double *pace;             /* [count] cycles that a kernel of the stage may take in a layer */
-	bool ring;                /* a layer begins in the stage in which the one before ends */
 	int64_t share;            /* of the board's operators that one kernel may take at a pace, one part in so many */
 	int *tried;
 };
@@ -30,23 +29,23 @@ static int phase_read(const struct width_kernel *kernel)
 }
 
 /* Phases of the same numbers begin one stage: queries, keys and values meet in attention. */
-static void find_stages(struct stages *s)
+int widths_find_stages(const struct width_space *space, bool ring, int *of)
 {
-	int *begun = ARENA_ARRAY(s->space->arena, int, s->space->kernels + 1);
-	s->count = 1;
-	for (int round = 0; round < (s->ring ? 2 : 1); round++)
-		for (int k = 0; k < s->space->kernels; k++) {
-			const struct width_kernel *kernel = &s->space->kernel[k];
+	int *begun = ARENA_ARRAY(space->arena, int, space->kernels + 1), count = 1;
+	for (int round = 0; round < (ring ? 2 : 1); round++)
+		for (int k = 0; k < space->kernels; k++) {
+			const struct width_kernel *kernel = &space->kernel[k];
 			int source = -1, made = phase_read(kernel);
 			for (int j = 0; j < kernel->operands; j++)
 				source = kernel->source[j] > source ? kernel->source[j] : source;
-			s->of[k] = source >= 0 && (source < k || round) ? s->of[source] : 0;
+			of[k] = source >= 0 && (source < k || round) ? of[source] : 0;
 			if (made < 0)
 				continue;
 			if (!begun[made])
-				begun[made] = s->count++;
-			s->of[k] = begun[made];
+				begun[made] = count++;
+			of[k] = begun[made];
 		}
+	return count;
 }
 
 static double price(struct stages *s, int64_t *points, double reference)
@@ -98,7 +97,7 @@ int64_t widths_stages(const struct width_space *space, int64_t points, double pa
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.pace = ARENA_ARRAY(space->arena, double, space->phases + 2);
-	find_stages(&s);
+	s.count = widths_find_stages(space, false, s.of);
 	for (int i = 0; i < s.count; i++)
 		s.pace[i] = pace;
 	double now = price(&s, &points, reference);
@@ -142,10 +141,10 @@ static double pace_of(const struct stages *s, int stage, enum quickened way, con
 
 int64_t widths_quicken(const struct width_space *space, int64_t points, double reference, int *choice, double *now)
 {
-	struct stages s = {.space = space, .ring = space->alone};
+	struct stages s = {.space = space};
 	s.of = ARENA_ARRAY(space->arena, int, space->kernels + 1);
 	s.tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
-	find_stages(&s);
+	s.count = widths_find_stages(space, space->alone, s.of);
 	int ways = space->alone ? QUICKEN_WAYS : QUICKEN_STEADY;
 	for (int stage = 0; stage < s.count; stage++) {
 		double pace[QUICKEN_WAYS];

@@ -38,7 +38,7 @@ static bool read_segment(const struct machine *m, const struct attr *attr, const
 		return complain(m, wrong, segment->name);
 	segment->host_bytes = scalar_storage_bytes(type_scalar(host));
 	segment->image_bytes = scalar_storage_bytes(buffer->scalar);
-	if (segment->offset < 0 || segment->offset + segment_elements(segment) > buffer->words * buffer->lanes)
+	if (segment->offset < 0 || segment->offset + segment_span(segment) > buffer->words * buffer->lanes)
 		return complain(m, "a segment beyond the end of its buffer:", segment->name);
 	return true;
 }

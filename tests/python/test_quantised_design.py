@@ -636,6 +636,21 @@ def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, pass
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
 
 
+@pytest.mark.parametrize("options, seed", [("--slices 14 --products 2 --dealt 2", 0), ("--slices 13 --dealt 1", 0)], ids=["dealt", "alone"])
+def test_few_rows_of_keys_and_values_are_in_a_block_with_their_queries(core_built, options, seed, tmp_path, monkeypatch):
+    """Alone they would be padded. In memory a group has the words of all three side by side, so each is as many runs as it has groups, as far apart as the three are long; products of other numbers lie as ever."""
+    compile_with(monkeypatch, tmp_path / "stc", options)
+    case = small_case(tmp_path / "model", "llama", 160, 32, max_position_embeddings=160, hidden_size=512, intermediate_size=1024, num_attention_heads=8, num_key_value_heads=2, head_dim=64)
+    lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
+    buffers = [buffer for buffer in json.loads((tmp_path / "design" / "manifest.json").read_text())["buffers"] if re.fullmatch(r"unit(\d+|_scales)", buffer["name"])]
+    for buffer in buffers:
+        runs = [segment for segment in buffer["segments"] if "run" in segment]
+        assert runs and {re.search(r"([a-z]+)_proj", segment["name"])[1] for segment in runs} == {"q", "k", "v"}
+        for stack in (runs[i:i + 3] for i in range(0, len(runs), 3)):
+            assert {segment["pitch"] for segment in stack} == {sum(segment["run"] for segment in stack)}
+    assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], seed)) <= 1e-3
+
+
 def test_a_head_of_an_odd_number_of_rows_is_collected_in_words_of_other_phases(core_built, tmp_path):
     """83 rows of each slice, two in a turn: every other phase has an even number of them."""
     case = small_case(tmp_path / "model", "gpt2", 64, 32, n_positions=64, n_embd=384, n_head=6, vocab_size=12 * 83)

@@ -135,6 +135,50 @@ static void pack_matches(void **state)
 	free(image);
 }
 
+/* Runs with room between them: what is there before stays, whole or in halves of a byte. */
+static void runs_match(void **state)
+{
+	(void)state;
+	char *host = random_bytes(8 * HOST_ELEMENTS), *image = malloc(8 * IMAGE_ELEMENTS);
+	int64_t between = 0;
+	for (int round = 0; round < ROUNDS / 10; round++) {
+		struct storage store;
+		struct segment s = random_segment(&store);
+		int64_t elements = segment_elements(&s), cut = below(elements + 1);
+		s.run = 1 + below(40);
+		s.pitch = s.run + below(20);
+		if (s.offset + segment_span(&s) > IMAGE_ELEMENTS)
+			continue;
+		s.halves = below(2);
+		s.image_bytes = s.halves ? 1 : s.image_bytes;
+		memset(image, 0x55, 8 * IMAGE_ELEMENTS);
+		segment_pack(&s, host, image, 0, 0, cut);
+		segment_pack(&s, host, image, 0, cut, elements - cut);
+		for (int64_t place = s.offset - 1, n = -1; place <= s.offset + segment_span(&s); place++) {
+			int64_t behind = place - s.offset, left = s.halves ? 5 : 0x55;
+			bool inside = behind >= 0 && behind % s.pitch < s.run && behind < segment_span(&s);
+			char cut_to[8];
+			n += inside;
+			int64_t at = inside ? naive(&s, n) : -1;
+			put(cut_to, s.image_bytes, 0, inside && at >= 0 ? get(host, s.host_bytes, at) : 0);
+			if (place < 0)
+				continue;
+			if (inside)
+				assert_int_equal(segment_place(&s, n), place);
+			if (s.halves)
+				assert_int_equal(image[place / 2] >> (place % 2 * 4) & 15, inside ? cut_to[0] & 15 : left);
+			else if (inside)
+				assert_int_equal(get(image, s.image_bytes, place), get(cut_to, s.image_bytes, 0));
+			else
+				assert_int_equal(image[place * s.image_bytes], left);
+			between += !inside;
+		}
+	}
+	assert_true(between > 10000);
+	free(host);
+	free(image);
+}
+
 /* Two elements a byte: packed in two parts, unpacked, and the neighbours' halves are left alone. */
 static void halves_match(void **state)
 {
@@ -219,6 +263,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pack_matches),
+		cmocka_unit_test(runs_match),
 		cmocka_unit_test(halves_match),
 		cmocka_unit_test(unpack_matches),
 		cmocka_unit_test(transposing_speed),

@@ -584,6 +584,54 @@ static void test_trades(void **state)
 	assert_true(sum < 10.05);
 }
 
+#define SLOT_TILES 8
+#define SLOT_SUMS 1000.0      /* cycles of the unit on a tile of a phase; its first block is there behind half of them */
+
+/* A ring of kernels with a phase of the unit between each two, of which `cycles` are those on a tile. */
+static struct width_space *ring_of(int kernels, const double *cycles, int64_t dsp)
+{
+	struct width_space *space = random_space(1, kernels, 1);
+	for (int k = 0; k < kernels; k++) {
+		struct width_kernel *kernel = &space->kernel[k];
+		struct width_option *option = ARENA_ARRAY(arena, struct width_option, 4);
+		for (int o = 0; o < 4; o++) {
+			option[o] = kernel->option[0];
+			option[o].cycles[0] = SLOT_TILES * cycles[k] / (1 << o);
+			option[o].dsp = 10 << o;
+			option[o].lut = 0;
+		}
+		*kernel = (struct width_kernel){.follows = -1, .operands = 1, .source = ARENA_ARRAY(arena, int, 1), .phase = ARENA_ARRAY(arena, struct width_phase, 1), .options = 4, .option = option};
+		kernel->source[0] = (k + kernels - 1) % kernels;
+		kernel->phase[0] = (struct width_phase){.number = k + 1, .run = k + 1, .part = 1, .tile = 1.0 / SLOT_TILES, .sums = SLOT_TILES * SLOT_SUMS, .block = SLOT_SUMS / 2};
+	}
+	space->extents = 1;
+	space->phases = kernels;
+	space->budget = (struct width_budget){.dsp = dsp, .lut = 1, .ports = 100};
+	return space;
+}
+
+/* A slot is 3,000 cycles, of which a stage has those of the two other phases without the first block of one and 400 of pipelines: 1,100.  What gives up room keeps that. */
+static void test_slots(void **state)
+{
+	(void)state;
+	enum { KERNELS = 3 };
+	static const struct { double cycles[KERNELS]; int before[KERNELS]; int64_t dsp; int option[KERNELS]; } cases[] = {
+		{{1100, 1000, 1099}, {0, 0, 0}, 1000, {0, 0, 0}},
+		{{1101, 2000, 4500}, {0, 0, 0}, 1000, {1, 1, 3}},
+		{{1101, 1000, 1000}, {0, 0, 0}, 39, {0, 0, 0}},
+		{{1101, 1000, 1000}, {0, 1, 0}, 40, {1, 0, 0}},
+		{{1101, 1000, 2000}, {0, 1, 1}, 59, {1, 0, 1}},
+		{{1101, 2000, 2000}, {0, 1, 1}, 50, {0, 1, 1}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct width_space *space = ring_of(KERNELS, cases[i].cycles, cases[i].dsp);
+		int choice[KERNELS];
+		memcpy(choice, cases[i].before, sizeof choice);
+		widths_fill_slots(space, choice);
+		assert_memory_equal(choice, cases[i].option, sizeof choice);
+	}
+}
+
 static void test_fixed(void **state)
 {
 	(void)state;
@@ -654,7 +702,7 @@ static void test_choices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_memory), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens), cmocka_unit_test(test_fixed),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_stages), cmocka_unit_test(test_phases_of_the_same_numbers), cmocka_unit_test(test_model), cmocka_unit_test(test_memory), cmocka_unit_test(test_words_in_turn), cmocka_unit_test(test_tiles), cmocka_unit_test(test_bounded_prices), cmocka_unit_test(test_answers), cmocka_unit_test(test_joint_against_all), cmocka_unit_test(test_joint_against_neighbours), cmocka_unit_test(test_make_room), cmocka_unit_test(test_trades), cmocka_unit_test(test_deepens), cmocka_unit_test(test_slots), cmocka_unit_test(test_fixed),
 					   cmocka_unit_test(test_choices)};
 	arena = arena_new(&guard);
 	int failed = setjmp(guard.leave) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
