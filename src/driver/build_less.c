@@ -11,7 +11,7 @@
 #define NARROW_COUNTED 220    /* NARROW beside slices that take a few counted tokens abreast, */
 #define NARROWEST_COUNTED 180 /* or so many thousandths of LUTs, */
 #define WIDE_TILES 265        /* or so many thousandths of LUTs and DSPs, beside slices of many counted tokens in tiles, where hardly too much is taken, */
-#define NARROW_TILES 239      /* or so many, */
+#define NARROW_TILES 234      /* or so many, */
 #define LESS_TILES 230        /* or so many, since attention may take twice as many keys a cycle for one more, and its words the wires, */
 #define LEAST_TILES 220       /* or so many, where what is between them crowds a die */
 #define PORTS_TILES 250       /* or so many beside fewer ports of states, which leave wires, */
@@ -208,7 +208,7 @@ static bool is_overtaken(struct build *b, const struct less *list, int count, st
 	bool overtaken = false;
 	rate_built(b, less);
 	for (int i = 0; i < count; i++)
-		overtaken = overtaken || (!list[i].done && list[i].rating * NEAR < less->rating && !is_hopeless(list, count, &list[i]));
+		overtaken = overtaken || (!list[i].done && list[i].rating * (list[i].measured ? 1 : NEAR) < less->rating && !is_hopeless(list, count, &list[i]));
 	less->done = !overtaken;
 	return overtaken;
 }

@@ -3,8 +3,7 @@
 #include "pass/kernel_edit.h"
 #include "pass/lower_kernel.h"
 
-/* Is the loop at its last point? */
-static struct value *at_last(struct lowering *l, int loop)
+struct value *at_last(struct lowering *l, int loop)
 {
 	const struct loop *of = &l->kernel->loop[loop];
 	if (!of->run_time)
@@ -172,8 +171,7 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	return array;
 }
 
-/* One more term; the accumulator is what is summed up to it.  `result`, if it is not NULL, becomes what a scan gives here. */
-static void add_term(struct lowering *l, bool kept, struct value **array, struct value **result)
+void add_to_sum(struct lowering *l, bool kept, struct value **array, struct value **result)
 {
 	struct process *p = &l->p;
 	const struct type *word = sum_word(l);
@@ -259,12 +257,12 @@ static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_
 	bool reduction = kernel_has_reduction(l->kernel);
 	if (l->kernel->scan) {
 		struct value *result;
-		add_term(l, last != NULL, &array, &result);
+		add_to_sum(l, last != NULL, &array, &result);
 		push_result(l, NULL, result);
 		return opened;
 	}
 	if (reduction)
-		add_term(l, last != NULL, &array, NULL);
+		add_to_sum(l, last != NULL, &array, NULL);
 	push_result(l, last, reduction ? finished_sum(l) : lower_body(l, &l->kernel->update, l->kernel->update.result));
 	return opened;
 }
@@ -274,7 +272,7 @@ static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct 
 {
 	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
 	take_operands(l, TAKE_TERMS);
-	add_term(l, true, array, NULL);
+	add_to_sum(l, true, array, NULL);
 	process_close(&l->p, adding);
 	for (int i = outer; i < l->nest; i++)
 		if (l->kernel->loop[i].reduction) {
@@ -353,9 +351,11 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts_leave(&l, op) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.carried.loop)
 		carried_give(&l.p, &l.carried, array);
 	process_finish(&l.p);
+	if (l.parts)
+		take_parts(design, op, l.parts);
 }

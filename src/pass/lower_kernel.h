@@ -16,6 +16,7 @@ struct lowering {
 	struct value **operand;   /* words taken */
 	struct value **source;    /* FIFOs that they are taken from; NULL: none has been taken */
 	struct value *sink;       /* the FIFO of the results; NULL: none has been pushed */
+	struct value *parts;      /* the FIFO of partial sums that another process puts together; NULL: none does */
 	struct value *terms;      /* in turns: whether a term is added, or NULL: always */
 	struct value *accumulator;
 	struct served served;     /* no buffer, or one whose readers are served from the sums */
@@ -34,6 +35,8 @@ struct value *operand_fifo(struct lowering *l, int operand);
 struct value *inside_guards(struct lowering *l, const struct access *access);
 /* All reduction counters at their first (or last) point; NULL: always. */
 struct value *at_reduction_end(struct lowering *l, bool last);
+/* Is the loop at its last point? */
+struct value *at_last(struct lowering *l, int loop);
 /* The loop from which on sums are kept between points: the outermost reduction; all loops: nothing is kept. */
 int first_reduction(const struct lowering *l);
 /* Which of the partial sums this term belongs to; NULL: there is one. */
@@ -41,6 +44,8 @@ struct value *part_of_sum(struct lowering *l);
 /* One of the partial sums, or, where it has no term, what it begins with. */
 struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number);
 const struct type *sum_word(struct lowering *l);
+/* One more term; the accumulator is what is summed up to it.  `result`, if it is not NULL, becomes what a scan gives here. */
+void add_to_sum(struct lowering *l, bool kept, struct value **array, struct value **result);
 struct value *finished_sum(struct lowering *l);
 void push_result(struct lowering *l, struct value *when, struct value *result);
 
@@ -61,6 +66,14 @@ struct value *updated_sum(struct lowering *l);
 bool points_turn(const struct op *op);
 /* A nest for each tile, and one that gives its last point's sums.  Returns the loops opened. */
 int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time);
+
+/* ---- partial sums of row after row (lower_parts.c) */
+
+bool parts_leave(const struct lowering *l, const struct op *op);
+/* One nest of all rows, whose partial sums go to l->parts.  Returns the loops opened. */
+int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
+/* The process that puts them together. */
+void take_parts(struct design *design, const struct op *op, struct value *parts);
 
 /* ---- sums that take turns (lower_turns.c) */
 

@@ -128,7 +128,7 @@ static void part_queries(struct unit *unit)
 {
 	for (int i = 0; i < (int)unit->phases.count; i++) {
 		struct phase *phase = &unit->phases.data[i], rest = *phase;
-		if (!phase->queries || phase->from || !unit_block_once((double)unit_rows_left(unit, phase), phase->contract.groups, (double)phase->words))
+		if (is_of_stack(unit, i) || !phase->queries || phase->from || !unit_block_once((double)unit_rows_left(unit, phase), phase->contract.groups, (double)phase->words))
 			continue;
 		int at = i + 1;
 		while (at < (int)unit->phases.count && unit->phases.data[at].contract.same)
@@ -375,8 +375,8 @@ void plan_unit(struct unit *unit, const struct block *body)
 		unit->words_most = phase->words > unit->words_most ? phase->words : unit->words_most;
 	}
 	unit_join_queries(unit);
-	part_queries(unit);
 	unit_stack_phases(unit);
+	part_queries(unit);
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
 	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++)
 		joined = choose_rows(unit, i, joined);

@@ -2,7 +2,6 @@
  * The results would wait on chip through all layers, whole, and the first layer for the last of them: two masks of 128 tokens by 1,151 keys are 1.2 MB, and come a number a cycle.
  * Needs: rolled layers.  Guarantees: what layers pick on chip is small, or made in different ways.  Exact: the same operations.  Ends: each turn takes a pick away, and what replaces it picks among
  * what was made earlier. */
-#include "ir/contract.h"
 #include "pass/kernel_edit.h"
 #include "pass/kernel_signature.h"
 #include "pass/pass.h"
@@ -202,16 +201,6 @@ static bool sink_one(struct module *module, struct op *loop)
 	return false;
 }
 
-/* Where a launch may be of one token of many, masks of all would be made in each of its layers, which are short. */
-static bool counts_tokens(const struct op *loop)
-{
-	struct contract contract;
-	for (const struct op *op = loop->region[0]->first; op; op = op->next)
-		if (op->code == OP_CONTRACT && contract_of(op, &contract) && contract.rows)
-			return true;
-	return false;
-}
-
 static void drop_unread(struct block *block)
 {
 	ir_count_uses(block);
@@ -232,7 +221,7 @@ bool sink_picks(struct pass_context *context, struct module *module)
 	struct block *block = module_main(module)->region[0];
 	bool sunk = false;
 	for (struct op *op = block->first; op; op = op->next)
-		while (op->code == OP_FOR && !counts_tokens(op) && sink_one(module, op))
+		while (op->code == OP_FOR && sink_one(module, op))
 			sunk = true;
 	if (sunk)
 		drop_unread(block);

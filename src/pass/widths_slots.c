@@ -9,6 +9,8 @@
 
 #define THROUGH 400           /* cycles of its pipelines, and of rows that are collected meanwhile */
 #define QUICKER 0.5           /* times its cycles, each time that a stage is late */
+#define END_PART 0.17         /* of a slot, that what stands in front of layers or behind them takes for a tile at most: the unit's order waits for three tiles of the first layer, and nothing else is left behind the last */
+#define END_MORE 1.01         /* for which it may have so many times the operators that the search may */
 
 struct slots {
 	const struct width_space *space;
@@ -58,17 +60,18 @@ static void measure_stages(struct slots *s)
 	}
 }
 
-/* Cycles of a stage on a tile. */
+/* Cycles of a stage on a tile: rows go on as soon as they are there, so each kernel adds what is before its first result. */
 static double stage_cycles(const struct slots *s, int stage, const int *choice)
 {
-	double sum = 0, most = 0;
+	double first = 0, most = 0;
 	for (int k = 0; k < s->space->kernels; k++) {
 		const struct width_kernel *kernel = &s->space->kernel[k];
-		double cycles = s->of[k] == stage && kernel->loop >= 0 ? kernel->option[choice[k]].cycles[s->extent] / s->tiles : 0;
-		sum += cycles;
-		most = cycles > most ? cycles : most;
+		const struct width_option *option = &kernel->option[choice[k]];
+		double cycles = s->of[k] == stage && kernel->loop >= 0 ? option->cycles[s->extent] : 0;
+		first += option->flow[s->extent].first * cycles;
+		most = cycles > most * s->tiles ? cycles / s->tiles : most;
 	}
-	return s->whole[stage] ? sum : most;
+	return s->whole[stage] ? first + most : most;
 }
 
 static bool is_of(const struct slots *s, int k, int stage)
@@ -100,10 +103,10 @@ static bool is_late(const struct slots *s, int stage, const int *choice)
 	return s->room[stage] > 0 && s->begin[stage] > 0 && s->begin[stage] + stage_cycles(s, stage, choice) + THROUGH > s->room[stage];
 }
 
-static bool fits(const struct width_space *space, const int *choice)
+static bool fits(const struct width_space *space, const int *choice, double times)
 {
 	struct width_cost cost = widths_resources(space, choice);
-	return cost.dsp <= space->budget.dsp && cost.lut <= space->budget.lut && cost.ports <= space->budget.ports;
+	return (double)cost.dsp <= times * (double)space->budget.dsp && (double)cost.lut <= times * (double)space->budget.lut && cost.ports <= space->budget.ports;
 }
 
 /* Makes another stage that has time for it slower, for its room; false: none has. */
@@ -135,12 +138,57 @@ static bool quicken(const struct slots *s, int stage, int *choice)
 			tried[k] = widths_of_pace(space, k, s->extent, QUICKER * slowest, 1);
 	widths_follow(space, tried);
 	bool same = !memcmp(tried, choice, sizeof *choice * (size_t)space->kernels);
-	while (!same && !fits(space, tried) && make_room(s, stage, tried))
+	while (!same && !fits(space, tried, 1) && make_room(s, stage, tried))
 		;
-	if (same || !fits(space, tried))
+	if (same || !fits(space, tried, 1))
 		return false;
 	memcpy(choice, tried, sizeof *choice * (size_t)space->kernels);
 	return true;
+}
+
+static bool reads_phase(const struct width_kernel *kernel)
+{
+	for (int j = 0; j < kernel->operands; j++)
+		if (kernel->phase[j].number)
+			return true;
+	return false;
+}
+
+/* Kernels that make what layers begin with, or work on what they end with. */
+static bool *find_ends(const struct width_space *space)
+{
+	bool *ends = ARENA_ARRAY(space->arena, bool, space->kernels + 1);
+	for (int k = space->kernels - 1; k >= 0; k--)
+		for (int j = 0; j < space->kernel[k].operands; j++) {
+			const struct width_kernel *kernel = &space->kernel[k];
+			int source = kernel->loop >= 0 ? kernel->entry[j] : ends[k] ? kernel->source[j] : -1;
+			if (source >= 0 && space->kernel[source].loop < 0)
+				ends[source] = true;
+		}
+	for (int k = 0; k < space->kernels; k++)
+		for (int j = 0; j < space->kernel[k].operands && space->kernel[k].loop < 0 && !reads_phase(&space->kernel[k]); j++) {
+			int source = space->kernel[k].source[j];
+			ends[k] |= source >= 0 && source < k && (space->kernel[source].loop >= 0 || ends[source]);
+		}
+	return ends;
+}
+
+static void quicken_ends(const struct slots *s, int *choice)
+{
+	const struct width_space *space = s->space;
+	const bool *ends = find_ends(space);
+	int *tried = ARENA_ARRAY(space->arena, int, space->kernels + 1);
+	for (int k = 0; k < space->kernels; k++) {
+		double cycles;
+		while (ends[k] && (cycles = space->kernel[k].option[choice[k]].cycles[s->extent]) / s->tiles > END_PART * s->slot) {
+			memcpy(tried, choice, sizeof *choice * (size_t)space->kernels);
+			tried[k] = widths_of_pace(space, k, s->extent, QUICKER * cycles, 1);
+			widths_follow(space, tried);
+			if (tried[k] == choice[k] || !fits(space, tried, END_MORE))
+				break;
+			memcpy(choice, tried, sizeof *choice * (size_t)space->kernels);
+		}
+	}
 }
 
 void widths_fill_slots(const struct width_space *space, int *choice)
@@ -158,4 +206,6 @@ void widths_fill_slots(const struct width_space *space, int *choice)
 	for (int stage = 0; turns && stage < s.stages; stage++)
 		while (is_late(&s, stage, choice) && quicken(&s, stage, choice))
 			;
+	if (turns)
+		quicken_ends(&s, choice);
 }
