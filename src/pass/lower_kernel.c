@@ -2,6 +2,7 @@
  * last reduction point pushes one result word. */
 #include "pass/kernel_edit.h"
 #include "pass/lower_kernel.h"
+#include "pass/schedule.h"
 
 struct value *at_last(struct lowering *l, int loop)
 {
@@ -351,7 +352,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts_leave(&l, op) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : plan_parts_leave(l.kernel, NULL, l.kernel->partial) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.carried.loop)
 		carried_give(&l.p, &l.carried, array);

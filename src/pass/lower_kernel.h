@@ -69,7 +69,6 @@ int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip *
 
 /* ---- partial sums of row after row (lower_parts.c) */
 
-bool parts_leave(const struct lowering *l, const struct op *op);
 /* One nest of all rows, whose partial sums go to l->parts.  Returns the loops opened. */
 int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
 /* The process that puts them together. */

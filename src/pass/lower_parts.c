@@ -6,27 +6,6 @@
 
 #define PARTS_AHEAD 2         /* rows whose partial sums wait */
 
-static bool has_rows(const struct kernel *kernel, int outer)
-{
-	int64_t rows = 1;
-	for (int i = 0; i < outer; i++)
-		rows *= kernel->loop[i].extent;
-	return rows > 1;
-}
-
-/* Rows of a known number of terms, as many for each partial sum, one row after another. */
-bool parts_leave(const struct lowering *l, const struct op *op)
-{
-	const struct kernel *kernel = op->kernel;
-	int outer = first_reduction(l), inner = kernel_inner_reduction(kernel);
-	if (kernel->partial < 2 || kernel->scan || !has_rows(kernel, outer) || kernel->loop[inner].extent % kernel->partial)
-		return false;
-	for (int i = outer; i < l->nest; i++)
-		if (!kernel->loop[i].reduction || kernel->loop[i].run_time)
-			return false;
-	return true;
-}
-
 int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct process *p = &l->p;

@@ -577,7 +577,7 @@ def test_one_layer_takes_chunks_of_a_prompt(core_built, tmp_path):
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 0)) <= 1e-3
 
 
-@pytest.mark.parametrize("family, tokens, on_chip, cuts, slices", [("gemma3", 32, "70918", 20, 14), ("gemma3", 32, "80K --slices 8", 11, 8), ("gpt2", 32, "88K", 5, 24)])
+@pytest.mark.parametrize("family, tokens, on_chip, cuts, slices", [("gemma3", 32, "74828", 20, 14), ("gemma3", 32, "84K --slices 8", 11, 8), ("gpt2", 32, "88K", 5, 24)])
 def test_a_prompt_in_chunks_through_external_memory(core_built, family, tokens, on_chip, cuts, slices, tmp_path, monkeypatch):
     """Keys that come back from external memory come when all tiles are there; ports for that leave fewer slices, and words of the results of eight are narrow."""
     compile_with(monkeypatch, tmp_path / "stc", f"--on-chip {on_chip}")
@@ -622,17 +622,17 @@ def test_words_of_a_port_are_dealt_to_two_slices(core_built, family, options, po
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], seed)) <= 1e-3
 
 
-@pytest.mark.parametrize("dealt, parts, passing", [(1, 3, 11), (2, 2, 13)])
-def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, passing, tmp_path, monkeypatch):
-    """Of sixteen groups slices keep two, so a product does all rows of a group before the next and gives everything at the end. Queries are made in parts, the first before values and the others behind them, of groups that the feed has kept:
+@pytest.mark.parametrize("dealt, parts", [(1, 3), (2, 2)])
+def test_queries_of_many_groups_are_made_in_parts(core_built, dealt, parts, tmp_path, monkeypatch):
+    """Of sixteen groups slices keep two, so a product does all rows of a group before the next and gives everything at the end. Where keys and values have rows enough, queries are made in parts, the first before values and the others behind them, of groups that the feed has kept:
     layers go around, so its loops of a tile are there for each of four tiles in the first layer and in those behind it. Where a token is alone its words pass by what puts tokens in order."""
     compile_with(monkeypatch, tmp_path / "stc", f"--slices 14 --products 2 --dealt {dealt}")
-    case = small_case(tmp_path / "model", "llama", 160, 32, max_position_embeddings=160, hidden_size=2048, intermediate_size=128, num_attention_heads=16, num_key_value_heads=4, head_dim=32)
+    case = small_case(tmp_path / "model", "llama", 160, 32, max_position_embeddings=160, hidden_size=2048, intermediate_size=128, num_attention_heads=16, num_key_value_heads=16, head_dim=32)
     lowered = workflow.compile_files(case.model, replace(case.shape, counted=True), "u55c", tmp_path / "design", Progress(), "w4a8")
     design = (tmp_path / "design" / "design.mlir").read_text()
     feed = next(part for part in design.split('"func.func"') if '_feed"' in part)
     assert feed.count('"memref.store"') == 16 and feed.count('"memref.load"') == 16 * (parts - 1)  # groups and scales
-    assert design.count('name = "s_row_') == passing
+    assert design.count('name = "s_row_') == 14
     assert max(chunks_off(case, lowered, tmp_path / "design", CHUNKS[32][:4], 2000)) <= 1e-3
 
 
