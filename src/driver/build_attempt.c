@@ -116,14 +116,14 @@ static bool memory_is_same(const struct build *b)
 	return taken->bram18 == b->before.bram18 && taken->uram == b->before.uram;
 }
 
-/* Then the next one is below that, if one can be cut. */
+/* Then the next one is below that, if one can be cut; none is below what is held with all of them cut. */
 static void narrow_memory(struct build *b)
 {
 	const struct pass_context *context = &b->session->context;
 	int64_t *budget = &b->session->choices.value[CHOICE_ON_CHIP];
 	bool below = memory_is_same(b) && context->held > context->least_held;
 	scale(b, CHOICE_ON_CHIP, below ? context->held : 0, NARROWER_MEMORY);
-	*budget = below && *budget < context->least_held ? context->least_held : *budget;
+	*budget = *budget < context->least_held ? context->least_held : *budget;
 }
 
 static void narrow_space(struct build *b)

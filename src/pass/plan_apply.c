@@ -237,7 +237,7 @@ int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latenc
 int64_t plan_drained(const struct kernel *kernel, const struct plan *plan, int latency, bool told)
 {
 	int64_t parts = plan_partial(kernel, plan, latency), lanes = told && plan_is_tree(kernel, plan) ? plan->lanes : 1;
-	if (parts <= 1 || takes_turns(kernel, plan, parts) || plan_parts_leave(kernel, plan, parts))
+	if (parts <= 1 || takes_turns(kernel, plan, parts))
 		return 0;
 	struct sums sums = sums_of(kernel, plan);
 	return sums.outside * plan_put_together(lanes, parts, told ? sums.turns : 1, latency);

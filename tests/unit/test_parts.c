@@ -31,14 +31,15 @@ static struct op *row_sums(struct fixture *f, int64_t outer, int64_t rows, int64
 }
 
 /* Partial sums that no turns hide are put together after each row: behind the last word two sums of its four numbers, where these are told, one with a part, and three of the parts, 7 cycles each; of one loop of rows they are
- * while the next row comes, and of several, where each part has as many terms, by another process. */
+ * while the next row comes, and of several, where each part has as many terms, by another process, which the plan's cycles do not tell. */
 static void test_drained_rows(void **state)
 {
 	(void)state;
 	static const enum reach reach[] = {REACH_CHIP};
 	static const struct {
 		int64_t outer, columns, cycles, told;
-	} cases[] = {{4, 132, 4 * 8 * (1 + 3) * 7, 4 * 8 * (2 + 1 + 3) * 7}, {4, 128, 0, 0}, {1, 128, 0, 0}};
+		bool leave;
+	} cases[] = {{4, 132, 4 * 8 * (1 + 3) * 7, 4 * 8 * (2 + 1 + 3) * 7, false}, {4, 128, 4 * 8 * (1 + 3) * 7, 4 * 8 * (2 + 1 + 3) * 7, true}, {1, 128, 0, 0, true}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture *f = begin(1);
 		struct op *op = row_sums(f, cases[i].outer, 8, cases[i].columns);
@@ -47,6 +48,7 @@ static void test_drained_rows(void **state)
 		assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
 		assert_int_equal(plan_drained(op->kernel, &plan, 7, false), cases[i].cycles);
 		assert_int_equal(plan_drained(op->kernel, &plan, 7, true), cases[i].told);
+		assert_int_equal(plan_parts_leave(op->kernel, &plan, 8), cases[i].leave);
 		end(f);
 	}
 }
