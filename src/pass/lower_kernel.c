@@ -2,7 +2,6 @@
  * last reduction point pushes one result word. */
 #include "pass/kernel_edit.h"
 #include "pass/lower_kernel.h"
-#include "pass/schedule.h"
 
 struct value *at_last(struct lowering *l, int loop)
 {
@@ -318,22 +317,29 @@ static int lower_served(struct lowering *l, int64_t *trip, const struct run_time
 	return 0;
 }
 
+struct lowering lowering_new(struct design *design, const struct op *op, const char *name)
+{
+	struct arena *arena = design->module->arena;
+	struct lowering l = {.p = process_new(design, name), .op = op, .kernel = op->kernel, .width = op->kernel->lanes};
+	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
+	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
+	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	return l;
+}
+
 void lower_kernel(struct design *design, const struct op *op)
 {
 	struct arena *arena = design->module->arena;
-	struct lowering l = {.p = process_new(design, op->kernel->name), .op = op, .kernel = op->kernel, .served = served_of(arena, op)};
+	struct lowering l = lowering_new(design, op, op->kernel->name);
 	struct value *array = NULL;
+	l.served = served_of(arena, op);
 	l.carried = carried_of(arena, op);
 	if (l.carried.loop)
 		l.served = l.carried.served;
 	else
 		l.given = given_of(arena, op);
 	l.kept = kept_of(arena, op);
-	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
-	l.width = l.kernel->lanes;
-	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
-	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
-	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
 	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
 	for (int i = 0; i < l.nest; i++) {
@@ -352,7 +358,7 @@ void lower_kernel(struct design *design, const struct op *op)
 	if (l.kept.convert)
 		l.array = kept_filled(&l.p, &l.kept);
 	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
-	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : plan_parts_leave(l.kernel, NULL, l.kernel->partial) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts_leave(l.kernel, l.kernel->partial) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
 	process_close(&l.p, opened + (design->layers > 0));
 	if (l.carried.loop)
 		carried_give(&l.p, &l.carried, array);

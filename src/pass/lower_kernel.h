@@ -28,6 +28,9 @@ struct lowering {
 
 /* ---- a point of the nest (lower_kernel.c) */
 
+/* Of a process of that name, which has no loops yet. */
+struct lowering lowering_new(struct design *design, const struct op *op, const char *name);
+
 enum taken { TAKE_ALL, TAKE_TERMS, TAKE_POST };
 void take_operands(struct lowering *l, enum taken taken);
 struct value *operand_fifo(struct lowering *l, int operand);
@@ -69,6 +72,8 @@ int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip *
 
 /* ---- partial sums of row after row (lower_parts.c) */
 
+/* Rows of sums around reductions that alone stand inside, with a known number of terms, as many for each part? */
+bool parts_leave(const struct kernel *kernel, int64_t parts);
 /* One nest of all rows, whose partial sums go to l->parts.  Returns the loops opened. */
 int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time);
 /* The process that puts them together. */

@@ -6,6 +6,23 @@
 
 #define PARTS_AHEAD 2         /* rows whose partial sums wait */
 
+bool parts_leave(const struct kernel *kernel, int64_t parts)
+{
+	int nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
+	int64_t rows = 1, terms = 0;
+	for (int i = 0; i < nest; i++) {
+		const struct loop *loop = &kernel->loop[i];
+		bool several = loop->extent > 1 || loop->run_time;
+		if (!terms && !(loop->reduction && several))
+			rows *= loop->extent;
+		else if (several && (loop->run_time || !loop->reduction))
+			return false;
+		else
+			terms = several ? loop->extent : terms;
+	}
+	return parts > 1 && !kernel->scan && rows > 1 && terms && terms % parts == 0;
+}
+
 int give_parts(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
 {
 	struct process *p = &l->p;
@@ -38,13 +55,8 @@ void take_parts(struct design *design, const struct op *op, struct value *parts)
 {
 	struct arena *arena = design->module->arena;
 	const struct kernel *kernel = op->kernel;
-	struct lowering l = {.p = process_new(design, text_format(arena, "%s_sum", kernel->name)), .op = op, .kernel = kernel};
-	l.nest = kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
-	l.width = kernel->lanes;
-	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
-	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
-	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
-	int outer = first_reduction(&l), opened = 0;
+	struct lowering l = lowering_new(design, op, text_format(arena, "%s_sum", kernel->name));
+	int outer = first_reduction(&l);
 	struct value *from = process_argument(&l.p, parts, "parts");
 	process_layers(&l.p);
 	int64_t *trip = ARENA_ARRAY(arena, int64_t, outer + 1);
@@ -55,7 +67,7 @@ void take_parts(struct design *design, const struct op *op, struct value *parts)
 		run_time[i] = kernel->loop[i].run_time;
 	}
 	trip[outer] = kernel->partial;
-	opened = process_nest_to(&l.p, outer + 1, trip, run_time, 1, counter);
+	int opened = process_nest_to(&l.p, outer + 1, trip, run_time, 1, counter);
 	for (int i = 0; i < outer; i++)
 		l.counter[i] = counter[i];
 	l.terms = make_equal(&l.p, counter[outer], kernel->partial - 1);

@@ -166,24 +166,6 @@ static bool takes_turns(const struct kernel *kernel, const struct plan *plan, in
 	return fixed_terms_turn(kernel, plan, parts) || plan_points_turn(kernel, plan, parts);
 }
 
-bool plan_parts_leave(const struct kernel *kernel, const struct plan *plan, int64_t parts)
-{
-	int nest = plan ? plan_loops(plan) : kernel->loops - (kernel->lanes > 1) - (kernel->rows > 1);
-	int64_t rows = 1, terms = 0;
-	for (int i = 0; i < nest; i++) {
-		const struct loop *loop = &kernel->loop[plan ? plan->part[i].source : i];
-		int64_t trip = plan ? plan->part[i].trip : loop->extent;
-		bool reduces = loop->reduction && (trip > 1 || loop->run_time);
-		if (!terms && !reduces)
-			rows *= trip;
-		else if (loop->run_time || (trip > 1 && !loop->reduction))
-			return false;
-		else
-			terms = trip > 1 ? trip : terms;
-	}
-	return parts > 1 && !kernel->scan && rows > 1 && terms && terms % parts == 0;
-}
-
 /* So many parts, or fewer: a term goes to the part that the innermost reduction's counter says.  Where another reduction stands around that one, its turns have to be whole rounds of the parts, or the last term of a part and its
  * next one, in the outer reduction's next turn, are nearer than a round.  Loops that are counted at run time may have one turn. */
 static int64_t parts_apart(const struct kernel *kernel, const struct plan *plan, int64_t parts)

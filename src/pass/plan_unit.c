@@ -1,7 +1,6 @@
 /* What a unit's slices do of each phase: how many slices there are, the blocks of rows that they sum up side by side, and what they keep. */
 #include "pass/unit.h"
 
-#define BLOCK_MOST 64
 #define DRAINED 50            /* cycles in which a slice's pipeline drains */
 #define MEMORY_WAITS 60       /* hundredths: so little counts what stands behind a phase's words where memory brings them slower than a slice takes them, and goes on meanwhile */
 #define LOADED_TOGETHER 8     /* slices whose words one process brings, where its loops are many */
@@ -42,7 +41,7 @@ static void choose_block(const struct unit *unit, struct phase *phase)
 	int64_t behind_hundredths = word_hundredths > 100 ? MEMORY_WAITS : 100;
 	int64_t least = unit_rows_least(unit, phase);
 	bool few = unit->streams && rows < least;
-	for (int64_t block = least; block <= (least > BLOCK_MOST ? least : BLOCK_MOST); block++) {
+	for (int64_t block = least; block <= (least > UNIT_BLOCK_MOST ? least : UNIT_BLOCK_MOST); block++) {
 		int64_t blocks = (rows + block - 1) / block, words = few ? rows : blocks * block, behind = phase->turned ? 0 : block * unit->slices / lanes;
 		int64_t cycles = unit->streams ? words * contract->groups * word_hundredths + behind * behind_hundredths : words * contract->groups + behind;
 		if (cycles >= best)
@@ -69,11 +68,13 @@ static void choose_stacked(const struct unit *unit, int i)
 	phase->block = phase->rows = unit_rows_left(unit, phase);
 	phase->kept = phase->stacked;
 	set_having(unit, phase, true);
-	int64_t rows = 0;
-	bool last = unit_stack_end(unit, i) == i + 1;
-	for (int k = i; last && k >= 0; k = unit->phases.data[k].stacked ? k - 1 : -1)
-		rows += unit->phases.data[k].block;
-	phase->block += last && rows < unit_rows_least(unit, phase) ? unit_rows_least(unit, phase) - rows : 0;
+	int first = i;
+	while (unit->phases.data[first].stacked)
+		first--;
+	if (unit_stack_end(unit, i) > i + 1)
+		return;
+	int64_t rows = unit_stack_rows(unit, first), least = unit_rows_least(unit, phase);
+	phase->block += rows < least ? least - rows : 0;
 }
 
 /* A phase that takes the numbers of the one before it may be worked on in the same loops, in blocks of as many rows, if that pads it to no more. */
@@ -174,9 +175,9 @@ static bool keeps_groups(const struct phase *phase)
 static void count_gaps(struct unit *unit)
 {
 	int64_t row[GAPS_MOST];
-	for (int i = 0; i < (int)unit->phases.count; i++)
+	for (int first = 0; first < (int)unit->phases.count; first = unit_stack_end(unit, first))
 		for (int slice = 0; slice < unit->slices; slice++) {
-			int gaps = unit_gaps(unit, unit->phases.data[i].stack, slice, row);
+			int gaps = unit_gaps(unit, first, slice, row);
 			unit->gaps_most = gaps > unit->gaps_most ? gaps : unit->gaps_most;
 		}
 }
@@ -332,7 +333,6 @@ static void measure_blocks(struct unit *unit)
 static int choose_rows(struct unit *unit, int i, int joined)
 {
 	struct phase *phase = &unit->phases.data[i];
-	unit->ends_most = unit->ends_most ? unit->ends_most : 1;
 	if (is_of_stack(unit, i)) {
 		choose_stacked(unit, i);
 		return 1;
@@ -378,6 +378,7 @@ void plan_unit(struct unit *unit, const struct block *body)
 	unit_stack_phases(unit);
 	part_queries(unit);
 	unit->streams = unit->words_most == 1 && unit->abreast == 1;
+	unit->ends_most = 1;
 	for (int i = 0, joined = 0; i < (int)unit->phases.count; i++)
 		joined = choose_rows(unit, i, joined);
 	measure_blocks(unit);

@@ -48,9 +48,6 @@ int64_t plan_put_together(int64_t lanes, int64_t parts, int64_t sums, int latenc
 /* Of a tiled kernel, one of whose reductions is counted at run time: are parts of a point's sums put together while the next point's terms come (lower_points.c)?  One reduction that is counted, or some around a
  * fixed one; inside it, what has sums of its own.  plan NULL: of a scheduled kernel. */
 bool plan_points_turn(const struct kernel *kernel, const struct plan *plan, int64_t parts);
-/* Rows of sums around reductions that alone stand inside, with a known number of terms, as many for each part: the parts go to another process, which puts them together (lower_parts.c), and the pipeline never drains.
- * plan NULL: of a scheduled kernel. */
-bool plan_parts_leave(const struct kernel *kernel, const struct plan *plan, int64_t parts);
 int64_t sum_sets(const struct op *op);    /* of a scheduled kernel: sets of partial sums; several where points take turns, so that the pipeline never drains */
 int plan_interval(const struct kernel *kernel, const struct plan *plan, int latency);
 /* The plan with the parallel loop that stands around the reductions inside them, where there is one and the search for orders (choose_orders.c) may put it there: sums are formed in turns then. */

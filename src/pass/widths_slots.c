@@ -60,20 +60,6 @@ static void measure_stages(struct slots *s)
 	}
 }
 
-/* Cycles of a stage on a tile: rows go on as soon as they are there, so each kernel adds what is before its first result. */
-static double stage_cycles(const struct slots *s, int stage, const int *choice)
-{
-	double first = 0, most = 0;
-	for (int k = 0; k < s->space->kernels; k++) {
-		const struct width_kernel *kernel = &s->space->kernel[k];
-		const struct width_option *option = &kernel->option[choice[k]];
-		double cycles = s->of[k] == stage && kernel->loop >= 0 ? option->cycles[s->extent] : 0;
-		first += option->flow[s->extent].first * cycles;
-		most = cycles > most * s->tiles ? cycles / s->tiles : most;
-	}
-	return s->whole[stage] ? first + most : most;
-}
-
 static bool is_of(const struct slots *s, int k, int stage)
 {
 	return s->of[k] == stage && s->space->kernel[k].loop >= 0;
@@ -87,6 +73,17 @@ static double slowest_of(const struct slots *s, int stage, const int *choice)
 		slowest = cycles > slowest ? cycles : slowest;
 	}
 	return slowest;
+}
+
+/* Cycles of a stage on a tile: rows go on as soon as they are there, so each kernel adds what is before its first result. */
+static double stage_cycles(const struct slots *s, int stage, const int *choice)
+{
+	double first = 0;
+	for (int k = 0; s->whole[stage] && k < s->space->kernels; k++) {
+		const struct width_option *option = &s->space->kernel[k].option[choice[k]];
+		first += is_of(s, k, stage) ? option->flow[s->extent].first * option->cycles[s->extent] : 0;
+	}
+	return first + slowest_of(s, stage, choice) / s->tiles;
 }
 
 /* Kernels of a stage that take no more than `pace`, each as narrow as that allows. */

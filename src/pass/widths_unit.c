@@ -5,7 +5,6 @@
 #include <math.h>
 
 #define THROUGH 50            /* cycles through a slice, and to who collects its results; the next phase begins behind them */
-#define BLOCK_MOST 64         /* at most, in a launch of several tiles */
 #define BLOCK 12              /* rows of a slice that are summed side by side, about (plan_unit.c) */
 
 /* Of a tile, that its tokens take. */
@@ -114,7 +113,7 @@ const struct value *widths_through_unit(const struct value *value, int slices, i
 	phase->first = block * (double)contract.groups * words_of(&contract, tokens, abreast);
 	phase->cycles = cycles_of(&contract, tokens, slices, abreast);
 	phase->sums = sums_of(&contract, tokens, slices, abreast);
-	phase->block = phase->sums * phase->tile / (contract.once || unit_block_once(rows, contract.groups, words_of(&contract, contract.tokens, abreast)) ? 1 : ceil(rows / BLOCK_MOST));
+	phase->block = phase->sums * phase->tile / (contract.once || unit_block_once(rows, contract.groups, words_of(&contract, contract.tokens, abreast)) ? 1 : ceil(rows / UNIT_BLOCK_MOST));
 	if (contract.rows && contract.tokens == rows_tile(contract.tokens, true))
 		few_through_unit(&contract, rows, block, tokens, abreast, phase);
 	if (contract.tokens > rows_tile(contract.tokens, contract.rows))

@@ -1,5 +1,6 @@
 /* Partial sums: how many there are, and what it costs to put them together. */
 #include "model/platform.h"
+#include "pass/lower_kernel.h"
 #include "pass/schedule.h"
 #include "random_model.h"
 #include "stream_case.h"
@@ -48,7 +49,7 @@ static void test_drained_rows(void **state)
 		assert_int_equal(plan_interval(op->kernel, &plan, 7), 1);
 		assert_int_equal(plan_drained(op->kernel, &plan, 7, false), cases[i].cycles);
 		assert_int_equal(plan_drained(op->kernel, &plan, 7, true), cases[i].told);
-		assert_int_equal(plan_parts_leave(op->kernel, &plan, 8), cases[i].leave);
+		assert_int_equal(parts_leave(op->kernel, 8), cases[i].leave);
 		end(f);
 	}
 }
