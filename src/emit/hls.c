@@ -162,7 +162,11 @@ static void bind_channels(struct emitter *e, struct names *names)
 	for (struct op *op = e->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL) {
 			const char *symbol = attr_text_or(op, "callee", "");
-			map_set(&e->processes, symbol, (void *)(uintptr_t)names_add(names, "p", symbol));
+			const struct op *process = module_find(e->module, symbol);
+			const char *function = names_add(names, "p", symbol);
+			map_set(&e->processes, symbol, (void *)(uintptr_t)function);
+			if (process && attr_get(process, NEST_UNBROKEN))
+				map_set(&e->unbroken_of, symbol, hls_unbroken_new(e, names, process, function));
 		}
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
@@ -209,8 +213,17 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 	}
 }
 
+static const struct unbroken *unbroken_of(const struct emitter *e, const struct op *call)
+{
+	return map_get(&e->unbroken_of, attr_text_or(call, "callee", ""));
+}
+
 static void write_call(struct emitter *e, const struct op *op, struct text *out)
 {
+	if (unbroken_of(e, op)) {
+		hls_unbroken_call(e, unbroken_of(e, op), op, out);
+		return;
+	}
 	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, "callee", "")));
 	for (int i = 0; i < op->operands; i++)
 		text_add(out, ", %s", hls_channel_names(e, op->operand[i]->type, hls_spelling(e, op->operand[i])->text));
@@ -228,6 +241,9 @@ static void write_region(struct emitter *e, struct text *out)
 	for (const struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_FIFO || op->code == OP_BLOCKS)
 			write_channel(e, op, out);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_CALL && unbroken_of(e, op))
+			hls_unbroken_queue(unbroken_of(e, op), out);
 	for (const struct op *op = body->first; op; op = op->next)
 		if (op->code == OP_CALL)
 			write_call(e, op, out);
@@ -358,6 +374,7 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	e->module = module;
 	e->main = module_main(module);
 	e->processes = map_new(e->arena);
+	e->unbroken_of = map_new(e->arena);
 	ir_count_uses(module_body(module));
 	ir_clear_data(module_body(module));
 	bind_ports(e, names);

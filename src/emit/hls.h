@@ -27,11 +27,19 @@ struct values {               /* each once */
 /* The loops of a process that are one function; hls_datapath.c. */
 struct datapath {
 	VEC(struct op *) nests;   /* in order; none where there are fewer than two */
-	struct values varied;     /* numbers of the first that are parameters */
+	struct nest_columns columns;      /* of numbers that are parameters */
 	struct values used;       /* channels and arrays, which are parameters too */
-	struct nest_numbers *numbers;     /* [nests] what stands in their place; the first has its own */
 	const char *name;
 	struct text arguments;    /* channels and arrays, as in a call */
+};
+
+/* A process whose nests follow each other without a break is two functions; hls_unbroken.c. */
+struct unbroken {
+	const char *function, *counts;    /* the one with the loop, and the one that counts nests; */
+	const char *entry, *queue;        /* what the FIFO between them holds, and its name in the region */
+	const char *nests;        /* and in both functions */
+	struct text arrays;
+	bool *inside;             /* [arguments] used in nests */
 };
 
 struct emitter {
@@ -42,6 +50,7 @@ struct emitter {
 	const char *top;
 	struct op *main;
 	struct map processes;     /* symbol -> name of its function */
+	struct map unbroken_of;   /* symbol -> struct unbroken */
 	struct map types;         /* C++ name -> type that has a typedef */
 	struct text typedefs, helpers;
 	struct map made;          /* helper functions already emitted */
@@ -53,6 +62,7 @@ struct emitter {
 	struct names names;
 	int indent, values, depth;
 	struct datapath datapath[NEST_MARKS];
+	struct unbroken *unbroken;        /* NULL: it is one function */
 	struct text body, registers;
 	const char *run_target, *run_source;      /* first of the copies that wait in hls_copy */
 	int64_t run_count;
@@ -80,6 +90,7 @@ const char *hls_bracket(struct arena *arena, const struct spelling *spelling);
 void hls_process(struct emitter *e, struct op *process);
 void hls_datapath_begin(struct emitter *e, struct op *process);
 bool hls_is_datapath(const struct emitter *e, const struct op *nest);                  /* there are others of the same */
+void hls_datapath_uses(struct emitter *e, struct datapath *path);                      /* fills in `used` */
 void hls_distances(struct emitter *e, const struct datapath *path);
 void hls_datapath(struct emitter *e, struct op *nest);                                 /* a call of it; its function before the first one */
 void hls_loop(struct emitter *e, struct op *loop);
@@ -87,6 +98,7 @@ void hls_loop(struct emitter *e, struct op *loop);
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST]);                             /* loops of a nest that is one pipeline, outermost first, and how many; 1: it is none */
 bool hls_is_nest(struct op *nest);                                                     /* and with constant trips alone the vendor's compiler would not see that */
 void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const struct datapath *path);     /* path: whose arrays have distances; NULL: no shared one */
+void hls_iteration(struct emitter *e, struct op *nest, const char *over);              /* one iteration of a nest, whose counters go on and begin again; `over` is what is done behind the last one */
 const char *hls_parameter(struct emitter *e, int argument, const char *name);          /* of the process at hand: a channel or a port, as a function takes it */
 void hls_block(struct emitter *e, struct block *block);
 void hls_op(struct emitter *e, struct op *op);
@@ -100,6 +112,13 @@ const char *hls_element(struct emitter *e, const struct op *op);       /* array[
 void hls_copy(struct emitter *e, const char *target, const char *source);
 void hls_flush(struct emitter *e);             /* writes copies that wait */
 void hls_line(struct emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Processes without a break; hls_unbroken.c. */
+struct unbroken *hls_unbroken_new(struct emitter *e, struct names *names, const struct op *process, const char *function);
+void hls_unbroken(struct emitter *e);                  /* both functions of the process at hand */
+void hls_unbroken_nest(struct emitter *e, struct op *nest);            /* that it comes next */
+void hls_unbroken_queue(const struct unbroken *own, struct text *out);
+void hls_unbroken_call(struct emitter *e, const struct unbroken *own, const struct op *call, struct text *out);
 
 /* Launches of several tokens; hls_feedback.c.  pointer: the names of the kernel's ports. */
 void hls_feedback(struct emitter *e, const char *name, const char *const *pointer, struct text *out);

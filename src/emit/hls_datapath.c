@@ -35,35 +35,9 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 	return text.data;
 }
 
-/* Those of the first loops that stand for another number in some other; or counts of run time that stand for themselves, which the function would not know otherwise. */
-static void add_numbers(struct emitter *e, struct datapath *path, bool others)
+static struct value *number_of(const struct datapath *path, size_t nest, size_t column)
 {
-	for (size_t n = 1; n < path->nests.count; n++)
-		for (size_t i = 0; i < path->numbers[n].list.count; i++) {
-			const struct nest_number *number = &path->numbers[n].list.data[i];
-			if (others ? number->left != number->right : number->left->def->code != OP_CONSTANT)
-				add_once(e, &path->varied, number->left);
-		}
-}
-
-static void find_numbers(struct emitter *e, struct datapath *path)
-{
-	struct op *const *nest = path->nests.data;
-	size_t nests = path->nests.count;
-	path->numbers = ARENA_ARRAY(e->arena, struct nest_numbers, nests);
-	for (size_t n = 1; n < nests; n++)
-		if (!nest_match(e->arena, nest[0], nest[n], &path->numbers[n]))
-			hls_fail(e, nest[n], "is not of one datapath with those before it");
-	add_numbers(e, path, true);
-	add_numbers(e, path, false);
-}
-
-static struct value *number_of(const struct datapath *path, size_t nest, struct value *left)
-{
-	for (size_t i = 0; nest && i < path->numbers[nest].list.count; i++)
-		if (path->numbers[nest].list.data[i].left == left)
-			return path->numbers[nest].list.data[i].right;
-	return left;
+	return path->columns.list.data[column].number[nest];
 }
 
 static void collect_marked(struct op *op, void *context)
@@ -84,13 +58,21 @@ void hls_distances(struct emitter *e, const struct datapath *path)
 	}
 }
 
+void hls_datapath_uses(struct emitter *e, struct datapath *path)
+{
+	if (path->nests.count && !path->used.list.count)
+		ir_walk(path->nests.data[0]->region[0], note_use, &(struct gathering){e, path});
+}
+
 /* The loops as a function of their channels, arrays and numbers. */
 static void emit_function(struct emitter *e, struct datapath *path, struct op *nest)
 {
 	struct text body = e->body, registers = e->registers, head = text_new(e->arena);
-	struct spelling **kept = ARENA_ARRAY(e->arena, struct spelling *, (int)path->varied.list.count + 1);
+	const struct nest_columns *columns = &path->columns;
+	struct spelling **kept = ARENA_ARRAY(e->arena, struct spelling *, (int)columns->parameters.count + 1);
+	const char **number = ARENA_ARRAY(e->arena, const char *, (int)columns->list.count + 1);
 	int indent = e->indent, depth = e->depth;
-	ir_walk(nest->region[0], note_use, &(struct gathering){e, path});
+	hls_datapath_uses(e, path);
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
 		const char *name = hls_spelling(e, value)->text;
@@ -98,11 +80,14 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		text_add(&head, "%s%s", i ? ", " : "", channel ? hls_parameter(e, value->index, name) : array_parameter(e, value->type, name));
 		text_add(&path->arguments, "%s%s", i ? ", " : "", hls_channel_names(e, value->type, name));
 	}
-	for (size_t i = 0; i < path->varied.list.count; i++) {
-		const char *name = names_add(&e->names, "", text_format(e->arena, "n%zu", i));
-		kept[i] = path->varied.list.data[i]->data;
-		hls_bind(e, path->varied.list.data[i], (struct spelling){.text = name, .atomic = true});
-		text_add(&head, ", int %s", name);
+	for (size_t c = 0; c < columns->list.count; c++) {
+		number[c] = names_add(&e->names, "", text_format(e->arena, "n%zu", c));
+		text_add(&head, ", int %s", number[c]);
+	}
+	for (size_t i = 0; i < columns->parameters.count; i++) {
+		struct nest_parameter parameter = columns->parameters.data[i];
+		kept[i] = parameter.value->data;
+		hls_bind(e, parameter.value, (struct spelling){.text = number[parameter.column], .atomic = true});
 	}
 	e->body = text_new(e->arena);
 	e->registers = text_new(e->arena);
@@ -119,8 +104,8 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);
 	text_add(e->out, "}\n\n");
-	for (size_t i = 0; i < path->varied.list.count; i++)
-		path->varied.list.data[i]->data = kept[i];
+	for (size_t i = 0; i < columns->parameters.count; i++)
+		columns->parameters.data[i].value->data = kept[i];
 	e->body = body;
 	e->registers = registers;
 	e->indent = indent;
@@ -132,19 +117,26 @@ void hls_datapath_begin(struct emitter *e, struct op *process)
 	for (int mark = 0; mark < NEST_MARKS; mark++)
 		e->datapath[mark] = (struct datapath){.arguments = text_new(e->arena)};
 	ir_walk(process->region[0], collect_marked, e);
-	for (int mark = 0; mark < NEST_MARKS; mark++)
-		if (e->datapath[mark].nests.count > 1)
-			find_numbers(e, &e->datapath[mark]);
+	for (int mark = 0; mark < NEST_MARKS; mark++) {
+		struct datapath *path = &e->datapath[mark];
+		size_t alike = nest_columns(e->arena, path->nests.data, path->nests.count, &path->columns);
+		if (alike < path->nests.count)
+			hls_fail(e, path->nests.data[alike], "is not of one datapath with those before it");
+	}
 }
 
 bool hls_is_datapath(const struct emitter *e, const struct op *nest)
 {
 	int mark = nest_mark(nest);
-	return mark >= 0 && e->datapath[mark].nests.count > 1;
+	return mark >= 0 && (e->unbroken || e->datapath[mark].nests.count > 1);
 }
 
 void hls_datapath(struct emitter *e, struct op *nest)
 {
+	if (e->unbroken) {
+		hls_unbroken_nest(e, nest);
+		return;
+	}
 	struct datapath *path = &e->datapath[nest_mark(nest)];
 	size_t at = 0;
 	while (path->nests.data[at] != nest)
@@ -153,7 +145,7 @@ void hls_datapath(struct emitter *e, struct op *nest)
 		emit_function(e, path, nest);
 	struct text call = text_new(e->arena);
 	text_add(&call, "%s(%s", path->name, path->arguments.data);
-	for (size_t i = 0; i < path->varied.list.count; i++)
-		text_add(&call, ", %s", hls_spelling(e, number_of(path, at, path->varied.list.data[i]))->text);
+	for (size_t c = 0; c < path->columns.list.count; c++)
+		text_add(&call, ", %s", hls_spelling(e, number_of(path, at, c))->text);
 	hls_line(e, "%s);", call.data);
 }

@@ -24,10 +24,14 @@ bool hls_is_nest(struct op *nest)
 	return run_time;
 }
 
-/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is NULL then. */
-static void count_on(struct emitter *e, const char *const *counter, const char *const *trips, int loop)
+/* Counts a nest's counters on, the innermost first.  Nothing may need the outermost, which is NULL then.  over: what is done when that one has come to its end; NULL: it need not be known. */
+static void count_on(struct emitter *e, const char *const *counter, const char *const *trips, int loop, const char *over)
 {
-	if (!loop) {
+	if (loop < 0) {
+		hls_line(e, "%s", over);
+		return;
+	}
+	if (!loop && !over) {
 		if (counter[0])
 			hls_line(e, "%s++;", counter[0]);
 		return;
@@ -35,7 +39,7 @@ static void count_on(struct emitter *e, const char *const *counter, const char *
 	hls_line(e, "if (++%s == %s) {", counter[loop], trips[loop]);
 	e->indent++;
 	hls_line(e, "%s = 0;", counter[loop]);
-	count_on(e, counter, trips, loop - 1);
+	count_on(e, counter, trips, loop - 1, over);
 	e->indent--;
 	hls_line(e, "}");
 }
@@ -92,8 +96,25 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 	e->indent++;
 	e->depth += loops;
 	add_bodies(e, loop, loops);
-	count_on(e, counter, trips, loops - 1);
+	count_on(e, counter, trips, loops - 1, NULL);
 	e->depth -= loops;
 	e->indent--;
 	hls_line(e, "}");
+}
+
+void hls_iteration(struct emitter *e, struct op *nest, const char *over)
+{
+	struct op *loop[NEST_MOST];
+	const char *counter[NEST_MOST], *trips[NEST_MOST];
+	int loops = hls_nest(nest, loop);
+	for (int l = 0; l < loops; l++) {
+		counter[l] = names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l));
+		hls_bind(e, loop[l]->region[0]->argument[0], (struct spelling){.text = counter[l], .atomic = true});
+		text_add(&e->registers, "\tint %s = 0;\n", counter[l]);
+		trips[l] = trips_of(e, loop[l]);
+	}
+	e->depth += loops;
+	add_bodies(e, loop, loops);
+	count_on(e, counter, trips, loops - 1, over);
+	e->depth -= loops;
 }

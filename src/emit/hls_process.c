@@ -221,7 +221,7 @@ static void emit_release(struct emitter *e, struct op *op)
 	hls_line(e, "}");
 }
 
-static void emit_alloca(struct emitter *e, struct op *op)
+static void add_array(struct emitter *e, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	const char *name = hls_value_name(e, op), *storage = attr_text_or(op, "stream.storage", ""), *element = hls_type(e, type->element);
@@ -242,6 +242,19 @@ static void emit_alloca(struct emitter *e, struct op *op)
 		text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", name, (long long)attr_integer_or(op, "stream.distance", 1));
 	if (*storage && !text_same(storage, "registers"))
 		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name, storage);
+}
+
+static void emit_alloca(struct emitter *e, struct op *op)
+{
+	struct text body = e->body;
+	if (!e->unbroken) {
+		add_array(e, op);
+		return;
+	}
+	e->body = e->unbroken->arrays;
+	add_array(e, op);
+	e->unbroken->arrays = e->body;
+	e->body = body;
 }
 
 /* Whether a loaded word may be read where it is used: every use is in this body and comes before anything that may write the array. */
@@ -557,7 +570,12 @@ void hls_process(struct emitter *e, struct op *process)
 		bind_name(e, body->argument[i], name);
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
+	e->unbroken = map_get(&e->unbroken_of, attr_text_or(process, "sym_name", ""));
 	hls_datapath_begin(e, process);
+	if (e->unbroken) {
+		hls_unbroken(e);
+		return;
+	}
 	hls_block(e, body);
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, "sym_name", "")), head.data ? head.data : "");
 	text_add_bytes(e->out, e->registers.data ? e->registers.data : "", e->registers.size);

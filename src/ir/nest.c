@@ -103,6 +103,48 @@ bool nest_match(struct arena *arena, const struct op *left, const struct op *rig
 	return match_op(&m, (struct op *)(uintptr_t)left, (struct op *)(uintptr_t)right);
 }
 
+static bool same_number(const struct value *left, const struct value *right)
+{
+	bool constants = left->def && right->def && left->def->code == OP_CONSTANT && right->def->code == OP_CONSTANT;
+	return left == right || (constants && attr_get(left->def, "value")->integer == attr_get(right->def, "value")->integer);
+}
+
+static int column_like(const struct nest_columns *columns, struct value *const *number, size_t nests)
+{
+	for (int c = 0; c < (int)columns->list.count; c++) {
+		size_t same = 0;
+		while (same < nests && same_number(columns->list.data[c].number[same], number[same]))
+			same++;
+		if (same == nests)
+			return c;
+	}
+	return (int)columns->list.count;
+}
+
+size_t nest_columns(struct arena *arena, struct op *const *nest, size_t nests, struct nest_columns *columns)
+{
+	struct nest_numbers *numbers = ARENA_ARRAY(arena, struct nest_numbers, (int64_t)nests + 1);
+	*columns = (struct nest_columns){0};
+	for (size_t n = 0; n < nests; n++)
+		if (!nest_match(arena, nest[0], nest[n], &numbers[n]))
+			return n;
+	for (size_t i = 0; nests && i < numbers[0].list.count; i++) {
+		struct value *left = numbers[0].list.data[i].left, **number = ARENA_ARRAY(arena, struct value *, (int64_t)nests);
+		bool varies = left->def->code != OP_CONSTANT;
+		for (size_t n = 0; n < nests; n++) {
+			number[n] = numbers[n].list.data[i].right;
+			varies = varies || number[n] != left;
+		}
+		if (!varies)
+			continue;
+		int column = column_like(columns, number, nests);
+		if (column == (int)columns->list.count)
+			VEC_PUSH(arena, &columns->list, ((struct nest_column){number}));
+		VEC_PUSH(arena, &columns->parameters, ((struct nest_parameter){left, column}));
+	}
+	return nests;
+}
+
 static bool is_constant(const struct value *value, int64_t number)
 {
 	const struct attr *is = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;

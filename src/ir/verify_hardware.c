@@ -91,6 +91,27 @@ static void check_datapath(struct op *op, void *context)
 	path->first[mark] = path->first[mark] ? path->first[mark] : op;
 }
 
+static bool is_in_nest(const struct op *op)
+{
+	while (op->code != OP_FUNC && nest_mark(op) < 0)
+		op = op->parent->parent;
+	return op->code != OP_FUNC;
+}
+
+/* A channel that is taken from outside of nests is not used in them, as another function counts; of what nests use only arrays stand outside. */
+static void check_unbroken(struct op *op, void *context)
+{
+	struct verifier *verifier = context;
+	const struct value *accessed = op_accessed(op);
+	bool inside = is_in_nest(op);
+	if (!inside && attr_get(op, "stream.pipeline"))
+		verify_fail(verifier, op, "is in no loop with " NEST_MARK ", in a process with " NEST_UNBROKEN);
+	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))
+		verify_fail(verifier, op, "a process with " NEST_UNBROKEN " has no memory ports, and uses its arrays in loops with " NEST_MARK " alone");
+	if (!inside && (op->code == OP_PUSH || op->code == OP_ACQUIRE))
+		verify_fail(verifier, op, "in a process with " NEST_UNBROKEN " this stands in a loop with " NEST_MARK);
+}
+
 static void check_process(struct verifier *verifier, struct op *function)
 {
 	const char *style = attr_text_or(function, "stream.style", "");
@@ -103,6 +124,11 @@ static void check_process(struct verifier *verifier, struct op *function)
 	ir_walk(function->region[0], check_process_op, verifier);
 	struct datapath path = {.verifier = verifier};
 	ir_walk(function->region[0], check_datapath, &path);
+	if (!attr_get(function, NEST_UNBROKEN))
+		return;
+	if (!text_same(style, "flp"))
+		verify_fail(verifier, function, "a process with " NEST_UNBROKEN " is of another style than 'flp'");
+	ir_walk(function->region[0], check_unbroken, verifier);
 }
 
 /* A function of the module, and how often main calls it. */

@@ -10,6 +10,7 @@ struct walk {
 	const struct block *entry;        /* of the process */
 	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
 	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were seen */
+	bool unbroken;            /* loops begin while those before them drain */
 	struct process_time time;
 };
 
@@ -219,12 +220,14 @@ static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t rep
 		walk->datapath[mark] = true;
 	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
+	const int64_t own = walk->unbroken ? 0 : LOOP_CYCLES;
 	if (trips == 0)
-		return LOOP_CYCLES;
+		return own;
 	if (!attr_get(loop, "stream.pipeline"))
-		return LOOP_CYCLES + trips * block_cycles(walk, loop->region[0], repeats * trips);
+		return own + trips * block_cycles(walk, loop->region[0], repeats * trips);
 	count_multiplies(walk, loop, trips * repeats, again);
-	return (int64_t)(interval_of(walk, loop, trips * repeats) * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + LOOP_CYCLES;
+	double interval = interval_of(walk, loop, trips * repeats);
+	return walk->unbroken ? (int64_t)(interval * (double)trips) : (int64_t)(interval * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + own;
 }
 
 static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats)
@@ -255,7 +258,7 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 		const struct value *operand = process->call->operand[i];
 		own[i] = operand->def ? 0 : cycles[operand->index];
 	}
-	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own};
+	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own, .unbroken = attr_get(process->function, NEST_UNBROKEN)};
 	walk.time.busy = block_cycles(&walk, entry, 1) + PROCESS_CYCLES;
 	return walk.time;
 }

@@ -1,4 +1,5 @@
 /* A hardware-level module as a network of processes that pass tokens.  Outer loops that hold more than the next loop are written out. */
+#include "ir/nest.h"
 #include "ir/rows.h"
 #include "model/bundle.h"
 #include "model/token.h"
@@ -25,6 +26,8 @@ struct builder {
 	struct token_process *process;
 	const struct op *call, *function;  /* function: of the process, or main */
 	bool flushes;
+	bool unbroken;            /* the process is */
+	const struct token_pipe *before;  /* of this process, the one before; NULL: there is none */
 	struct token_loop loop[LEVELS];
 	int loops;
 	VEC(struct built_pipe) pipes;     /* of this process: those that look at no outer counter */
@@ -322,6 +325,12 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 	return pipe;
 }
 
+static bool end_loop(struct builder *b)
+{
+	return add_wait(b, b->unbroken ? 0 : LOOP_CYCLES);
+}
+
+/* Of an unbroken process one that enters while the one before it drains. */
 static bool build_pipe(struct builder *b, const struct op *loop)
 {
 	struct token_pipe *pipe = NULL;
@@ -338,7 +347,11 @@ static bool build_pipe(struct builder *b, const struct op *loop)
 		if (fixed)
 			VEC_PUSH(b->arena, &b->pipes, ((struct built_pipe){loop, pipe}));
 	}
-	return (!pipe->iterations || add_step(b, (struct token_step){.pipe = pipe})) && add_wait(b, LOOP_CYCLES);
+	if (!pipe->iterations)
+		return end_loop(b);
+	int64_t drain = b->unbroken && b->before ? b->before->depth - b->before->interval : 0;
+	b->before = pipe;
+	return add_wait(b, -drain) && add_step(b, (struct token_step){.pipe = pipe}) && end_loop(b);
 }
 
 static bool flattens(const struct op *loop)
@@ -363,7 +376,7 @@ static bool build_loop(struct builder *b, const struct op *loop)
 		built = build_block(b, loop->region[0]);
 	}
 	b->loops--;
-	return built && add_wait(b, LOOP_CYCLES);
+	return built && end_loop(b);
 }
 
 static struct token_access *single_access(struct builder *b, const struct op *op)
@@ -438,6 +451,8 @@ static bool build_process(struct builder *b)
 	b->function = function;
 	b->process = ARENA_NEW(b->arena, struct token_process);
 	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
+	b->unbroken = attr_get(function, NEST_UNBROKEN);
+	b->before = NULL;
 	b->pipes.count = b->accesses.count = 0;
 	b->process->ports = b->call->operands;
 	number_counts(b, function->region[0]);

@@ -30,7 +30,8 @@ struct value **unit_arrays(const struct unit *unit, struct process *p, const cha
 	words = unit->abreast > 1 && words < LUTRAM_WORDS ? LUTRAM_WORDS : words;
 	for (int q = 0; q < unit->abreast; q++) {
 		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, words, word, 1);
-		attr_set(p->module, array[q]->def, "stream.distance", attr_integer(p->module, unit->ahead));
+		if (unit->streams)
+			attr_set(p->module, array[q]->def, "stream.distance", attr_integer(p->module, unit->distance));
 	}
 	return array;
 }

@@ -88,7 +88,7 @@ int lower_slice(const struct unit *unit, int number)
 {
 	struct arena *arena = unit->design->module->arena;
 	int left = unit->chain - number % unit->chain, all = unit_sets(unit) - number, most = left < all ? left : all;
-	struct process p = unit_process(unit, text_format(arena, "slice%d", number * unit->products));
+	struct process p = unit_datapath(unit, text_format(arena, "slice%d", number * unit->products));
 	struct slice s = {.count = most < unit->together_sets ? most : unit->together_sets};
 	s.in = process_argument(&p, unit->input[number], "x");
 	for (int i = 0; i < s.count; i++)

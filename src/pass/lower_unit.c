@@ -15,6 +15,14 @@ struct process unit_process(const struct unit *unit, const char *name)
 	return p;
 }
 
+struct process unit_datapath(const struct unit *unit, const char *name)
+{
+	struct process p = unit_process(unit, name);
+	if (!unit->streams)
+		attr_set(p.module, p.function, NEST_UNBROKEN, attr_unit(p.module));
+	return p;
+}
+
 struct value *unit_loop(struct process *p, int64_t trips, const struct run_time_trip *there)
 {
 	return there ? process_loop_to(p, trips, there) : process_loop_of(p, make_own_index(p, trips));
@@ -342,7 +350,7 @@ static void scale_phase(const struct unit *unit, struct process *p, const struct
 
 static void add_scaler(const struct unit *unit, struct value *const *words, int number)
 {
-	struct process p = unit_process(unit, "scale");
+	struct process p = unit_datapath(unit, "scale");
 	struct scaled of = unit_scaled(unit, number);
 	struct scales scales = {.words = ARENA_ARRAY(p.module->arena, struct value *, unit->dealt), .slices = of.end - of.first, .out = ARENA_ARRAY(p.module->arena, struct value *, of.end - of.first)};
 	for (int i = 0; i < unit->dealt; i++)

@@ -313,16 +313,14 @@ static bool states_ride_alike(const struct unit *unit)
 	return !beside || beside >= unit->ports;
 }
 
-/* How far apart the additions to a sum are, and what is kept ahead and its use. */
+/* How far apart the additions to a sum are. */
 static void measure_blocks(struct unit *unit)
 {
 	for (int first = 0, end; first < (int)unit->phases.count; first = end) {
 		const struct phase *phase = &unit->phases.data[first];
 		end = unit_stack_end(unit, first);
 		int64_t rows = unit_stack_rows(unit, first), words = phase->words_there ? 1 : phase->words, distance = rows * words;
-		int64_t ahead = (rows - phase->tile + 1) * words + words - 1;
 		unit->distance = first && unit->distance < distance ? unit->distance : distance;
-		unit->ahead = first && (unit->ahead < ahead || phase->kept) ? unit->ahead : ahead;
 		unit->block_most = rows > unit->block_most ? rows : unit->block_most;
 		for (int i = first; i < end; i++)
 			set_end(&unit->phases.data[i], first);

@@ -61,7 +61,6 @@ struct unit {
 	const struct type *group, *real;          /* words: the numbers of a group; an f32 for each slice of a set, for each token abreast */
 	int64_t slots, block_most, words_most;    /* slots: groups that are kept, of all tokens of a tile */
 	int64_t distance;         /* cycles between two additions to one sum, at least */
-	int64_t ahead;            /* and between what keeps a token of a group and the first use of it */
 	struct value **weights;   /* [slices] FIFOs */
 	struct value **shares;    /* [unit_scalers][dealt] FIFOs of scales, or of parts of their words */
 	struct value **input, **scale, **sums;    /* [slices / products] FIFOs; of groups for the first set of each process */
@@ -102,6 +101,7 @@ int unit_gaps(const struct unit *unit, int first, int slice, int64_t row[GAPS_MO
 /* Its phases, if there are any: as many slices as the other ports leave room for, beside the one for scales, and what each does of a phase. */
 void plan_unit(struct unit *unit, const struct block *body);
 struct process unit_process(const struct unit *unit, const char *name);
+struct process unit_datapath(const struct unit *unit, const char *name);          /* of marked loops; with several tokens they follow each other without a break */
 int unit_sets(const struct unit *unit);
 #define SETS_TOGETHER 3       /* of a process, or as many times more as slices share a port: what is kept and counted is there once */
 #define SETS_MOST (SETS_TOGETHER * DEALT_MOST)

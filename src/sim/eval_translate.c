@@ -9,6 +9,7 @@ struct translator {
 	struct network *network;
 	struct process *process;
 	struct arena *arena;
+	bool unbroken;            /* the process is */
 };
 
 typedef bool translate_function(struct translator *t, struct op *op);
@@ -317,7 +318,7 @@ static bool translate_for(struct translator *t, struct op *op)
 	if (op->operands != 3 || op->results)
 		return refuse(t, op, "a loop of a process carries no values");
 	loop.out = counter->data = registers(t, counter->type, 1);
-	if (!goes_on(op))
+	if (!t->unbroken && !goes_on(op))
 		emit(t, (struct instruction){.run = do_drain});
 	int start = (int)t->process->program.count;
 	emit(t, loop);
@@ -382,7 +383,7 @@ bool network_add_process(struct network *network, const struct op *call)
 	const char *name = attr_text_or(call, "callee", "");
 	const struct op *function = module_find(network->e->module, name);
 	struct process *process = ARENA_NEW(network->e->arena, struct process);
-	struct translator t = {.network = network, .process = process, .arena = network->e->arena};
+	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .unbroken = function && attr_get(function, NEST_UNBROKEN)};
 	if (!function || function->region[0]->arguments != call->operands)
 		return diag_error(network->e->module->diag, call->location, "a call of \"%s\", which is no process with %d arguments", name, call->operands);
 	process->name = name;

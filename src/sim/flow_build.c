@@ -1,5 +1,6 @@
 /* A hardware-level module as a network of processes that exchange times. */
 #include "ir/lookback.h"
+#include "ir/nest.h"
 #include "sim/flow_network.h"
 #include <string.h>
 
@@ -101,6 +102,11 @@ static void add_wait(struct builder *b, int64_t cycles)
 		add_step(b, (struct flow_step){.kind = STEP_WAIT, .cycles = cycles});
 }
 
+static void end_loop(struct builder *b)
+{
+	add_wait(b, b->process->unbroken ? 0 : LOOP_CYCLES);
+}
+
 static bool build_block(struct builder *b, const struct block *block, int64_t repeats);
 
 /* --- layers */
@@ -159,7 +165,7 @@ static bool build_layers(struct builder *b, const struct op *loop, int64_t layer
 		network->extent = extent;
 		network->extents = extents;
 	}
-	add_wait(b, LOOP_CYCLES);
+	end_loop(b);
 	return built;
 }
 
@@ -177,7 +183,7 @@ static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats
 		return false;
 	add_step(b, (struct flow_step){.kind = STEP_NEXT, .counter = counter, .trips = trips, .target = (int)start + 1});
 	b->process->steps.data[start].target = (int)b->process->steps.count;
-	add_wait(b, LOOP_CYCLES);
+	end_loop(b);
 	return true;
 }
 
@@ -257,6 +263,7 @@ static bool build_process(struct flow_network *network, const struct op *call)
 	process->name = attr_text_or(call, "callee", "");
 	process->function = module_find(network->module, process->name);
 	process->flushes = text_same(attr_text_or(process->function, "stream.style", "stp"), "flp");
+	process->unbroken = attr_get(process->function, NEST_UNBROKEN);
 	ir_walk(process->function->region[0], forget, NULL);
 	bind_arguments(&b, call);
 	ir_walk(process->function->region[0], bind_ends, process);

@@ -175,11 +175,12 @@ struct flow_process {
 	int number;
 	const struct op *function;
 	bool flushes;
+	bool unbroken;            /* a pipelined loop enters behind the one before it, which has not left yet */
 	VEC(struct flow_step) steps;
 	VEC(struct flow_channel *) channels;
 	VEC(struct flow_port *) ports;     /* on memory channels with others */
 	int at;                   /* step */
-	int64_t time;
+	int64_t time, left;       /* left: when all iterations so far have left their pipelines */
 	int64_t bound;            /* nothing that it does from here on is earlier */
 	int64_t waited[CAUSES], *sampled[CAUSES];
 	int64_t began, active;    /* of the launch at hand; cycles of those before */

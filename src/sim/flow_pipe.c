@@ -81,6 +81,14 @@ static const struct flow_access *last_reason(const struct flow_pipe *pipe)
 	return why;
 }
 
+/* When the next loop's first iteration may enter: behind the last one, which it passes nowhere. */
+static int64_t behind(const struct flow_pipe *pipe)
+{
+	const struct flow_group *first = &pipe->group[0], *last = &pipe->group[pipe->groups - 1];
+	int64_t enters = first->time + pipe->interval, leaves = last->time + 1 - last->stage;
+	return enters > leaves ? enters : leaves;
+}
+
 /* Style flp.  The oldest iterations go first, so that the first access that cannot be made is the one that the process really waits for. */
 static bool run_flushing(struct flow_network *network, struct flow_process *process, struct flow_pipe *pipe)
 {
@@ -94,7 +102,8 @@ static bool run_flushing(struct flow_network *network, struct flow_process *proc
 	int64_t left = first->time + last->stage;
 	if (last->time > left)
 		flow_waited(network, process, last_reason(pipe), left, last->time);
-	process->time += pipe->depth - last->stage;
+	process->left = last->time + pipe->depth - last->stage;
+	process->time = process->unbroken ? behind(pipe) : process->left;
 	return true;
 }
 
@@ -131,6 +140,6 @@ bool flow_pipe_run(struct flow_network *network, struct flow_process *process, s
 	if (pipe->iterations && !arrive(network, process, pipe))
 		return false;
 	pipe->running = false;
-	process->time += LOOP_CYCLES;
+	process->time += process->unbroken ? 0 : LOOP_CYCLES;
 	return true;
 }

@@ -186,6 +186,7 @@ static bool run_end(struct flow_network *network, struct flow_process *process, 
 	const struct flow_options *options = &network->options;
 	(void)step;
 	process->ended = true;
+	process->time = process->left > process->time ? process->left : process->time;
 	process->active += process->time - process->began;
 	if (options->overlap && process->launch == 0 && process->time > network->first_cycles)
 		network->first_cycles = process->time;

@@ -1,0 +1,204 @@
+/* A process whose nests follow each other without a break.  The vendor's compiler drains a loop's pipeline before it begins the next loop, so they are one loop: a function counts which nest comes next and writes its numbers
+ * to a FIFO, and the loop of another takes them when the nest before has entered its last iteration.  What is in the pipeline goes on meanwhile, and also while it waits for the first word of the next nest (style flp). */
+#include "emit/hls.h"
+#include "model/index_range.h"
+#include "model/timing.h"
+
+#define NESTS_AHEAD 4         /* whose numbers wait */
+
+struct unbroken *hls_unbroken_new(struct emitter *e, struct names *names, const struct op *process, const char *function)
+{
+	struct unbroken *own = ARENA_NEW(e->arena, struct unbroken);
+	own->function = function;
+	own->counts = names_add(names, "", text_format(e->arena, "%s_nests", function));
+	own->entry = names_add(names, "", text_format(e->arena, "%s_nest", function));
+	own->queue = names_add(names, "s_", text_format(e->arena, "%s_nests", attr_text_or(process, "sym_name", "")));
+	own->arrays = text_new(e->arena);
+	own->inside = ARENA_ARRAY(e->arena, bool, process->region[0]->arguments + 1);
+	return own;
+}
+
+/* --- a nest as an entry of the FIFO: which datapath it is of, and the numbers of all datapaths, others' 0 */
+
+static size_t columns_before(const struct emitter *e, int mark)
+{
+	size_t columns = 0;
+	for (int m = 0; m < mark; m++)
+		columns += e->datapath[m].columns.list.count;
+	return columns;
+}
+
+static const char *type_of(const struct nest_column *column, size_t nests)
+{
+	int most = 0;
+	for (size_t n = 0; n < nests; n++) {
+		int bits = index_bits(column->number[n]) + !index_is_below_zero(column->number[n]);
+		most = bits > most ? bits : most;
+	}
+	return most <= 8 ? "int8_t" : most <= 16 ? "int16_t" : "int";
+}
+
+static void add_entry_type(struct emitter *e, const struct unbroken *own)
+{
+	size_t number = 0;
+	text_add(e->out, "struct %s {\n\tint8_t path;\n", own->entry);
+	for (int mark = 0; mark < NEST_MARKS; mark++)
+		for (size_t c = 0; c < e->datapath[mark].columns.list.count; c++)
+			text_add(e->out, "\t%s n%zu;\n", type_of(&e->datapath[mark].columns.list.data[c], e->datapath[mark].nests.count), number++);
+	text_add(e->out, "};\n\n");
+}
+
+/* nest: of datapath `mark`; mark -1: the end. */
+static const char *entry_of(struct emitter *e, int mark, size_t nest)
+{
+	struct text text = text_new(e->arena);
+	text_add(&text, "%s{%d", e->unbroken->entry, mark);
+	for (int m = 0; m < NEST_MARKS; m++)
+		for (size_t c = 0; c < e->datapath[m].columns.list.count; c++) {
+			const struct datapath *path = &e->datapath[m];
+			const struct value *number = m == mark ? path->columns.list.data[c].number[nest] : NULL;
+			text_add(&text, ", ");
+			if (number && number->def->code != OP_CONSTANT)
+				text_add(&text, "(%s)", type_of(&path->columns.list.data[c], path->nests.count));
+			text_add(&text, "%s", number ? hls_bracket(e->arena, hls_spelling(e, number)) : "0");
+		}
+	text_add(&text, "}");
+	return text.data;
+}
+
+/* Where its loops may have no turn: `if (…) `. */
+static const char *where_any(struct emitter *e, struct op *nest)
+{
+	struct op *loop[NEST_MOST];
+	struct text text = text_new(e->arena);
+	for (int l = 0, loops = hls_nest(nest, loop); l < loops; l++)
+		if (loop[l]->operand[1]->def->code != OP_CONSTANT)
+			text_add(&text, "%s%s > 0", text.size ? " && " : "", hls_bracket(e->arena, hls_spelling(e, loop[l]->operand[1])));
+	return text.size ? text_format(e->arena, "if (%s) ", text.data) : "";
+}
+
+void hls_unbroken_nest(struct emitter *e, struct op *nest)
+{
+	int mark = nest_mark(nest);
+	size_t at = 0;
+	while (e->datapath[mark].nests.data[at] != nest)
+		at++;
+	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->unbroken->nests, entry_of(e, mark, at));
+}
+
+/* --- the loop */
+
+static void bind_numbers(struct emitter *e, const char *nest, int mark)
+{
+	const struct nest_columns *columns = &e->datapath[mark].columns;
+	for (size_t i = 0; i < columns->parameters.count; i++) {
+		size_t column = columns_before(e, mark) + (size_t)columns->parameters.data[i].column;
+		hls_bind(e, columns->parameters.data[i].value, (struct spelling){.text = text_format(e->arena, "%s.n%zu", nest, column), .atomic = true});
+	}
+}
+
+/* Iterations of all nests, at the most. */
+static int64_t iterations_of(const struct block *block)
+{
+	int64_t sum = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			sum += timing_trips(op, 0, NULL) * (attr_get(op, "stream.pipeline") ? 1 : iterations_of(op->region[0]));
+	return sum;
+}
+
+static void add_nests(struct emitter *e, const char *nest, const char *over)
+{
+	const char *otherwise = "";
+	for (int mark = 0; mark < NEST_MARKS; mark++) {
+		if (!e->datapath[mark].nests.count)
+			continue;
+		bind_numbers(e, nest, mark);
+		hls_line(e, "%sif (%s.path == %d) {", otherwise, nest, mark);
+		e->indent++;
+		hls_iteration(e, e->datapath[mark].nests.data[0], over);
+		e->indent--;
+		otherwise = "} else ";
+	}
+	hls_line(e, "}");
+}
+
+static void add_loop(struct emitter *e)
+{
+	const char *nest = names_add(&e->names, "", "nest"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
+	hls_line(e, "%s %s = %s;", e->unbroken->entry, nest, entry_of(e, -1, 0));
+	hls_line(e, "bool %s = true, %s = true;", begins, more);
+	hls_line(e, "while (%s) {", more);
+	text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n", (long long)iterations_of(e->process->region[0]) + 1);
+	for (int mark = 0; mark < NEST_MARKS; mark++)
+		hls_distances(e, &e->datapath[mark]);
+	e->indent++;
+	hls_line(e, "if (%s) %s = %s.read();", begins, nest, e->unbroken->nests);
+	hls_line(e, "%s = false;", begins);
+	hls_line(e, "%s = %s.path >= 0;", more, nest);
+	add_nests(e, nest, text_format(e->arena, "%s = true;", begins));
+	e->indent--;
+	hls_line(e, "}");
+}
+
+/* --- both functions */
+
+static void note_inside(struct emitter *e)
+{
+	for (int mark = 0; mark < NEST_MARKS; mark++) {
+		struct datapath *path = &e->datapath[mark];
+		hls_datapath_uses(e, path);
+		for (size_t i = 0; i < path->used.list.count; i++)
+			if (!path->used.list.data[i]->def)
+				e->unbroken->inside[path->used.list.data[i]->index] = true;
+	}
+}
+
+static void add_function(struct emitter *e, const char *name, bool inside, const struct text *arrays)
+{
+	const struct block *body = e->process->region[0];
+	const struct unbroken *own = e->unbroken;
+	struct text head = text_new(e->arena);
+	for (int i = 0; i < body->arguments; i++)
+		if (own->inside[i] == inside)
+			text_add(&head, "%s, ", hls_parameter(e, i, hls_spelling(e, body->argument[i])->text));
+	text_add(e->out, "static void %s(%shls::stream<%s> &%s)\n{\n#pragma HLS inline off\n", name, head.data ? head.data : "", own->entry, own->nests);
+	const struct text *parts[] = {arrays, &e->registers, &e->body};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		text_add_bytes(e->out, parts[i]->data ? parts[i]->data : "", parts[i]->size);
+	text_add(e->out, "}\n\n");
+	e->body = text_new(e->arena);
+	e->registers = text_new(e->arena);
+}
+
+void hls_unbroken(struct emitter *e)
+{
+	const struct text none = text_new(e->arena);
+	struct unbroken *own = e->unbroken;
+	own->nests = names_add(&e->names, "", "nests");
+	note_inside(e);
+	add_entry_type(e, own);
+	hls_block(e, e->process->region[0]);
+	hls_line(e, "%s.write(%s);", own->nests, entry_of(e, -1, 0));
+	add_function(e, own->counts, false, &none);
+	add_loop(e);
+	add_function(e, own->function, true, &own->arrays);
+}
+
+/* --- as a part of the dataflow region */
+
+void hls_unbroken_queue(const struct unbroken *own, struct text *out)
+{
+	text_add(out, "\thls::stream<%s, %d> %s(\"%s\");\n", own->entry, NESTS_AHEAD, own->queue, own->queue);
+}
+
+void hls_unbroken_call(struct emitter *e, const struct unbroken *own, const struct op *call, struct text *out)
+{
+	for (int inside = 0; inside < 2; inside++) {
+		text_add(out, "\tST_PROCESS(%s", inside ? own->function : own->counts);
+		for (int i = 0; i < call->operands; i++)
+			if (own->inside[i] == (bool)inside)
+				text_add(out, ", %s", hls_channel_names(e, call->operand[i]->type, hls_spelling(e, call->operand[i])->text));
+		text_add(out, ", %s);\n", own->queue);
+	}
+}
