@@ -98,12 +98,28 @@ static bool is_in_nest(const struct op *op)
 	return op->code != OP_FUNC;
 }
 
-/* A channel that is taken from outside of nests is not used in them, as another function counts; of what nests use only arrays stand outside. */
+struct channel_use {
+	const struct value *channel;
+	bool inside;              /* a nest uses it */
+};
+
+static void note_inside(struct op *op, void *context)
+{
+	struct channel_use *use = context;
+	use->inside |= op_accessed(op) == use->channel && is_in_nest(op);
+}
+
+/* Of what nests use only arrays stand outside; what is counted there comes through channels of its own. */
 static void check_unbroken(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
 	const struct value *accessed = op_accessed(op);
 	bool inside = is_in_nest(op);
+	struct channel_use use = {accessed, false};
+	if (!inside && op->code == OP_TAKE && !accessed->def)
+		ir_walk(accessed->block, note_inside, &use);
+	if (use.inside)
+		verify_fail(verifier, op, "takes from a channel that loops with " NEST_MARK " use too, in a process with " NEST_UNBROKEN);
 	if (!inside && attr_get(op, "stream.pipeline"))
 		verify_fail(verifier, op, "is in no loop with " NEST_MARK ", in a process with " NEST_UNBROKEN);
 	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))

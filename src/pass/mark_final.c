@@ -1,6 +1,6 @@
 /* A prompt may come in several launches, of which only the last one's results are asked for.  The input that counts rows says one more than there may be, then all are there and others follow:
- * what nothing needs but results without rows is left out, the head of a language model above all.
- * Needs: streams with one reader each, rows bound.  Guarantees: such ops have the attribute `final`, and so have such outputs; none of them is in a layer, and none takes rows. */
+ * what nothing needs but results without rows is left out, the head of a language model above all, and what chooses the row that it is for.
+ * Needs: streams with one reader each, rows bound.  Guarantees: such ops have the attribute `final`, and so have such outputs; none of them is in a layer. */
 #include "ir/rows.h"
 #include "pass/pass.h"
 
@@ -27,10 +27,10 @@ static bool is_state(const struct op *main, const struct op *store)
 static bool is_final(const struct op *main, const struct op *op, const char *counter)
 {
 	bool final = op->code == OP_STORE ? !is_state(main, op) : op->results > 0 && op->code != OP_FOR && op->code != OP_EXTENT;
-	for (int j = 0; j < op->operands; j++)
+	for (int j = 0; j < op->operands && op->code == OP_STORE; j++)
 		final = final && !has_rows(op->operand[j], counter);
 	for (int r = 0; r < op->results; r++)
-		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data && !has_rows(op->result[r], counter);
+		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data;
 	return final;
 }
 

@@ -13,7 +13,7 @@
 #define ROUNDED 1e-12         /* more than sums of overflows in another order differ by */
 #define THROWS 32             /* further starts, where nothing fits, */
 #define THROWS_NEAR 256       /* or so many, where next to nothing is exceeded: */
-#define NEARLY 0.05           /* of all that there is */
+#define NEARLY 0.1           /* of all that there is */
 #define THROWN 8              /* items of each */
 
 struct filling {              /* of a die */

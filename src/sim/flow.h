@@ -4,7 +4,7 @@
  * the latencies of the operations before it (model/timing.h).  Iterations enter every `interval` cycles where nothing blocks.
  *   style stp: all stages move together; one access that cannot be made stops them all, also those that hold words for others.
  *   style flp: stages move on as long as there is room ahead of them, so what is inside flows out although nothing enters.
- * A loop ends when its last iteration has left it.  Other loops and operations follow one another.
+ * A loop ends when its last iteration has left it; of an unbroken process (ir/nest.h) when that has entered, but no sooner than that the next loop's first one stays behind it.  Other loops and operations follow one another.
  * A word pushed in cycle t can be popped in t + 1, its place is free in the cycle after the pop; a depth is never exceeded.
  * Memory: flow_memory.c.  Conditions are evaluated from loop counters; one that depends on data is refused.
  * What moves a design on to the next token (model/feedback.h) comes behind the last process of a launch.

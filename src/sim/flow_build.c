@@ -270,6 +270,8 @@ static bool build_process(struct flow_network *network, const struct op *call)
 	add_wait(&b, PROCESS_CYCLES / 2);
 	if (!build_block(&b, process->function->region[0], 1))
 		return false;
+	if (process->unbroken)
+		add_step(&b, (struct flow_step){.kind = STEP_DRAIN});
 	add_wait(&b, PROCESS_CYCLES - PROCESS_CYCLES / 2);
 	add_step(&b, (struct flow_step){.kind = STEP_END});
 	VEC_PUSH(network->arena, &network->processes, process);

@@ -159,7 +159,7 @@ struct flow_pipe {
 	bool drained;             /* its iterations have left it; what it wrote may not have arrived */
 };
 
-enum step_kind { STEP_LOOP, STEP_NEXT, STEP_WAIT, STEP_ACCESS, STEP_ARRIVAL, STEP_PIPE, STEP_END };
+enum step_kind { STEP_LOOP, STEP_NEXT, STEP_WAIT, STEP_ACCESS, STEP_ARRIVAL, STEP_PIPE, STEP_DRAIN, STEP_END };
 
 struct flow_step {
 	enum step_kind kind;

@@ -152,6 +152,14 @@ static bool run_pipe(struct flow_network *network, struct flow_process *process,
 	return flow_pipe_run(network, process, step->pipe);
 }
 
+static bool run_drain(struct flow_network *network, struct flow_process *process, struct flow_step *step)
+{
+	(void)network;
+	(void)step;
+	process->time = process->left > process->time ? process->left : process->time;
+	return true;
+}
+
 /* --- launches */
 
 static void begin_launch(struct flow_network *network, struct flow_process *process, int64_t time)
@@ -186,7 +194,6 @@ static bool run_end(struct flow_network *network, struct flow_process *process, 
 	const struct flow_options *options = &network->options;
 	(void)step;
 	process->ended = true;
-	process->time = process->left > process->time ? process->left : process->time;
 	process->active += process->time - process->began;
 	if (options->overlap && process->launch == 0 && process->time > network->first_cycles)
 		network->first_cycles = process->time;
@@ -204,7 +211,7 @@ static bool run_end(struct flow_network *network, struct flow_process *process, 
 /* --- running */
 
 static step_function *const step_functions[] = {
-	[STEP_LOOP] = run_loop, [STEP_NEXT] = run_next, [STEP_WAIT] = run_wait, [STEP_ACCESS] = run_access, [STEP_ARRIVAL] = run_arrival, [STEP_PIPE] = run_pipe, [STEP_END] = run_end,
+	[STEP_LOOP] = run_loop, [STEP_NEXT] = run_next, [STEP_WAIT] = run_wait, [STEP_ACCESS] = run_access, [STEP_ARRIVAL] = run_arrival, [STEP_PIPE] = run_pipe, [STEP_DRAIN] = run_drain, [STEP_END] = run_end,
 };
 
 static void resume(struct flow_network *network, struct flow_process *process)
