@@ -123,17 +123,23 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 	hls_line(e, "}");
 }
 
+/* The numbers of the nest behind the one at hand stand in registers, so that no comparison of an iteration waits for the FIFO. */
 static void add_loop(struct emitter *e)
 {
-	const char *nest = names_add(&e->names, "", "nest"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
-	hls_line(e, "%s %s = %s;", e->unbroken->entry, nest, entry_of(e, -1, 0));
+	const char *nest = names_add(&e->names, "", "nest"), *next = names_add(&e->names, "", "next"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
+	hls_line(e, "%s %s = %s.read(), %s = %s;", e->unbroken->entry, next, e->unbroken->nests, nest, next);
 	hls_line(e, "bool %s = true, %s = true;", begins, more);
 	hls_line(e, "while (%s) {", more);
 	text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n", (long long)iterations_of(e->process->region[0]) + 1);
 	for (int mark = 0; mark < NEST_MARKS; mark++)
 		hls_distances(e, &e->datapath[mark]);
 	e->indent++;
-	hls_line(e, "if (%s) %s = %s.read();", begins, nest, e->unbroken->nests);
+	hls_line(e, "if (%s) {", begins);
+	e->indent++;
+	hls_line(e, "%s = %s;", nest, next);
+	hls_line(e, "if (%s.path >= 0) %s = %s.read();", nest, next, e->unbroken->nests);
+	e->indent--;
+	hls_line(e, "}");
 	hls_line(e, "%s = false;", begins);
 	hls_line(e, "%s = %s.path >= 0;", more, nest);
 	add_nests(e, nest, text_format(e->arena, "%s = true;", begins));

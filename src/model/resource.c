@@ -11,7 +11,7 @@
 #define AGAIN_LUT 16          /* a state that starts loops which stand for one datapath with others: its counters are there once, and bits of its numbers are one LUT for all such states */
 #define BRANCH_LUT 4          /* a state that asks whether there is a turn */
 #define ENTRY_LUT 160         /* of a process without a break: the numbers of a nest, about ten of 8 bits, in a queue, and chosen from it; */
-#define ENTRY_FF 160          /* and held on both sides of it */
+#define ENTRY_FF 240          /* and held in front of it, and twice behind it */
 #define INDEX_TERM_LUT 32     /* one adder of an address */
 #define CONTROL_LUT 148       /* of a buffer's address in the kernel's control registers: 4,136 LUTs and 2,276 registers for 28 of them in the report that the adapter's figures are from (platforms/u55c.json) */
 #define CONTROL_FF 82
