@@ -11,7 +11,7 @@ status is 1 if there is any.  Rules:
   A2  process arguments are plain names of exactly the parameter's type
   A3  one writer and one reader process per channel     A4  every channel is written and read
   A6  no arrays as channels                             A8  no dataflow inside a loop
-  A10 counted loops with one exit, constant if unrolled A11 processes are not inlined
+  A10 loops with one exit, counted or by a flag         A11 processes are not inlined
   A12 streams: local, named, by reference               A16 no write and read of one cycle without dependence
   A17 pipelines on a cycle flush                        A22 complete partition of at most 1024 elements
   A24 language subset                                   B1  depth as template argument, at least 2
@@ -362,7 +362,9 @@ def count(source, access):
 def check_function(source, function):
     for s, loops, _ in function.walk():
         if s.kind == "while":
-            source.report(s.line, "A10", "only counted for loops are allowed")
+            flag = function.variables().get(s.tokens[0].text) if len(s.tokens) == 1 else None
+            if flag is None or source.spell(flag.type) != "bool":
+                source.report(s.line, "A10", "neither a counted for loop nor one as long as a flag says")
         elif s.kind == "loop":
             check_loop(source, s)
         elif s.kind == "jump" and (loops or s.tokens[0].text == "goto"):

@@ -30,6 +30,7 @@ class Source:
         self.findings = []
         self.constants = {}
         self.types = {}
+        self.structs = {}
         self.functions = {}
         # ST_NAMED("…") names a channel for our own headers; for the vendor's it is nothing
         self.tokens = list(self.scan(re.sub(r' ST_NAMED\("\w+"\)', "", path.read_text())))
@@ -141,6 +142,7 @@ class Source:
         return i + 1
 
     def read_struct(self, head, start, close):
+        self.structs[head[1].text] = [variable(self, field) for field in split(self.tokens[start + 1 : close], ";")]
         for token in self.tokens[start:close]:
             if token.text == "stream":
                 self.report(token.line, "A12", f"stream inside struct {head[1].text}")
@@ -175,6 +177,9 @@ class Source:
         if vector:
             inner = self.bits(vector.group(1))
             return inner and inner * int(vector.group(2))
+        if spelling in self.structs:
+            fields = [field and self.width(field.type) for field in self.structs[spelling]]
+            return None if None in fields else sum(fields)
         wide = re.fullmatch(r"ap_u?int < (\d+) >", spelling)
         return int(wide.group(1)) if wide else WIDTHS.get(spelling)
 
@@ -235,7 +240,7 @@ def variable(source, tokens, known=True):
         kind = "pointer" if "*" in texts[:name_at] else "scalar"
         if not type_ or any(t.kind not in ("name", "number") and t.text not in ("::", "<", ">", ",") for t in type_):
             return None
-        if known and not (type_[0].text in TYPE_WORDS or type_[0].text in source.types or type_[0].text in ("hls", "ap_int", "ap_uint")):
+        if known and not (type_[0].text in TYPE_WORDS or type_[0].text in source.types or type_[0].text in source.structs or type_[0].text in ("hls", "ap_int", "ap_uint")):
             return None
     dims, i = [], square
     while i < len(texts) and texts[i] == "[":

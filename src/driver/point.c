@@ -13,6 +13,12 @@ static void count_kernel(struct op *op, void *count)
 	*(int *)count += op->code == OP_KERNEL;
 }
 
+struct compared {
+	int search, smallest;     /* the best so far, and of those that the on-chip memory is not enough for the one that needs least; -1: there is none */
+	int64_t cycles, dsp, lacks;
+	int64_t most;             /* that it was allowed; 0: the compiler's own */
+};
+
 /* Cycles of a launch where every FIFO holds all its words; 0: the search gives no design. */
 static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 {
@@ -34,30 +40,43 @@ static int64_t cycles_of(struct build *b, int search, int64_t *dsp)
 	return cycles ? cycles : design_time(session->attempt, session->platform, session->module, &cost).most;
 }
 
-/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told.  Where the on-chip
- * memory suffices for none, the one that needs the least is left to say so. */
-static void compare_searches(struct build *b)
+/* true: one with that many multipliers at most is better. */
+static bool compare_with(struct build *b, int64_t most, struct compared *best)
 {
 	struct session *session = b->session;
-	int kernels = 0, best = -1, smallest = -1;
-	int64_t least = 0, fewest = 0, dsp = 0, missing = 0;
-	ir_walk(module_body(b->tensor), count_kernel, &kernels);
-	if (session->choices.value[CHOICE_SEARCH] || !build_is_whole(b) || kernels > COMPARED_KERNELS)
-		return;
+	struct choices wanted = session->choices;
+	bool better = false;
+	session->choices.value[CHOICE_DSP] = most;
 	for (int search = 0; search < choice_info[CHOICE_SEARCH].words && !session->stop; search++) {
-		int64_t cycles = cycles_of(b, search, &dsp), lacks = session->context.least_on_chip;
-		if (!cycles && lacks && (smallest < 0 || lacks < missing)) {
-			smallest = search;
-			missing = lacks;
+		int64_t dsp = 0, cycles = cycles_of(b, search, &dsp), lacks = session->context.least_on_chip;
+		if (!cycles && lacks && (best->smallest < 0 || lacks < best->lacks)) {
+			best->smallest = search;
+			best->lacks = lacks;
 		}
-		if (!cycles || (best >= 0 && (cycles > least || (cycles == least && dsp >= fewest))))
+		if (!cycles || (best->search >= 0 && (cycles > best->cycles || (cycles == best->cycles && dsp >= best->dsp))))
 			continue;
-		best = search;
-		least = cycles;
-		fewest = dsp;
+		*best = (struct compared){search, best->smallest, cycles, dsp, best->lacks, most};
+		better = true;
 	}
-	best = best < 0 ? smallest : best;
-	session->choices.value[CHOICE_SEARCH] = best < 0 ? 0 : 1 + best;
+	session->choices = wanted;
+	return better;
+}
+
+/* What the closed form leaves out may make a simpler search the better one: of small modules each is built as far as its cycles can be told; and again with half as many multipliers as the best one takes, as long as that costs
+ * no cycle.  Where the on-chip memory suffices for none, the one that needs the least is left to say so. */
+static void compare_searches(struct build *b)
+{
+	struct choices *choices = &b->session->choices;
+	struct compared best = {.search = -1, .smallest = -1};
+	int kernels = 0;
+	ir_walk(module_body(b->tensor), count_kernel, &kernels);
+	if (choices->value[CHOICE_SEARCH] || !build_is_whole(b) || kernels > COMPARED_KERNELS)
+		return;
+	bool better = compare_with(b, choices->value[CHOICE_DSP], &best);
+	while (better && best.dsp > 1)
+		better = compare_with(b, best.dsp / 2, &best);
+	choices->value[CHOICE_SEARCH] = best.search >= 0 ? 1 + best.search : best.smallest >= 0 ? 1 + best.smallest : 0;
+	choices->value[CHOICE_DSP] = best.search >= 0 ? best.most : choices->value[CHOICE_DSP];
 }
 
 /* --- a target */

@@ -127,8 +127,10 @@ static void add_nests(struct emitter *e, const char *nest, const char *over)
 static void add_loop(struct emitter *e)
 {
 	const char *nest = names_add(&e->names, "", "nest"), *next = names_add(&e->names, "", "next"), *begins = names_add(&e->names, "", "begins"), *more = names_add(&e->names, "", "more");
-	hls_line(e, "%s %s = %s.read(), %s = %s;", e->unbroken->entry, next, e->unbroken->nests, nest, next);
-	hls_line(e, "bool %s = true, %s = true;", begins, more);
+	hls_line(e, "%s %s = %s.read();", e->unbroken->entry, next, e->unbroken->nests);
+	hls_line(e, "%s %s = %s;", e->unbroken->entry, nest, next);
+	hls_line(e, "bool %s = true;", begins);
+	hls_line(e, "bool %s = true;", more);
 	hls_line(e, "while (%s) {", more);
 	text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n#pragma HLS pipeline II=1 style=flp\n", (long long)iterations_of(e->process->region[0]) + 1);
 	for (int mark = 0; mark < NEST_MARKS; mark++)

@@ -23,14 +23,20 @@ static bool is_state(const struct op *main, const struct op *store)
 	return state;
 }
 
+/* Kernels, and words of other widths in front of them, may take rows of which their readers leave one. */
+static bool may_take_rows(const struct op *op)
+{
+	return op->code == OP_KERNEL || op->code == OP_CAST;
+}
+
 /* Are its results streams whose readers are final?  The data of such is set. */
 static bool is_final(const struct op *main, const struct op *op, const char *counter)
 {
 	bool final = op->code == OP_STORE ? !is_state(main, op) : op->results > 0 && op->code != OP_FOR && op->code != OP_EXTENT;
-	for (int j = 0; j < op->operands && op->code == OP_STORE; j++)
-		final = final && !has_rows(op->operand[j], counter);
+	for (int j = 0; j < op->operands; j++)
+		final = final && (may_take_rows(op) || !has_rows(op->operand[j], counter));
 	for (int r = 0; r < op->results; r++)
-		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data;
+		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data && (may_take_rows(op) || !has_rows(op->result[r], counter));
 	return final;
 }
 

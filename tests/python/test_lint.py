@@ -236,6 +236,42 @@ LINK_MUTATIONS = [
 ]
 
 
+# A loop as long as a flag says, of words that are structs.
+FLAGGED = """struct p_load_entry {
+    int8_t more;
+    int16_t place;
+};
+
+static void p_load_entries(hls::stream<p_load_entry> &entries)
+{
+#pragma HLS inline off
+    for (int i = 0; i < words; ++i) {
+#pragma HLS pipeline II=1
+        entries.write(p_load_entry{(int8_t)(i + 1 < words), (int16_t)i});
+    }
+}
+
+static void p_load(const f32x16 *m_w, hls::stream<f32x16> &out, hls::stream<p_load_entry> &entries)
+{
+#pragma HLS inline off
+    bool more = true;
+    while (more) {
+#pragma HLS pipeline II=1
+        p_load_entry entry = entries.read();
+        out.write(m_w[entry.place]);
+        more = entry.more > 0;
+    }
+}
+"""
+
+
+def flagged():
+    start = GOOD.index("static void p_load(")
+    code = GOOD[:start] + FLAGGED + GOOD[GOOD.index("\nstatic void p_split(") :]
+    code = code.replace("    ST_PROCESS(p_load, m_w, s_w);", "    ST_PROCESS(p_load_entries, s_entries);\n    ST_PROCESS(p_load, m_w, s_w, s_entries);")
+    return code.replace('    hls::stream<float, 2> s_in("s_in");', '    hls::stream<float, 2> s_in("s_in");\n    hls::stream<p_load_entry, 4> s_entries("s_entries");')
+
+
 def lint(folder, code, link):
     (folder / "hls").mkdir()
     (folder / "hls" / "top.cpp").write_text(code)
@@ -259,6 +295,19 @@ def test_good_design_compiles(tmp_path):
     (tmp_path / "top.cpp").write_text(GOOD)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", f"-I{ROOT}/runtime/include"]
     subprocess.run(["g++", *flags, "-fsyntax-only", tmp_path / "top.cpp"], check=True)
+
+
+def test_a_loop_may_be_as_long_as_a_flag_says(tmp_path):
+    result = lint(tmp_path, flagged(), LINK)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("rule, old, new", [
+    ("A10", "    bool more = true;", "    int more = 1;"), ("A10", "while (more) {", "while (more && m_w) {"), ("B4", "int16_t place;", "word512 place;"), ("B4", "int16_t place;", "hls::vector<float, 256> place;"),
+], ids=["no flag", "two conditions", "unknown", "wide"])
+def test_what_is_no_flag_or_no_word_is_found(tmp_path, rule, old, new):
+    result = lint(tmp_path, flagged().replace(old, new), LINK)
+    assert rule in rules(result), result.stdout
 
 
 @pytest.mark.parametrize("rule, old, new", MUTATIONS, ids=[f"{r}-{i}" for i, (r, _, _) in enumerate(MUTATIONS)])

@@ -185,11 +185,12 @@ def test_phases_of_a_unit_give_the_same_bits_as_kernels_of_their_own(core_built,
     design = compile_module(module, x, "w4a8", tmp_path, None, *options)
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     text = next((design / "hls").glob("*.cpp")).read_text()
-    assert ("_slice2_datapath(" in text) == ("spatial" not in options)
+    shared = "datapath" if tokens == 1 else "nests"  # a function that phases of one token call, or what tells one loop which comes next
+    assert (f"_slice2_{shared}(" in text) == ("spatial" not in options)
     products = 2 if "spatial" in options else int(options[-1]) if "--products" in options else 2 if tokens == 1 or options[-2:] == ("--abreast", "1") else 4
     sums = {int(count) for count in re.findall(r"\bdot(\d+)_i8x128_i4x128\(", text)}  # of all tokens abreast that share the joined weights
-    assert ("_slice3_datapath(" in text) == (products == 1) and {min(count, 4) for count in sums} == {products} and all(count % 4 == 0 for count in sums if count > 2)
-    assert "_slice4_datapath(" not in text or options[:2] != ("--slices", "4")
+    assert (f"_slice3_{shared}(" in text) == (products == 1) and {min(count, 4) for count in sums} == {products} and all(count % 4 == 0 for count in sums if count > 2)
+    assert f"_slice4_{shared}(" not in text or options[:2] != ("--slices", "4")
     if tokens > 1 or "spatial" in options:
         return
     weights = [buffer for buffer in json.loads((design / "manifest.json").read_text())["buffers"] if re.fullmatch(r"unit\d+", buffer["name"])]
@@ -237,10 +238,10 @@ def test_phases_of_the_same_numbers_take_them_once(core_built, tmp_path, tokens,
     design = compile_module(module, x, "w4a8", tmp_path)
     assert torch.equal(run(design, x, tmp_path), quantise.applied(module, quantise.Scheme.parse("w4a8"))(x))
     text = next((design / "hls").glob("*.cpp")).read_text()
-    own = text[re.search(r"static void p\d+_slice2\(", text).start():].split("\n}\n")[0]
-    phases, takers = (len(re.findall(rf"_slice2_{name}\(", own)) for name in ("datapath", "datapath1"))
+    own = text[re.search(r"static void p\d+_slice2_nests\(", text).start():].split("\n}\n")[0]
+    phases, takers = (len(re.findall(rf"_slice2_nest{{{path}, ", own)) for path in (0, 1))
     assert (takers < phases) == kept
-    assert (", y, 2, 3, 8, " in own) == kept  # both narrow ones are worked on in the same loops, as two blocks of three groups and eight rows
+    assert ("nest{0, 2, 3, 8, " in own) == kept  # both narrow ones are worked on in the same loops, as two blocks of three groups and eight rows
 
 
 class Attention(nn.Module):
