@@ -96,7 +96,7 @@ def test_words_that_are_dealt_out_wait_where_dies_have_room(core_built, tmp_path
     fifos = re.findall(r'name = "unit(?:_scales|\d+)_\d+", stream.ahead, (stream.dealt = 1024 : i64, )?.*?stream.storage = "(\w+)"} .*!stream.fifo<vector<\d+x\w+>, (\d+)>', (tmp_path / "design" / "design.mlir").read_text())
     assert {depth for dealt, _, depth in fifos if not dealt} == {"16"}
     depths = [int(depth) for dealt, _, depth in fifos if dealt]
-    assert len(depths) == 66 and len(set(depths)) == 1 and depths[0] >= 3072
+    assert len(depths) == 66 and len(set(depths)) == 1 and depths[0] >= 2048  # converters for its few layers are deep too
     dies = json.loads((tmp_path / "design" / "report.json").read_text())["dies"]
     assert all(die["uram"] <= 0.85 * die["available"]["uram"] and die["bram18"] <= 0.85 * die["available"]["bram18"] for die in dies)
 
