@@ -109,7 +109,13 @@ static void note_inside(struct op *op, void *context)
 	use->inside |= op_accessed(op) == use->channel && is_in_nest(op);
 }
 
-/* Of what nests use only arrays stand outside; what is counted there comes through channels of its own. */
+static bool counts_outside(const struct value *value)
+{
+	const struct op *loop = value->def ? NULL : value->block->parent;
+	return loop && loop->code == OP_FOR && !is_in_nest(loop);
+}
+
+/* Of what nests use only arrays and numbers stand outside; what is counted there comes through channels of its own. */
 static void check_unbroken(struct op *op, void *context)
 {
 	struct verifier *verifier = context;
@@ -120,6 +126,11 @@ static void check_unbroken(struct op *op, void *context)
 		ir_walk(accessed->block, note_inside, &use);
 	if (use.inside)
 		verify_fail(verifier, op, "takes from a channel that loops with " NEST_MARK " use too, in a process with " NEST_UNBROKEN);
+	for (int i = 0; inside && i < op->operands; i++)
+		if (counts_outside(op->operand[i]))
+			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with " NEST_UNBROKEN);
+	if (attr_integer_or(op, "stream.pipeline", 1) != 1)
+		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with " NEST_UNBROKEN);
 	if (!inside && attr_get(op, "stream.pipeline"))
 		verify_fail(verifier, op, "is in no loop with " NEST_MARK ", in a process with " NEST_UNBROKEN);
 	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))
