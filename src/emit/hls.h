@@ -26,7 +26,7 @@ struct values {               /* each once */
 
 /* The loops of a process that are one function; hls_datapath.c. */
 struct datapath {
-	VEC(struct op *) nests;   /* in order; none where there are fewer than two */
+	VEC(struct op *) nests;   /* so marked, in order */
 	struct nest_columns columns;      /* of numbers that are parameters */
 	struct values used;       /* channels and arrays, which are parameters too */
 	const char *name;
@@ -91,6 +91,7 @@ void hls_process(struct emitter *e, struct op *process);
 void hls_datapath_begin(struct emitter *e, struct op *process);
 bool hls_is_datapath(const struct emitter *e, const struct op *nest);                  /* there are others of the same */
 void hls_datapath_uses(struct emitter *e, struct datapath *path);                      /* fills in `used` */
+size_t hls_datapath_place(const struct datapath *path, const struct op *nest);         /* among its nests */
 void hls_distances(struct emitter *e, const struct datapath *path);
 void hls_datapath(struct emitter *e, struct op *nest);                                 /* a call of it; its function before the first one */
 void hls_loop(struct emitter *e, struct op *loop);

@@ -35,11 +35,6 @@ static const char *array_parameter(struct emitter *e, const struct type *type, c
 	return text.data;
 }
 
-static struct value *number_of(const struct datapath *path, size_t nest, size_t column)
-{
-	return path->columns.list.data[column].number[nest];
-}
-
 static void collect_marked(struct op *op, void *context)
 {
 	struct emitter *e = context;
@@ -131,6 +126,14 @@ bool hls_is_datapath(const struct emitter *e, const struct op *nest)
 	return mark >= 0 && (e->unbroken || e->datapath[mark].nests.count > 1);
 }
 
+size_t hls_datapath_place(const struct datapath *path, const struct op *nest)
+{
+	size_t at = 0;
+	while (path->nests.data[at] != nest)
+		at++;
+	return at;
+}
+
 void hls_datapath(struct emitter *e, struct op *nest)
 {
 	if (e->unbroken) {
@@ -138,14 +141,12 @@ void hls_datapath(struct emitter *e, struct op *nest)
 		return;
 	}
 	struct datapath *path = &e->datapath[nest_mark(nest)];
-	size_t at = 0;
-	while (path->nests.data[at] != nest)
-		at++;
+	size_t at = hls_datapath_place(path, nest);
 	if (!at)
 		emit_function(e, path, nest);
 	struct text call = text_new(e->arena);
 	text_add(&call, "%s(%s", path->name, path->arguments.data);
 	for (size_t c = 0; c < path->columns.list.count; c++)
-		text_add(&call, ", %s", hls_spelling(e, number_of(path, at, c))->text);
+		text_add(&call, ", %s", hls_spelling(e, path->columns.list.data[c].number[at])->text);
 	hls_line(e, "%s);", call.data);
 }

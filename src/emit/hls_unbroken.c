@@ -81,12 +81,9 @@ void hls_unbroken_nest(struct emitter *e, struct op *nest)
 {
 	struct op *loop[NEST_MOST];
 	int mark = nest_mark(nest), loops = hls_nest(nest, loop);
-	size_t at = 0;
 	if (!attr_get(loop[loops - 1], "stream.pipeline"))
 		hls_fail(e, nest, "is not one pipeline, in a process with " NEST_UNBROKEN);
-	while (e->datapath[mark].nests.data[at] != nest)
-		at++;
-	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->unbroken->nests, entry_of(e, mark, at));
+	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->unbroken->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
 }
 
 /* --- the loop */
