@@ -1,6 +1,6 @@
 /* Mutated MLIR must be refused with a diagnostic or read, never crash; what is read must print and read back to the same text.
  * With libFuzzer: clang -fsanitize=fuzzer,address -DFUZZ_LIBFUZZER.  Alone: fuzz_import N SEED FILE …, N mutations of each file. */
-#include "frontend/import.h"
+#include "import/import.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

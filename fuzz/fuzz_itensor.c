@@ -1,7 +1,7 @@
 /* Mutated itensor types must be refused with a diagnostic or be read, never crash; what is read prints and reads back the same, and every two neighbouring lines
  * are compared: the same in both directions, a buffer not smaller than none.  Alone: fuzz_itensor N SEED FILE …, one type a line. */
-#include "frontend/import.h"
-#include "model/itensor.h"
+#include "import/import.h"
+#include "itensor/itensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The command line: arguments to a session, its texts to the terminal.  Exit 0; 1 for input, options or the machine; 70 for a bug of ours. */
 #define _POSIX_C_SOURCE 200809L
-#include "driver/session.h"
+#include "driver/command_line.h"
+#include "pipeline/session.h"
 #include <malloc.h>
 #include <poll.h>
 #include <stdio.h>

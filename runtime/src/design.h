@@ -2,7 +2,7 @@
 #ifndef STC_DESIGN_H
 #define STC_DESIGN_H
 #include "device.h"
-#include "model/image.h"
+#include "image/image.h"
 
 #define DESIGN_READS 1        /* version of the design format */
 #define DESIGN_RANK_MOST 32

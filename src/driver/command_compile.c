@@ -1,10 +1,15 @@
 /* stc compile: MLIR in; the module's text, or a design folder, out. */
+#include "driver/pack.h"
+#include "pipeline/output.h"
+#include "driver/write_design.h"
+#include "import/weights.h"
+#include "driver/command_line.h"
 #include "base/jobs.h"
 #include "base/nearest.h"
-#include "driver/explore.h"
-#include "driver/limits.h"
-#include "driver/point.h"
-#include "driver/phases.h"
+#include "explore/explore.h"
+#include "explore/limits.h"
+#include "explore/point.h"
+#include "explore/phases.h"
 #include "driver/quant_option.h"
 
 #define LONG_TRIALS 60

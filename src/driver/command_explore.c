@@ -1,9 +1,10 @@
 /* stc explore: a Pareto set of designs in a file that can be gone on with; stc choices: what is varied. */
 #define _POSIX_C_SOURCE 200809L
-#include "driver/explore.h"
-#include "driver/limits.h"
-#include "driver/output.h"
-#include "driver/point.h"
+#include "driver/command_line.h"
+#include "explore/explore.h"
+#include "explore/limits.h"
+#include "pipeline/output.h"
+#include "explore/point.h"
 #include "driver/quant_option.h"
 #include <string.h>
 #include <sys/stat.h>

@@ -1,8 +1,9 @@
 /* stc itensor TYPE: the tiles it denotes.  stc itensor TYPE TYPE: whether they denote the same, and what stands between them if not. */
+#include "driver/command_line.h"
 #include "base/json.h"
-#include "driver/session.h"
-#include "frontend/import.h"
-#include "model/itensor.h"
+#include "pipeline/session.h"
+#include "import/import.h"
+#include "itensor/itensor.h"
 #include <inttypes.h>
 
 #define LISTED_MOST 100000    /* tiles */

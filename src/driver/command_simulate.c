@@ -1,15 +1,16 @@
 /* stc simulate: the cycles of launches of a design folder, or of a hardware-level dump. */
 #define _POSIX_C_SOURCE 200809L
+#include "driver/command_line.h"
 #include "base/blake2.h"
 #include "base/data.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "driver/limits.h"
-#include "driver/simulate.h"
+#include "explore/limits.h"
+#include "report/simulate.h"
 #include "driver/write_design.h"
 #include "ir/lookback.h"
 #include "ir/rows.h"
-#include "model/timing.h"
+#include "predict/timing.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,69 +198,6 @@ static const int64_t *depths(struct session *session, const struct flow_network 
 		if (!set_depth(session, network, list->data[i], depth))
 			return NULL;
 	return depth;
-}
-
-/* Some loop is bound by the symbol. */
-static void find_extent(struct op *op, void *context)
-{
-	const char **symbol = context;
-	struct run_time_trip trip;
-	int64_t times;
-	if (*symbol && op->code == OP_FOR && timing_run_time(op, &trip, &times) && text_same(trip.symbol, *symbol))
-		*symbol = NULL;
-}
-
-/* An input says how long a dim of another is: even if all of it is read anyway, because it is one block. */
-static bool names_dim(const struct module *module, const char *symbol)
-{
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
-	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *dims = attr_item(inputs->items[i].value, "dims");
-		for (int d = 0; dims && d < dims->count; d++) {
-			const char *named = timing_dim_symbol(dims->items[d].value);
-			if (named && text_same(lookback_symbol(module, named), symbol))
-				return true;
-		}
-	}
-	return false;
-}
-
-bool simulate_is_extent(const struct module *module, const char *symbol)
-{
-	const char *unseen = symbol;
-	ir_walk(module_body(module), find_extent, &unseen);
-	return !unseen || names_dim(module, symbol);
-}
-
-/* The extent of the dim `axis` of an input or output, less `lead`; `most`: it has none. */
-static int64_t extent_of(const struct attr *entry, int64_t axis, int64_t lead, int64_t most)
-{
-	const struct type *type = entry ? attr_item(entry, "type")->type : NULL;
-	bool known = type && axis >= 0 && axis < type->rank && type->shape[axis] - lead < most;
-	return known ? type->shape[axis] - lead : most;
-}
-
-int64_t simulate_extent_most(const struct module *module, const char *symbol)
-{
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs"), *outputs = attr_get(module_main(module), "stream.outputs");
-	int64_t most = INT64_MAX;
-	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *input = inputs->items[i].value, *dims = attr_item(input, "dims");
-		most = text_same(attr_item_text(input, "rows"), symbol) ? extent_of(input, attr_item_integer(input, "axis", -1), 0, most) : most;
-		for (int d = 0; dims && d < dims->count; d++)
-			most = dims->items[d].value->kind == ATTR_STRING && text_same(dims->items[d].value->text, symbol) ? extent_of(input, d, 0, most) : most;
-	}
-	for (int i = 0; outputs && i < outputs->count; i++) {
-		const struct attr *output = outputs->items[i].value;
-		int64_t axis = attr_item_integer(output, "axis", -1);
-		most = text_same(attr_item_text(output, "rows"), symbol) ? extent_of(output, axis, 0, most) : most;
-		if (!text_same(attr_item_text(output, "at"), symbol))
-			continue;
-		most = extent_of(attr_entry(inputs, attr_item_text(output, "name")), axis, attr_item_integer(output, "lead", 0), most);
-		int64_t past = attr_item_integer(output, "past", most);      /* a state may have been padded */
-		most = past < most ? past : most;
-	}
-	return rows_may_go_on(module_main(module)) && text_same(rows_counter(module_main(module)), symbol) ? most + 1 : most;
 }
 
 static bool unknown_extent(struct session *session, const char *text)

@@ -1,61 +1,12 @@
 /* The small commands, and what commands share: reading the module and the platform. */
+#include "driver/command_line.h"
 #include "base/data.h"
 #include "base/json.h"
-#include "driver/session.h"
-#include "frontend/import.h"
-#include "pass/fifo.h"
+#include "pipeline/session.h"
+#include "import/import.h"
+#include "fifo/fifo.h"
 
-#define DEFAULT_PLATFORM "u55c"
 #define MLIR_VERSION "19"
-
-/* A module below tensor level that is read has all that the passes before would have written; parts of one may lack it. */
-static bool is_whole(struct session *session)
-{
-	static const char *const lists[] = {"stream.inputs", "stream.outputs", "stream.buffers"};
-	const struct op *main = module_main(session->module);
-	enum level level = session->module->level;
-	int count = level == LEVEL_TENSOR ? 0 : level == LEVEL_STREAM ? 2 : 3;
-	for (int i = 0; i < count; i++)
-		if (!attr_get(main, lists[i])) {
-			diag_error(&session->diag, main->location, "the function '%s' has no list %s", attr_text_or(main, "sym_name", ""), lists[i]);
-			return diag_note(&session->diag, "a dump has it, empty where there are none; docs/ir.md says what is in it");
-		}
-	return true;
-}
-
-bool load_module(struct session *session, const char *file)
-{
-	const char *reason, *name = text_same(file, "-") ? "<stdin>" : file;
-	size_t size;
-	if (!session_stage(session, "read"))
-		return false;
-	const char *text = file_read(session->arena, file, &size, &reason);
-	if (!text)
-		return diag_error(&session->diag, (struct location){.file = name}, "cannot be read: %s", reason);
-	session->module = import_mlir(session->arena, &session->guard, &session->diag, name, text, size);
-	session->read = session->module ? session->module->level : LEVEL_TENSOR;
-	return session->module && ir_verify(session->module) && !session->diag.count && is_whole(session);
-}
-
-bool load_platform(struct session *session)
-{
-	const char *name = session->options.platform;
-	session->platform = platform_load(session->arena, &session->diag, name ? name : DEFAULT_PLATFORM);
-	if (session->platform && !name)
-		text_add(&session->notices, "stc: platform %s (--platform chooses another)\n", DEFAULT_PLATFORM);
-	return session->platform != NULL;
-}
-
-/* Which platform times are of is all the same to the words. */
-bool check_words(struct session *session, bool depths)
-{
-	struct pass_context context = {.platform = session->platform};
-	if (session->module->level != LEVEL_HARDWARE)
-		return true;
-	if (!context.platform && !(context.platform = platform_load(session->arena, &session->diag, DEFAULT_PLATFORM)))
-		return false;
-	return fifo_check(&context, session->module, depths);
-}
 
 static void count_op(struct op *op, void *count)
 {

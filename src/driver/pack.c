@@ -7,8 +7,8 @@
 #include "base/jobs.h"
 #include "base/map.h"
 #include "emit/emit.h"
-#include "model/segment.h"
-#include "sim/eval_level.h"
+#include "image/segment.h"
+#include "evaluate/eval_level.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* A weight of few bits and what it is made from: a tensor of the weights file that is rounded to nearest, or one that was rounded elsewhere (NAME.q with NAME.scale). */
 #ifndef STC_QUANTISED_WEIGHT_H
 #define STC_QUANTISED_WEIGHT_H
-#include "frontend/weights.h"
-#include "model/quantised.h"
+#include "import/weights.h"
+#include "image/quantised.h"
 
 struct quantised_weight {
 	const struct quantised *from;

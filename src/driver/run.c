@@ -1,8 +1,9 @@
 /* stc run: a design, once, for one token or several, from .npy files to .npy files.  Results are written whole or not at all. */
 #define _POSIX_C_SOURCE 200809L
+#include "driver/command_line.h"
 #include "base/npy.h"
-#include "driver/session.h"
-#include "frontend/weights.h"
+#include "pipeline/session.h"
+#include "import/weights.h"
 #include "../runtime/src/design.h"
 #include <errno.h>
 #include <stdio.h>

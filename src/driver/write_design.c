@@ -20,18 +20,6 @@ static const struct {
 	{"include/stc_runtime.h", "host/stc_runtime.h"},
 };
 
-const char *design_name(struct arena *arena, const char *path)
-{
-	const char *end = path + strlen(path), *begin, *dot;
-	while (end > path && end[-1] == '/')
-		end--;
-	for (begin = end; begin > path && begin[-1] != '/'; begin--) {
-	}
-	for (dot = end; dot > begin && *dot != '.'; dot--) {
-	}
-	return text_copy(arena, begin, (size_t)((dot > begin ? dot : end) - begin));
-}
-
 static bool copy_headers(struct output *output)
 {
 	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
@@ -44,11 +32,6 @@ static bool copy_headers(struct output *output)
 			return false;
 	}
 	return true;
-}
-
-const char *phase_file(struct arena *arena, const char *phase, const char *file)
-{
-	return phase ? text_format(arena, "%s/%s", phase, file) : file;
 }
 
 bool write_code(struct output *output, const struct phases *phases, const struct platform *platform, const char *name)

@@ -1,8 +1,8 @@
 /* HLS C++ of a hardware-level module: one static function a process, and a dataflow region that starts each once: the top function, or what it calls. */
 #include "emit/hls.h"
-#include "model/bundle.h"
-#include "model/feedback.h"
-#include "model/platform.h"
+#include "predict/bundle.h"
+#include "predict/feedback.h"
+#include "platform/platform.h"
 
 static const char *const head =
 	"#include \"hls_stream.h\"\n"

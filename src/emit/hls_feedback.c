@@ -2,8 +2,8 @@
  * The text is the host's as far as it gives it, then what the design put out.  Where rows count, the next step is about as many of the host's numbers as there are rows, then about one. */
 #include "emit/hls.h"
 #include "ir/rows.h"
-#include "model/feedback.h"
-#include "model/segment.h"
+#include "predict/feedback.h"
+#include "image/segment.h"
 
 struct step {
 	struct emitter *e;

@@ -1,7 +1,7 @@
 /* One loop for a nest of several: of loops without constant trips the vendor's compiler makes no single one (UG1399), and the pipeline would drain after each turn of the innermost.
  * So the loop goes over all points and counts the counters itself. */
 #include "emit/hls.h"
-#include "model/timing.h"
+#include "predict/timing.h"
 
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
 {

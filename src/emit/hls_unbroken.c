@@ -1,8 +1,8 @@
 /* A process whose nests follow each other without a break.  The vendor's compiler drains a loop's pipeline before it begins the next loop, so they are one loop: a function counts which nest comes next and writes its numbers
  * to a FIFO, and the loop of another takes them when the nest before has entered its last iteration.  What is in the pipeline goes on meanwhile, and also while it waits for the first word of the next nest (style flp). */
 #include "emit/hls.h"
-#include "model/index_range.h"
-#include "model/timing.h"
+#include "platform/index_range.h"
+#include "predict/timing.h"
 
 #define NESTS_AHEAD 4         /* whose numbers wait */
 

@@ -1,6 +1,6 @@
 /* host/main.c: a C program on the runtime that reads inputs from files, launches the design and writes the outputs. */
 #include "emit/emit.h"
-#include "model/feedback.h"
+#include "predict/feedback.h"
 
 static const char *const choice =
 	"/* What the launch runs. */\n"

@@ -1,6 +1,6 @@
 /* link.cfg for v++: one compute unit, a memory channel for every port, the die where all processes stand on one. */
 #include "emit/emit.h"
-#include "model/platform.h"
+#include "platform/platform.h"
 
 /* -1: processes stand on several dies. */
 static int64_t only_die(const struct phases *phases)

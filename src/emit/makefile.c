@@ -1,6 +1,6 @@
 /* hls/Makefile: the design on the CPU with g++, and for the card with the vendor's tools. */
 #include "emit/emit.h"
-#include "model/platform.h"
+#include "platform/platform.h"
 
 static const char *const rules =
 	"CXXFLAGS = -O2 -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -ffp-contract=off\n"

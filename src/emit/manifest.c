@@ -1,7 +1,7 @@
 /* manifest.json: all that the runtime needs to know of a design. */
 #include "base/json.h"
 #include "emit/emit.h"
-#include "model/feedback.h"
+#include "predict/feedback.h"
 
 static void add_integers(const int64_t *integers, int count, struct text *out)
 {

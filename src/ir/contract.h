@@ -14,6 +14,8 @@
 #define STC_CONTRACT_H
 #include "ir/rows.h"
 
+#define UNIT_NUMBER_BITS 8    /* of a number that is multiplied with the weights */
+#define UNIT_WORD_BITS 512    /* in it, a group of weights is a word of a memory port */
 #define UNIT_BLOCK_MOST 64    /* rows of a slice that are summed side by side at most, if there are no more in one block */
 #define TILES_LEAST 2         /* of so few tiles phases take no turns: the order would be the same */
 #define TILES_IN_TURN 8       /* most tiles of a launch that attention goes through one after the other, and that phases take turns with: of more nothing is known yet */

@@ -1,6 +1,6 @@
 #include "ir/rows.h"
 
-#define TILES_WITH_BREAK (ROWS_BEHIND_ATTENTION + 2)  /* so many is the last contraction of a layer behind its first (pass/unit_order.c): two follow the one that takes what attention gives */
+#define TILES_WITH_BREAK (ROWS_BEHIND_ATTENTION + 2)  /* so many is the last contraction of a layer behind its first (engine/unit_order.c): two follow the one that takes what attention gives */
 #define TILE_MOST 16          /* so many rows keep memory quiet; fewer wait less for each other, */
 #define TILE_COUNTED 8        /* and where slices take half as many of them a cycle, since one row alone wants many slices, so many keep it quiet */
 

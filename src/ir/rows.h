@@ -24,7 +24,7 @@ bool rows_counted_by(const struct op *main, const char *symbol);
 int rows_input(const struct op *main);        /* the first whose rows count, in stream.inputs; -1: of none they do */
 const char *rows_counter(const struct op *main);      /* the input that says how many; NULL: there is none */
 int64_t rows_most(const struct op *main);     /* rows of which that input says how many count */
-/* May it say one more?  All rows count then, and another launch goes on with the text: what only results without rows need is not done (pass/mark_final.c). */
+/* May it say one more?  All rows count then, and another launch goes on with the text: what only results without rows need is not done (streams/mark_final.c). */
 bool rows_may_go_on(const struct op *main);
 /* stream.dims of a tensor whose dim `axis` is rows of the launch. */
 const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol);

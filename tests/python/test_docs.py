@@ -103,7 +103,7 @@ def test_functions_named_with_a_file_are_in_it(page):
 
 
 def test_passes_named_are_passes():
-    passes = set(re.findall(r"PASS\((\w+),", (ROOT / "src/driver/passes.c").read_text()))
+    passes = set(re.findall(r"PASS\((\w+),", (ROOT / "src/pipeline/passes.c").read_text()))
     for name in re.findall(r"--(?:from|stop-after) ([a-z_]+)", "".join(page.read_text() for page in PAGES)):
         assert name in passes, name
 
@@ -118,7 +118,7 @@ def test_keys_of_reports_are_those_of_the_code():
     """Members of the whole: two blanks in front."""
     written = {key for name in ("report_json", "report_launches", "report_layer", "phases") for key in re.findall(r'(?:"|\\n)  \\"(\w+)\\": ', (ROOT / f"src/driver/{name}.c").read_text().partition("report_timing")[0])}
     written -= {"fits"}  # of `kernel`
-    written |= set(re.findall(r'report_resources\(out, "(\w+)"', (ROOT / "src/driver/report_json.c").read_text()))
+    written |= set(re.findall(r'report_resources\(out, "(\w+)"', (ROOT / "src/report/report_json.c").read_text()))
     table = (ROOT / "docs/report.md").read_text().partition("An entry of")[0]
     named = {key for first in re.findall(r"^\| (`.*?`) \|", table, re.M) for key in re.findall(r"`(\w+)`", first)}
     assert len(named) > 25 and named == written

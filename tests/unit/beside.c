@@ -2,10 +2,10 @@
 /* The emitted C++ of a design folder beside the evaluator: a launch on random numbers, whose results must be the same bit for bit.
  *     beside [--evaluate] DIR [INPUT=INTEGER …]     what integers the host gives are; 0 where nothing is said.  --evaluate: the evaluator alone, which sees what the design claims of itself
  * Weights have random digits, their scales, and those of keys and values, are between 2^-11 and 2^-6. */
+#include "emitted.h"
 #include "base/data.h"
 #include "base/json.h"
-#include "emitted.h"
-#include "frontend/import.h"
+#include "import/import.h"
 #include "ir/verify.h"
 #include <setjmp.h>
 

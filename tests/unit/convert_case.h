@@ -1,12 +1,12 @@
 /* Converters of a test: modules with some between random types, lowered to processes and run. */
 #ifndef CONVERT_CASE_H
 #define CONVERT_CASE_H
-#include "driver/passes.h"
-#include "frontend/import.h"
-#include "model/platform.h"
-#include "pass/again.h"
-#include "sim/eval.h"
 #include "random_convert.h"
+#include "pipeline/passes.h"
+#include "import/import.h"
+#include "platform/platform.h"
+#include "converter/again.h"
+#include "evaluate/eval.h"
 #include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>

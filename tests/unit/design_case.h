@@ -4,11 +4,11 @@
 #define _GNU_SOURCE           /* mkdtemp */
 #include "base/data.h"
 #include "base/random.h"
-#include "driver/passes.h"
-#include "frontend/import.h"
-#include "model/platform.h"
-#include "sim/eval.h"
-#include "sim/scalar.h"
+#include "pipeline/passes.h"
+#include "import/import.h"
+#include "platform/platform.h"
+#include "evaluate/eval.h"
+#include "evaluate/scalar.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

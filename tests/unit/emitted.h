@@ -2,9 +2,9 @@
 #ifndef EMITTED_H
 #define EMITTED_H
 #include "emit/emit.h"
-#include "model/image.h"
-#include "sim/eval.h"
-#include "sim/scalar.h"
+#include "image/image.h"
+#include "evaluate/eval.h"
+#include "evaluate/scalar.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* Random converters as a stream-level module: tensors are loaded in one order, converted to another, and stored word by word as they come. */
 #ifndef RANDOM_CONVERT_H
 #define RANDOM_CONVERT_H
-#include "base/data.h"
-#include "model/box.h"
-#include "model/window.h"
-#include "pass/sequence.h"
 #include "random_graph.h"
+#include "base/data.h"
+#include "itensor/box.h"
+#include "itensor/window.h"
+#include "itensor/sequence.h"
 
 #define CONVERT_RANK 3
 #define CONVERT_LOOPS 12

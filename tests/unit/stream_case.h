@@ -1,9 +1,9 @@
 /* Shared by the tests of stream types: a module in which types are made, and random numbers. */
 #ifndef STREAM_CASE_H
 #define STREAM_CASE_H
+#include "random_graph.h"
 #include "base/diag.h"
 #include "ir/ir.h"
-#include "random_graph.h"
 #include <stdlib.h>
 
 struct fixture {

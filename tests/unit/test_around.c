@@ -1,6 +1,6 @@
 /* Proofs where a process ends one layer and begins the next in one trip: some of the layers show what all of them do. */
 #include "design_case.h"
-#include "model/token.h"
+#include "predict/token.h"
 
 #define WORDS 8               /* that the unit sends in a layer, before it asks for any back */
 #define LAYERS 12

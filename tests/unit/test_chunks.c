@@ -2,9 +2,9 @@
  * Steps themselves do nothing here. */
 #include "design_case.h"
 #include "emitted.h"
-#include "model/feedback.h"
-#include "model/timing.h"
-#include "pass/process.h"
+#include "predict/feedback.h"
+#include "predict/timing.h"
+#include "process/process.h"
 
 #define SEQUENCES 2
 #define ROWS 4

@@ -1,11 +1,12 @@
 /* Converters between random types, lowered to processes: the words that come out, in their order, are those of the reader's type by its definition, and those of
  * the evaluator; the buffer is as large as walk_reorder says. */
-#include "model/resource.h"
-#include "pass/carried.h"
-#include "pass/fifo.h"
-#include "pass/held.h"
-#include "pass/sequence.h"
 #include "convert_case.h"
+#include "lowering/lowering_passes.h"
+#include "predict/resource.h"
+#include "converter/carried.h"
+#include "fifo/fifo.h"
+#include "streams/held.h"
+#include "itensor/sequence.h"
 
 /* The definition: tiles at map(i * step), a tile row-major. */
 static void expect_words(struct fixture *f, const struct type *tensor, const struct type *stream, const float *words, uint64_t seed)

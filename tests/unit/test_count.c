@@ -1,6 +1,6 @@
 /* Launches shown to end without times: against the token model with times, with depths raised on the way, and with only some of the layers. */
 #include "random_design.h"
-#include "model/token.h"
+#include "predict/token.h"
 
 #define DESIGNS 80
 #define DESIGNS_LONG 200

@@ -1,7 +1,7 @@
 /* The evaluator against results worked out by hand, at every level. */
-#include "frontend/import.h"
-#include "sim/eval.h"
-#include "sim/scalar.h"
+#include "import/import.h"
+#include "evaluate/eval.h"
+#include "evaluate/scalar.h"
 
 #include <math.h>
 #include <setjmp.h>

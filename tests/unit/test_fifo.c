@@ -1,7 +1,8 @@
 /* FIFO depths on random designs: every strategy ends; trimmed and least depths keep the cycles of FIFOs that hold a layer; nothing below least does. */
 #include "random_design.h"
-#include "model/token.h"
-#include "sim/flow.h"
+#include "fifo/fifo_passes.h"
+#include "predict/token.h"
+#include "simulate/flow.h"
 #include <math.h>
 
 #define DESIGNS 16

@@ -1,9 +1,9 @@
 /* Cycles of networks small enough to count by hand, deadlocks, and the words that flow against the evaluator's. */
 #include "design_case.h"
-#include "model/timing.h"
-#include "model/token.h"
-#include "sim/eval_network.h"
-#include "sim/flow.h"
+#include "predict/timing.h"
+#include "predict/token.h"
+#include "evaluate/eval_network.h"
+#include "simulate/flow.h"
 
 #define ANY INT64_MAX
 #define CHANNELS_MOST 64

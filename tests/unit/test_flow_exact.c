@@ -1,7 +1,7 @@
 /* The time simulator against a slow one that steps through every cycle: random networks of frozen and flushing loops, rings and memory ports that share channels. */
 #include "design_case.h"
-#include "model/timing.h"
-#include "sim/flow.h"
+#include "predict/timing.h"
+#include "simulate/flow.h"
 
 #define PARTS 65536           /* of a cycle */
 #define PROCESSES_MOST 6

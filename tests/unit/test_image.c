@@ -1,5 +1,5 @@
 /* Packing against the definition in docs/ir.md, element by element, on random segments. */
-#include "model/image.h"
+#include "image/image.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

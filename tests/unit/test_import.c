@@ -1,5 +1,5 @@
 /* The reader: what it makes of models and dumps, that dumps of every level come back byte for byte, and what it says about bad input. */
-#include "frontend/import.h"
+#include "import/import.h"
 
 #include <dirent.h>
 #include <setjmp.h>

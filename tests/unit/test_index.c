@@ -1,6 +1,6 @@
 /* How many bits of an index are there, by every number that goes in. */
 #include "design_case.h"
-#include "model/index_range.h"
+#include "platform/index_range.h"
 
 #define NUMBER(name, value) "%" name " = \"arith.constant\"() {value = " value " : index} : () -> index\n"
 #define TWO(name, code, a, b) "%" name " = \"arith." code "\"(%" a ", %" b ") : (index, index) -> index\n"

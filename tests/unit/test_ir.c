@@ -1,5 +1,5 @@
 /* The IR: types, text that MLIR accepts and that reads back to the same bytes, kernels' bodies, the verifier, copies. */
-#include "frontend/import.h"
+#include "import/import.h"
 #include "ir/kernel.h"
 #include "ir/lookback.h"
 

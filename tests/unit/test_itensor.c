@@ -1,12 +1,13 @@
 /* itensor types against enumeration: equality, listing, the buffer between two types; and the command with types that are ill-formed. */
-#include "driver/session.h"
-#include "frontend/import.h"
-#include "model/box.h"
-#include "model/itensor.h"
-#include "model/window.h"
-#include "pass/later.h"
-#include "pass/sequence.h"
 #include "random_model.h"
+#include "driver/command_line.h"
+#include "pipeline/session.h"
+#include "import/import.h"
+#include "itensor/box.h"
+#include "itensor/itensor.h"
+#include "itensor/window.h"
+#include "converter/later.h"
+#include "itensor/sequence.h"
 #include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* The option table, and sessions through the public API. */
-#include "driver/session.h"
+#include "driver/command_line.h"
+#include "pipeline/session.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

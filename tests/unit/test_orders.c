@@ -4,10 +4,10 @@
  * heuristic's orders and goes through the kernels in order: those whose converters no longer fit the budget begin a new group, and edges between groups are cut. */
 #include "base/diag.h"
 #include "base/random.h"
-#include "model/itensor.h"
-#include "pass/answers.h"
-#include "pass/resolve_given.h"
-#include "pass/streams.h"
+#include "itensor/itensor.h"
+#include "schedule/answers.h"
+#include "streams/resolve_given.h"
+#include "streams/streams.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Partial sums: how many there are, and what it costs to put them together. */
-#include "model/platform.h"
-#include "pass/lower_kernel.h"
-#include "pass/schedule.h"
 #include "random_model.h"
+#include "platform/platform.h"
+#include "lowering/lower_kernel.h"
+#include "schedule/schedule.h"
 #include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,13 @@
 /* Storage of memories and placement on dies: small designs whose best answer is known, random problems against trying every placement. */
 #define _POSIX_C_SOURCE 200809L       /* fileno, dup2 */
+#include "floorplan/floorplan_passes.h"
 #include "base/random.h"
-#include "frontend/import.h"
+#include "import/import.h"
 #include "ir/print.h"
-#include "model/resource.h"
-#include "pass/fifo.h"
-#include "pass/pass.h"
-#include "pass/place.h"
+#include "predict/resource.h"
+#include "fifo/fifo.h"
+#include "options/pass_context.h"
+#include "floorplan/place.h"
 #include "solve/ilp.h"
 #include <setjmp.h>
 #include <signal.h>

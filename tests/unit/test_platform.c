@@ -1,5 +1,5 @@
 /* Platform files, memories by their shapes, and what they refuse. */
-#include "model/resource.h"
+#include "predict/resource.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Quantised contractions: the same bits at every level, whatever the widths; weights rounded one by one. */
 #include "design_case.h"
-#include "model/quantised.h"
+#include "image/quantised.h"
 #include "st_math.h"
 
 #include <math.h>

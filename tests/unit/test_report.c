@@ -1,6 +1,6 @@
 /* Time, resources and reports of a hardware-level design small enough to count by hand: load, square 100 words, store. */
-#include "driver/report.h"
-#include "frontend/import.h"
+#include "report/report.h"
+#include "import/import.h"
 #include <cjson/cJSON.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* Launches of fewer rows than a module was made for: what bind_rows leaves out is not seen in what is left, at every level. */
 #include "design_case.h"
+#include "ir/workload.h"
 #include "ir/contract.h"
-#include "model/quantised.h"
+#include "image/quantised.h"
 #include <math.h>
 
 #define INPUTS 256

@@ -1,8 +1,8 @@
 /* The runtime's C API on one small design with an input, a position, a state and a weight that is given at run time: numbers, states, and what is refused. */
 #define _GNU_SOURCE           /* mkdtemp */
+#include "stc_runtime.h"
 #include "base/data.h"
 #include "base/guard.h"
-#include "stc_runtime.h"
 #include "streamtensor.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* What size_fifos shows of a design, and what it finds broken: a FIFO whose two ends count differently, and one too short whatever the others hold. */
 #include "design_case.h"
+#include "fifo/fifo_passes.h"
 
 /* One process writes `writes` words into a, then into b; the other takes as many of b as `reads` says, then those of a. */
 static const char *two_processes(struct arena *arena, int writes, int reads, int depth)

@@ -1,12 +1,13 @@
 /* The order in which elements flow, against enumeration: what a type denotes, its normal forms, regrouped words, the ports of scheduled kernels;
  * and the depths of FIFOs. */
-#include "driver/passes.h"
-#include "frontend/import.h"
-#include "model/platform.h"
-#include "pass/schedule.h"
-#include "pass/sequence.h"
-#include "sim/eval.h"
 #include "random_model.h"
+#include "fifo/fifo_passes.h"
+#include "pipeline/passes.h"
+#include "import/import.h"
+#include "platform/platform.h"
+#include "schedule/schedule.h"
+#include "itensor/sequence.h"
+#include "evaluate/eval.h"
 #include "stream_case.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,11 @@
 /* Tensor-level passes: after each one the module verifies, reads back as printed, and computes what it computed before. */
-#include "frontend/import.h"
-#include "pass/pass.h"
 #include "random_graph.h"
-#include "sim/eval.h"
+#include "layers/layers_passes.h"
+#include "fusion/fusion_passes.h"
+#include "tensor/tensor_passes.h"
+#include "import/import.h"
+#include "options/pass_context.h"
+#include "evaluate/eval.h"
 
 #include <math.h>
 #include <setjmp.h>

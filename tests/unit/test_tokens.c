@@ -2,8 +2,8 @@
 #include "design_case.h"
 #include "edited.h"
 #include "emitted.h"
-#include "model/feedback.h"
-#include "sim/flow.h"
+#include "predict/feedback.h"
+#include "simulate/flow.h"
 
 #define SEQUENCES 2
 #define ROWS 9

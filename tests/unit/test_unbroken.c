@@ -2,8 +2,8 @@
 #include "design_case.h"
 #include "emitted.h"
 #include "ir/verify.h"
-#include "model/token.h"
-#include "sim/flow.h"
+#include "predict/token.h"
+#include "simulate/flow.h"
 
 #define LAYERS 3              /* behind the first phase, which has more rows */
 #define PHASES (1 + LAYERS)

@@ -1,6 +1,6 @@
 /* The safetensors reader: what is in a file is found; every way of being wrong has its own refusal. */
 #include "design_case.h"
-#include "frontend/weights.h"
+#include "import/weights.h"
 
 struct fixture {
 	struct guard guard;

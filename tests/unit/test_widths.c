@@ -1,7 +1,7 @@
 /* Widths of kernels: the searches over the closed form against brute force and each other, and fixed widths. */
 #include "base/random.h"
-#include "pass/answers.h"
-#include "pass/choices.h"
+#include "schedule/answers.h"
+#include "options/choices.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,13 +2,13 @@
  * STC_RANDOM_KEEP names a file that is given the text of a graph that fails; STC_RANDOM_FILE a file that is run instead of a seed. */
 #ifndef TRIAL_H
 #define TRIAL_H
+#include "random_types.h"
 #include "base/data.h"
 #include "base/npy.h"
-#include "driver/passes.h"
-#include "frontend/import.h"
-#include "model/platform.h"
-#include "sim/eval.h"
-#include "random_types.h"
+#include "pipeline/passes.h"
+#include "import/import.h"
+#include "platform/platform.h"
+#include "evaluate/eval.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,87 @@
+#include "converter/again.h"
+#include "itensor/walk.h"
+
+#define DISTANCE 2            /* turns in which a stored word can be loaded */
+
+static bool sends_again(const struct walk *walk, int loop)
+{
+	for (int r = 0; r < walk->rank; r++)
+		if (walk->vector[loop * walk->rank + r])
+			return false;
+	return true;
+}
+
+/* The same words once each. */
+static struct walk once(struct arena *arena, const struct walk *walk)
+{
+	struct walk to = walk_new(arena, *walk, walk->loops);
+	for (int l = 0; l < walk->loops; l++)
+		if (!sends_again(walk, l))
+			walk_push(&to, walk->trip[l], walk_run_time(*walk, l), walk->vector + l * walk->rank, 1);
+	return walk_normal(arena, to);
+}
+
+/* Words inside the outermost loop that sends them again are kept, so there are as many of them in every launch. */
+static bool measure(struct again *again)
+{
+	const struct walk *walk = &again->walk;
+	again->words = again->distance = 1;
+	again->outer = -1;
+	for (int l = 0; l < walk->loops; l++) {
+		bool repeats = sends_again(walk, l);
+		again->outer = again->outer < 0 && repeats ? l : again->outer;
+		again->distance = repeats ? 1 : again->distance * walk->trip[l];
+		if (again->outer < 0 || repeats)
+			continue;
+		again->words *= walk->trip[l];
+		if (walk_run_time(*walk, l))
+			return false;
+	}
+	return again->outer >= 0 && again->distance >= DISTANCE;
+}
+
+bool again_of(struct arena *arena, const struct op *convert, struct again *again)
+{
+	if (attr_get(convert, "cut") || attr_get(convert, "window") || attr_get(convert, "given") || attr_get(convert, "later"))
+		return false;
+	struct walk from = walk_normal(arena, itensor_walk(arena, convert->operand[0]->type));
+	again->walk = walk_normal(arena, itensor_walk(arena, convert->result[0]->type));
+	return from.rank == again->walk.rank && walk_same(from, once(arena, &again->walk)) && measure(again);
+}
+
+void mark_again(struct module *module, struct block *block)
+{
+	struct again again;
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_again(module, op->region[0]);
+		if (op->code == OP_CONVERT && again_of(module->arena, op, &again))
+			attr_set(module, op, "again", attr_unit(module));
+	}
+}
+
+void lower_again(struct design *design, const struct op *convert, const struct again *again)
+{
+	const struct walk *walk = &again->walk;
+	struct process p = process_new(design, "again");
+	struct arena *arena = p.module->arena;
+	struct value *in = process_argument(&p, stream_fifo(design, convert->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, convert->result[0]), "y");
+	struct value **counter = ARENA_ARRAY(arena, struct value *, walk->loops + 1), *first = NULL;
+	struct value *array = make_array(&p, "kept", again->words, stream_word(p.module, convert->result[0]->type), 1);
+	int64_t *stride = ARENA_ARRAY(arena, int64_t, walk->loops + 1), pitch = 1;
+	attr_set(p.module, array->def, "stream.distance", attr_integer(p.module, again->distance));
+	process_layers(&p);
+	int opened = process_nest_to(&p, walk->loops, walk->trip, walk->run_time, 1, counter);
+	for (int l = walk->loops - 1; l >= again->outer; l--) {
+		bool repeats = sends_again(walk, l);
+		stride[l] = repeats ? 0 : pitch;
+		pitch *= repeats ? 1 : walk->trip[l];
+		first = repeats && counter[l] ? make_and(&p, first, make_equal(&p, counter[l], 0)) : first;
+	}
+	struct value *word = make_take(&p, first, in), *place = make_address(&p, walk->loops, counter, stride, 0);
+	struct value *now = make_select(&p, first, word, make_load(&p, array, place));
+	make_store(&p, now, array, place);        /* the same again where it is loaded, so that only what was taken has to have arrived */
+	make_push(&p, NULL, now, out);
+	process_close(&p, opened + (design->layers > 0));
+	process_finish(&p);
+}

@@ -1,0 +1,203 @@
+/* A converter as two processes, *fill* and *drain*, on a channel of blocks (src/itensor/box.h says what a block holds and how each side steps through it).
+ * One block a turn of the shared loops; with two halves both sides work at once.
+ * What puts rows of a launch in another order has nothing to do where there is one: its words pass by the block then, and none waits for the last. */
+#include "ir/workload.h"
+#include "ir/rows.h"
+#include "converter/again.h"
+#include "converter/later.h"
+#include "converter/lower_box.h"
+
+struct passing {              /* words of a row that is alone */
+	struct value *fifo;       /* NULL: they do not pass */
+	int64_t words;            /* in a turn of the shared loops */
+	struct run_time_trip alone;               /* one turn where there is one row, else none */
+};
+
+struct walked {               /* loops of a side where there is one row: those of one turn are left out, neighbours that go on where the other ends are one */
+	int loops;
+	int64_t *trip, *step;
+};
+
+static bool is_rows(const struct run_time_trip *trip, const char *rows)
+{
+	return text_same(trip->symbol, rows) && !trip->plus && !trip->rest && !trip->least && !trip->among;
+}
+
+/* false: how many turns some loop has then is not known. */
+static bool walk_row(struct arena *arena, const struct box_side *side, int shared, const char *rows, struct walked *walked)
+{
+	*walked = (struct walked){0, ARENA_ARRAY(arena, int64_t, side->loops + 1), ARENA_ARRAY(arena, int64_t, side->loops + 1)};
+	for (int l = shared; l < side->loops; l++) {
+		const struct run_time_trip *trip = side->run_time[l];
+		if (trip && !is_rows(trip, rows))
+			return false;
+		int64_t turns = trip ? side->trip[l] / trip->most : side->trip[l];
+		int last = walked->loops - 1;
+		bool joins = last >= 0 && walked->step[last] == side->step[l] * turns;
+		if (turns == 1)
+			continue;
+		walked->trip[joins ? last : walked->loops] = turns * (joins ? walked->trip[last] : 1);
+		walked->step[joins ? last : walked->loops] = side->step[l];
+		walked->loops += !joins;
+	}
+	return true;
+}
+
+/* Words of one row, which both sides have in the same order; 0: they have not, or there may be no such launch. */
+static int64_t words_of_row(struct arena *arena, const struct box *box, const char *rows)
+{
+	struct walked fill, drain;
+	if (!walk_row(arena, &box->fill, box->shared, rows, &fill) || !walk_row(arena, &box->drain, box->shared, rows, &drain))
+		return 0;
+	bool same = fill.loops == drain.loops && box->fill.lanes == box->drain.lanes && box->fill.first == box->drain.first;
+	for (int64_t l = 0; same && l < box->fill.lanes; l++)
+		same = box->fill.lane[l] == box->drain.lane[l];
+	int64_t words = 1;
+	for (int l = 0; same && l < fill.loops; l++) {
+		same = fill.trip[l] == drain.trip[l] && fill.step[l] == drain.step[l];
+		words *= fill.trip[l];
+	}
+	return same ? words : 0;
+}
+
+static const char *rows_symbol(const struct box *box, const struct op *main)
+{
+	for (int l = box->shared; l < box->fill.loops; l++)
+		if (box->fill.run_time[l] && rows_counted_by(main, box->fill.run_time[l]->symbol))
+			return box->fill.run_time[l]->symbol;
+	return NULL;
+}
+
+/* Where all tokens of a launch are one tile it gains nothing that is worth its LUTs. */
+static struct passing passing_of(struct design *design, const struct box *box, const struct type *word)
+{
+	const char *rows = unit_counts_tiles(design->source->region[0]) ? rows_symbol(box, design->source) : NULL;
+	int64_t words = rows ? words_of_row(design->module->arena, box, rows) : 0;
+	if (!words)
+		return (struct passing){0};
+	return (struct passing){design_fifo(design, "s_row", word, 2), words, {.symbol = rows, .plus = -1, .tile = 1, .most = 1, .rest = true}};
+}
+
+/* The reader's side: the block, which they were written to as well, is released unread. */
+static void pass_on(struct process *p, const struct passing *passing, struct value *words)
+{
+	process_loop_to(p, passing->words, &passing->alone);
+	process_pipeline(p, 1);
+	make_push(p, NULL, make_take(p, NULL, process_argument(p, passing->fifo, "row")), words);
+	process_close(p, 1);
+}
+
+static struct value *is_alone(struct process *p, const struct passing *passing, bool alone)
+{
+	return passing->fifo ? make_equal(p, process_count(p, &passing->alone, 1), alone) : NULL;
+}
+
+static void lower_side(struct design *design, const struct side *side, const struct passing *passing, struct value *blocks, struct value *fifo, bool fill, bool once)
+{
+	struct process p = process_new(design, fill ? "fill" : "drain");
+	struct value *channel = process_argument(&p, blocks, "blocks"), *words = process_argument(&p, fifo, fill ? "x" : "y");
+	int loops = side->shared;
+	struct value **counter = ARENA_ARRAY(p.module->arena, struct value *, side->steps->loops + 1);
+	if (!once) {
+		process_layers(&p);
+		loops += design->layers > 0;
+	}
+	for (int i = 0; i < side->shared; i++)
+		process_loop_to(&p, side->steps->trip[i], side->steps->run_time[i]);
+	if (passing->fifo && !fill)
+		pass_on(&p, passing, words);
+	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
+	attr_set(p.module, array->def, "side", attr_string(p.module, fill ? "write" : "read"));
+	int held = once && design->layers && !fill;
+	if (held)                             /* the block is kept for all layers */
+		process_layers(&p);
+	int opened = side_loops(&p, side, counter);
+	struct value *word = fill ? make_take(&p, NULL, words) : side_read(&p, side, array, counter);
+	if (fill)
+		side_write(&p, side, array, counter, word);
+	if (!fill || passing->fifo)
+		make_push(&p, is_alone(&p, passing, fill), word, fill ? process_argument(&p, passing->fifo, "row") : words);
+	process_close(&p, opened + held);
+	struct value *operand[2] = {array, channel};
+	op_append(p.block, op_new(p.module, OP_RELEASE, NOWHERE, 2, operand, 0, NULL));
+	process_close(&p, loops);
+	process_finish(&p);
+}
+
+/* Opens the loops of a side behind the first so many. */
+static int loops_inside(struct process *p, const struct box_side *side, int first, struct value **counter)
+{
+	return process_nest_to(p, side->loops - first, side->trip + first, side->run_time + first, 1, counter + first);
+}
+
+/* One process, in each turn of which a tile is taken and all are given (converter/later.h), part by part where both sides have the same outer loops. */
+static bool lower_later(struct design *design, const struct op *op)
+{
+	struct module *module = design->module;
+	struct later later = later_between(module->arena, attr_get(op, "tensor")->type, op->operand[0]->type, op->result[0]->type, attr_get(op, "later"));
+	if (later.why) {
+		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", later.why);
+		return diag_note(module->diag, "from %s to %s", op->operand[0]->type->text, op->result[0]->type->text);
+	}
+	int64_t word = box_word(&later.box), widest = later.fill.lanes > later.drain.lanes ? later.fill.lanes : later.drain.lanes;
+	const struct type *scalar = type_scalar(op->result[0]->type), *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, scalar) : scalar;
+	struct side fill = {.steps = &later.fill, .word = word}, drain = {.steps = &later.drain, .word = word, .type = stream_word(module, op->result[0]->type)};
+	struct process p = process_new(design, "later");
+	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");
+	struct value *array = make_array(&p, "words", later.box.elements / word, element, word < widest ? widest / word : 1);
+	struct value **taken = ARENA_ARRAY(module->arena, struct value *, later.fill.loops), **given = ARENA_ARRAY(module->arena, struct value *, later.drain.loops);
+	const int64_t one = 1;
+	process_layers(&p);
+	struct value *turn = process_loop_to(&p, later.tiles, later.there);
+	taken[0] = turn;
+	int shared = 0;
+	for (int i = 0; i < later.shared; i++) {
+		bool loop = later.drain.trip[i] > 1;
+		taken[1 + i] = given[i] = loop ? process_loop(&p, later.drain.trip[i]) : NULL;
+		shared += loop;
+	}
+	int opened = loops_inside(&p, &later.fill, 1 + later.shared, taken);
+	side_write(&p, &fill, array, taken, make_take(&p, NULL, in));
+	process_close(&p, opened);
+	opened = loops_inside(&p, &later.drain, later.shared, given);
+	struct value *tile = make_address(&p, 1, &given[later.part], &one, later.first), *there = make_select(&p, make_below(&p, turn, tile), turn, tile);
+	given[later.part] = make_address(&p, 1, &there, &one, -later.first);
+	make_push(&p, NULL, side_read(&p, &drain, array, given), out);
+	process_close(&p, opened + shared + 1 + (design->layers > 0));
+	process_finish(&p);
+	return true;
+}
+
+bool lower_convert(struct design *design, const struct op *op, bool crossing)
+{
+	if (attr_get(op, "later"))
+		return lower_later(design, op);
+	struct module *module = design->module;
+	struct again again;
+	if (!crossing && attr_get(op, "again") && again_of(module->arena, op, &again)) {
+		lower_again(design, op, &again);
+		return true;
+	}
+	const struct type *tensor = attr_get(op, "tensor")->type, *from = op->operand[0]->type, *to = op->result[0]->type;
+	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, "shared", 0));
+	if (!box_is_right(design, op, to, &box, crossing))
+		return false;
+	int64_t halves = attr_integer_or(op, "halves", box.halves);
+	if (halves < 1 || halves > box.halves)
+		return diag_error(module->diag, op->location, "%s: %lld halves, where %d can work at once", op_info[op->code].name, (long long)halves, box.halves);
+	int64_t word = box_word(&box), size = box.elements / word, widest = box.fill.lanes > box.drain.lanes ? box.fill.lanes : box.drain.lanes;
+	const struct type *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, type_scalar(tensor)) : type_scalar(tensor);
+	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), halves);
+	if (word < widest)
+		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest / word));
+	struct side fill = {.steps = &box.fill, .shared = box.shared, .word = word, .type = stream_word(module, from)};
+	struct side drain = {.steps = &box.drain, .shared = box.shared, .word = word, .type = stream_word(module, to)};
+	struct value *in = stream_fifo(design, op->operand[0]), *out = stream_fifo(design, op->result[0]);
+	int64_t layers = design->layers;
+	struct passing passing = crossing ? (struct passing){0} : passing_of(design, &box, fill.type);
+	design->layers = crossing ? 0 : layers;
+	lower_side(design, &fill, &passing, blocks, in, true, crossing);
+	design->layers = layers;
+	lower_side(design, &drain, &passing, blocks, out, false, crossing);
+	return true;
+}

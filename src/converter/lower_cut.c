@@ -1,0 +1,168 @@
+/* A converter that was cut: its box lies in external memory. One process writes it, another reads it back in the reader's order.  The reader waits for a word that
+ * the writer sends after its last burst; the writer waits, from the second layer on, for the word that the reader sends after its last one. */
+#include "converter/lower_box.h"
+
+struct cut {
+	const struct box_side *steps;
+	int64_t word;             /* elements of a memory word: a stream's word, or a part of it */
+	int parts;                /* loops over the parts of a stream's word */
+	int64_t *trip, *step;     /* [parts]; step: elements of the box */
+	struct value *port, *fifo, *written, *read;
+};
+
+/* As many neighbours as both sides always move together, in a word that a port has. */
+static int64_t memory_word(const struct box *box, int64_t bits)
+{
+	int64_t most = box_word(box), word = most;
+	while (word > 1 && (most % word || word * bits > PORT_BITS || (word & (word - 1))))
+		word--;
+	return word;
+}
+
+/* The loops that walk the parts of a stream's word: a tile of several dims has one for each. */
+static void find_parts(struct arena *arena, struct cut *cut)
+{
+	const struct box_side *steps = cut->steps;
+	int64_t inner = cut->word;
+	cut->trip = ARENA_ARRAY(arena, int64_t, steps->lanes);
+	cut->step = ARENA_ARRAY(arena, int64_t, steps->lanes);
+	while (inner < steps->lanes) {
+		int64_t step = steps->lane[inner] - steps->lane[0], end = inner;
+		while (end < steps->lanes && steps->lane[end] - steps->lane[0] == end / inner * step)
+			end += inner;
+		for (int i = cut->parts++; i > 0; i--) {
+			cut->trip[i] = cut->trip[i - 1];
+			cut->step[i] = cut->step[i - 1];
+		}
+		cut->trip[0] = end / inner;
+		cut->step[0] = step;
+		inner = end;
+	}
+}
+
+static struct cut cut_of(struct arena *arena, const struct box_side *steps, int64_t word)
+{
+	struct cut cut = {.steps = steps, .word = word};
+	find_parts(arena, &cut);
+	return cut;
+}
+
+/* Opens the loops over the words of the memory; the address of the one at hand. */
+static struct value *open_words(struct process *p, const struct cut *cut, int *opened)
+{
+	struct arena *arena = p->module->arena;
+	const struct box_side *steps = cut->steps;
+	int dims = steps->loops + cut->parts;
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, dims + 1), *pitch = ARENA_ARRAY(arena, int64_t, dims + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, dims + 1);
+	struct value **counter = ARENA_ARRAY(arena, struct value *, dims + 1);
+	for (int i = 0; i < dims; i++) {
+		bool part = i >= steps->loops;
+		trip[i] = part ? cut->trip[i - steps->loops] : steps->trip[i];
+		pitch[i] = (part ? cut->step[i - steps->loops] : steps->step[i]) / cut->word;
+		run_time[i] = part ? NULL : steps->run_time[i];
+	}
+	*opened = process_nest_to(p, dims, trip, run_time, 1, counter);
+	for (int i = 0; i < dims; i++)
+		counter[i] = pitch[i] ? process_point(p, run_time[i], run_time[i] ? trip[i] / run_time[i]->most : 1, counter[i]) : NULL;
+	return make_address(p, dims, counter, pitch, steps->first / cut->word);
+}
+
+/* A word on its own, after the nest: then all bursts of the nest are done. */
+static void send_token(struct process *p, struct value *token)
+{
+	process_loop(p, 1);
+	process_pipeline(p, 1);
+	make_push(p, NULL, make_bool(p, true), process_argument(p, token, "done"));
+	process_close(p, 1);
+}
+
+static void await_token(struct process *p, struct value *when, struct value *token)
+{
+	process_loop(p, 1);
+	process_pipeline(p, 1);
+	make_take(p, when, process_argument(p, token, "ready"));
+	process_close(p, 1);
+}
+
+static void write_out(struct design *design, const struct cut *cut, bool once)
+{
+	struct process p = process_new(design, "cut_store");
+	struct value *memory = process_argument(&p, cut->port, "m"), *in = process_argument(&p, cut->fifo, "x");
+	int opened;
+	process_layers(&p);
+	if (p.layer && !once)
+		await_token(&p, make_compare(&p, 4, p.layer, 0), cut->read);
+	struct value *address = open_words(&p, cut, &opened);
+	make_store(&p, make_take(&p, NULL, in), memory, address);
+	process_close(&p, opened);
+	send_token(&p, cut->written);
+	process_close(&p, p.layer != NULL);
+	process_finish(&p);
+}
+
+static void read_back(struct design *design, const struct cut *cut, bool once)
+{
+	struct process p = process_new(design, "cut_load");
+	struct value *memory = process_argument(&p, cut->port, "m"), *out = process_argument(&p, cut->fifo, "y");
+	int opened;
+	if (once)
+		await_token(&p, NULL, cut->written);
+	process_layers(&p);
+	if (!once)
+		await_token(&p, NULL, cut->written);
+	struct value *address = open_words(&p, cut, &opened);
+	make_push(&p, NULL, make_load(&p, memory, address), out);
+	process_close(&p, opened);
+	if (p.layer && !once) {               /* nobody waits after the last layer */
+		process_loop(&p, 1);
+		process_pipeline(&p, 1);
+		make_push(&p, make_compare(&p, 2, p.layer, design->layers - 1), make_bool(&p, true), process_argument(&p, cut->read, "done"));
+		process_close(&p, 1);
+	}
+	process_close(&p, p.layer != NULL);
+	process_finish(&p);
+}
+
+/* The FIFO of one side in memory words: through a cast where the stream's words are wider. */
+static struct value *side_fifo(struct design *design, const struct value *stream, const struct type *word, bool in)
+{
+	struct value *fifo = stream_fifo(design, stream);
+	if (fifo->type->element == word)
+		return fifo;
+	int64_t lanes = type_lanes(word);
+	struct value *narrow = design_fifo(design, "s_cut", word, itensor_tiles(stream->type->itensor) * stream_lanes(stream->type) / lanes);
+	add_cast(design, "cast", in ? fifo : narrow, in ? narrow : fifo, stream->type);
+	return narrow;
+}
+
+bool lower_cut(struct design *design, const struct op *op, bool crossing)
+{
+	struct module *module = design->module;
+	struct arena *arena = module->arena;
+	const struct type *tensor = attr_get(op, "tensor")->type, *scalar = type_scalar(tensor), *from = op->operand[0]->type, *to = op->result[0]->type;
+	struct box box = box_between(arena, tensor, from, to, 0);
+	if (!box_is_right(design, op, to, &box, crossing))
+		return false;
+	int64_t lanes = memory_word(&box, type_bits(scalar)), layers = design->layers, tokens = layers ? layers : 2;
+	const struct type *word = lanes == 1 ? scalar : type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar);
+	const char *name = text_format(arena, "cut%d", design->serial++);
+	design_buffer(design, name, word, box.elements / lanes, 0, NULL);
+	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens), *read = NULL;
+	if (layers && !crossing) {
+		read = design_fifo(design, "s_read", type_integer(module, 1), tokens);
+		attr_set(module, read->def, "stream.ring", attr_string(module, "back"));
+	}
+	struct cut writer = cut_of(arena, &box.fill, lanes), reader = cut_of(arena, &box.drain, lanes);
+	writer.written = reader.written = written;
+	writer.read = reader.read = read;
+	writer.port = design_port(design, text_format(arena, "%s_w", name), word, name, true);
+	reader.port = design_port(design, text_format(arena, "%s_r", name), word, name, false);
+	design->layers = crossing ? 0 : layers;
+	writer.fifo = side_fifo(design, op->operand[0], word, true);
+	write_out(design, &writer, crossing);
+	design->layers = layers;
+	reader.fifo = side_fifo(design, op->result[0], word, false);
+	read_back(design, &reader, crossing);
+	return true;
+}

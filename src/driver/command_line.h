@@ -1,0 +1,52 @@
+/* One table of commands and options: it parses the command line and prints the help. */
+#ifndef STC_COMMAND_LINE_H
+#define STC_COMMAND_LINE_H
+#include "base/diag.h"
+#include "options/options.h"
+#include <stddef.h>
+
+struct session;
+
+struct command {
+	const char *name, *operand, *help;
+	bool operand_needed;
+	bool (*run)(struct session *session);
+	unsigned bit;             /* in struct option.commands */
+	bool takes_second;        /* a second operand, if one is given */
+};
+
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT, OPTION_LIST, OPTION_WORD };
+
+struct option {
+	const char *name;
+	char letter;              /* 0: none */
+	const char *metavar, *help;
+	unsigned commands;
+	enum option_kind kind;
+	size_t offset;            /* in struct options */
+};
+
+extern const struct command commands[];
+extern const int command_count;
+
+/* arguments[0] is the program's name.  *command is NULL where none was named (help or version is set then, or the line is refused). */
+bool options_parse(struct arena *arena, struct diag *diag, int count, char *const *arguments, struct options *options, const struct command **command);
+bool option_set(struct diag *diag, struct options *options, const struct command *command, const char *name, const char *value);
+/* false after a diagnostic: of two options that are given, one would do nothing. */
+bool options_agree(struct diag *diag, const struct options *options, const struct command *command);
+void options_help(struct text *out, const struct command *command);   /* NULL: of the program */
+const struct command *command_find(const char *name);
+
+bool command_compile(struct session *session);
+bool command_explore(struct session *session);
+bool command_choices(struct session *session);
+bool command_check(struct session *session);
+bool command_run(struct session *session);
+bool command_simulate(struct session *session);
+bool command_platforms(struct session *session);
+bool command_passes(struct session *session);
+bool command_itensor(struct session *session);
+bool command_help(struct session *session);
+void version_text(struct text *out);
+
+#endif

@@ -1,0 +1,43 @@
+/* What arrays claim by stream.distance, and whether results need it to be otherwise.  A read that comes too early is no fault by itself: kernels read words that they drop, since a memory that is read in every iteration
+ * needs no condition.  So a launch is run again in which such reads get wrong numbers; where its results are others, the claim is false. */
+#include "evaluate/eval_network.h"
+#include <math.h>
+#include <string.h>
+
+#define WRONG 85              /* an integer that a word of 8 bits holds, with digits in words of fewer */
+
+struct claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words)
+{
+	int64_t distance = attr_integer_or(alloca, "stream.distance", 0);
+	if (!distance)
+		return NULL;
+	struct arena *arena = network->e->arena;
+	struct claim *claim = ARENA_NEW(arena, struct claim);
+	*claim = (struct claim){.process = process->name, .array = attr_text_or(alloca, "stream.name", "an array"), .location = alloca->location, .distance = distance, .written = ARENA_ARRAY(arena, int64_t, words)};
+	claim->before = ARENA_ARRAY(arena, int64_t, type_lanes(alloca->result[0]->type->element));
+	int number = (int)network->claims.count;
+	claim->overtakes = number >= network->overtaken && number < network->overtaken_end;
+	VEC_PUSH(arena, &network->claims, claim);
+	return claim;
+}
+
+/* What a word holds already has been there all the time, whoever reads it: what processes keep they may store again. */
+void claim_store(const struct process *process, const struct instruction *store, int64_t word)
+{
+	struct claim *claim = store->array->claim;
+	scalar_read(store->type, claim->before, store->array->data, word * store->count, 1, store->count);
+	if (!claim->written[word] || memcmp(claim->before, store->in[0], (size_t)(store->count * scalar_register_bytes(store->type))) != 0)
+		claim->written[word] = process->iteration;
+}
+
+void claim_load(const struct process *process, const struct instruction *load, int64_t word)
+{
+	struct claim *claim = load->array->claim;
+	int64_t between = process->iteration - claim->written[word];
+	int width = type_is_real(load->type) ? 8 : load->type->width;
+	if (claim->written[word] <= process->drained || !between || between >= claim->distance)
+		return;
+	claim->nearest = !claim->nearest || between < claim->nearest ? between : claim->nearest;
+	if (claim->overtakes)
+		scalar_fill(load->type, load->out, scalar_constant(load->type, NAN, WRONG >> (width < 8 ? 8 - width : 0)), load->count);
+}

@@ -1,0 +1,59 @@
+/* stream.contract at tensor level; at stream level the same on the tensors that flow. */
+#include "ir/contract.h"
+#include "evaluate/eval_level.h"
+
+struct numbers {
+	const struct type *weight, *scale;
+	const int8_t *x;
+	const float *s;
+	const void *w, *own;      /* storage of the weights and of their scales */
+	float *y;
+};
+
+static float output(const struct contract *c, const struct numbers *numbers, int64_t t, int64_t n, int64_t *w)
+{
+	const int8_t *x = numbers->x + t * c->groups * c->size;
+	float sum = 0, own;
+	for (int64_t g = 0; g < c->groups; g++) {
+		int64_t at = g * c->outputs + n, products = 0;
+		scalar_read(numbers->weight, w, numbers->w, at * c->size, 1, c->size);
+		scalar_read(numbers->scale, &own, numbers->own, at, 1, 1);
+		for (int64_t k = 0; k < c->size; k++)
+			products += x[g * c->size + k] * w[k];
+		float scale = numbers->s[t * c->groups + g] * own;
+		sum = sum + (float)(int32_t)products * scale;
+	}
+	return sum;
+}
+
+struct tensor *eval_contraction(struct evaluation *e, const struct op *op, const struct tensor *x, const struct tensor *s, const struct type *result)
+{
+	struct contract c;
+	int64_t layer = 0;
+	INVARIANT(e->module->guard, contract_of(op, &c), "a contraction whose operands do not fit together");
+	if (c.layer)
+		layer = eval_integer(c.layer);
+	if (layer < 0 || layer >= (c.layers ? c.layers : 1)) {
+		diag_error(e->module->diag, op->location, "layer %lld of %d", (long long)layer, c.layers);
+		return NULL;
+	}
+	const struct tensor *w = eval_tensor_of(c.weight[layer]), *own = eval_tensor_of(c.scale[layer]);
+	struct tensor *y = eval_new(e, result);
+	int64_t *row = ARENA_ARRAY(e->arena, int64_t, c.size + 1);
+	struct numbers numbers = {type_scalar(w->type), type_scalar(own->type), x->data, s->data, w->data, own->data, y->data};
+	struct launch_rows rows = rows_of_launch(e->arena, c.rows, c.tokens);
+	for (int64_t t = 0; t < c.tokens; t++) {
+		if (!eval_is_there(e, &rows, t))
+			continue;
+		for (int64_t n = 0; n < c.outputs; n++)
+			numbers.y[t * c.outputs + n] = output(&c, &numbers, t, n, row);
+	}
+	return y;
+}
+
+bool eval_contract(struct evaluation *e, struct op *op)
+{
+	struct tensor *y = eval_contraction(e, op, eval_tensor_of(op->operand[0]), eval_tensor_of(op->operand[1]), op->result[0]->type);
+	op->result[0]->data = y;
+	return y != NULL;
+}

@@ -1,0 +1,94 @@
+/* Stream-level ops that pass words on: in other widths, to several readers, a part of them, several streams as one. */
+#include "evaluate/eval_level.h"
+#include <string.h>
+
+static size_t word_bytes(const struct words *words)
+{
+	return (size_t)(words->lanes * scalar_storage_bytes(type_scalar(words->type)));
+}
+
+bool route_cast(struct evaluation *e, struct op *op)
+{
+	const struct words *from = op->operand[0]->data;
+	struct words *to = eval_words(e, op->result[0]->type);
+	if (from->elements != to->elements)
+		return diag_error(e->module->diag, op->location, "%lld elements come, %lld are sent on", (long long)from->elements, (long long)to->elements);
+	to->data = from->data;
+	op->result[0]->data = to;
+	return true;
+}
+
+bool route_fork(struct evaluation *e, struct op *op)
+{
+	for (int i = 0; i < op->results; i++) {
+		if (op->result[i]->type != op->operand[0]->type)
+			return diag_error(e->module->diag, op->location, "a fork from %s to %s", op->operand[0]->type->text, op->result[i]->type->text);
+		op->result[i]->data = op->operand[0]->data;
+	}
+	return true;
+}
+
+bool route_choose(struct evaluation *e, struct op *op)
+{
+	const struct attr *table = attr_get(op, "table");
+	const struct op *loop = op->parent->parent;
+	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : -1;
+	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count || table->integers[layer] < 0 || table->integers[layer] >= op->operands)
+		return diag_error(e->module->diag, op->location, "a choice without an operand for layer %lld", (long long)layer);
+	op->result[0]->data = op->operand[table->integers[layer]]->data;
+	return true;
+}
+
+/* The words whose counters lie in the ranges of `low` and `high`; trips are those of this run. */
+bool route_chunk(struct evaluation *e, struct op *op)
+{
+	const struct words *from = op->operand[0]->data;
+	const struct itensor *order = from->type->itensor;
+	const struct attr *low = attr_get(op, "low"), *high = attr_get(op, "high");
+	struct words *to = eval_words(e, op->result[0]->type);
+	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), *trip = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), words = from->elements / from->lanes;
+	char *next = to->data;
+	for (int i = 0; i < order->dims; i++)
+		trip[i] = eval_trips(e, order->trip[i], order->run_time ? order->run_time[i] : NULL);
+	for (int64_t w = 0; w < words; w++) {
+		bool inside = true;
+		for (int i = 0; i < order->dims; i++)
+			inside = inside && counter[i] >= low->integers[i] && counter[i] < high->integers[i];
+		if (inside)
+			next = (char *)memcpy(next, from->data + (size_t)w * word_bytes(from), word_bytes(from)) + word_bytes(from);
+		for (int i = order->dims - 1; i >= 0 && ++counter[i] == trip[i]; i--)
+			counter[i] = 0;
+	}
+	op->result[0]->data = to;
+	return true;
+}
+
+/* In every turn words[i] words of operand i, as long as there are some. */
+static bool interleave(struct evaluation *e, struct op *op, const int64_t *words)
+{
+	struct words *to = eval_words(e, op->result[0]->type);
+	const struct words *first = op->operand[0]->data;
+	int64_t turns = first->elements / first->lanes / words[0];
+	char *next = to->data;
+	for (int64_t t = 0; t < turns; t++)
+		for (int i = 0; i < op->operands; i++) {
+			const struct words *from = op->operand[i]->data;
+			size_t bytes = (size_t)words[i] * word_bytes(from);
+			next = (char *)memcpy(next, from->data + (size_t)t * bytes, bytes) + bytes;
+		}
+	op->result[0]->data = to;
+	return true;
+}
+
+bool route_concat(struct evaluation *e, struct op *op)
+{
+	return interleave(e, op, attr_get(op, "words")->integers);
+}
+
+bool route_join(struct evaluation *e, struct op *op)
+{
+	int64_t *words = ARENA_ARRAY(e->arena, int64_t, op->operands);
+	for (int i = 0; i < op->operands; i++)
+		words[i] = 1;
+	return interleave(e, op, words);
+}

@@ -1,0 +1,313 @@
+/* One attempt at a design, and narrower ones where it does not fit. */
+#include "ir/workload.h"
+#include "explore/build.h"
+#include "report/report.h"
+#include "ir/nest.h"
+#include "fifo/fifo.h"
+#include "floorplan/place.h"
+
+#define ATTEMPTS 8            /* the last one is as narrow as can be */
+#define NARROWER 0.8
+#define NARROWER_SLICES 0.95  /* what slices are counted for before and after a design is built differs little */
+#define NARROWER_MEMORY 0.7
+#define MEMORY_STEPS 4
+
+struct build build_part(const struct build *b)
+{
+	return (struct build){.session = b->session, .tensor = b->tensor, .first = b->first, .last = pass_find("make_processes")};
+}
+
+bool build_is_whole(const struct build *b)
+{
+	return b->last == pass_count - 1;
+}
+
+bool build_counts_tokens(const struct build *b)
+{
+	const struct op *main = module_main(b->tensor);
+	return unit_has_tokens(main->region[0]) && counts_few(main);
+}
+
+static enum outcome classify(struct build *b)
+{
+	const struct session *session = b->session;
+	const char *stage = session->guard.stage;
+	if (session->stop)
+		return OUTCOME_REFUSED;
+	if (session->context.excess_ports || session->context.few_slices)
+		return OUTCOME_PORTS;
+	if (text_same(stage, "allocate_memory"))
+		return OUTCOME_MEMORY;
+	if (!text_same(stage, "place_dies"))
+		return OUTCOME_REFUSED;
+	b->used = design_cost(session->attempt, session->platform, session->module).total;
+	return OUTCOME_SPACE;
+}
+
+static void begin_attempt(struct build *b)
+{
+	struct session *session = b->session;
+	arena_free(session->attempt);
+	session->attempt = arena_new(&session->guard);
+	session->module = module_clone(b->tensor, session->attempt);
+	session->diag.count = 0;
+}
+
+/* Is a die crowded where FIFOs hold next to nothing?  Then it is, however deep they are. */
+static bool crowded_in_any_case(struct build *b)
+{
+	struct session *session = b->session;
+	struct module *made = session->module;
+	session->module = module_clone(made, session->attempt);
+	fifo_shallow(session->module);
+	bool stored = run_passes(session, pass_find("allocate_memory"), pass_find("allocate_memory"));
+	b->cost = design_cost(session->attempt, session->platform, session->module);
+	bool crowded = stored && limits_exceeded(session, b->cost.total) == LIMITS && !place_finds_room(session->platform, session->module);
+	session->module = made;
+	session->diag.count = 0;
+	return crowded;
+}
+
+enum outcome build_attempt(struct build *b)
+{
+	struct session *session = b->session;
+	int half = pass_find("make_processes"), next = b->first > half ? b->first : half + 1;
+	enum from from = b->from;
+	b->from = FROM_TENSOR;
+	if (from == FROM_JUDGED && b->judged != OUTCOME_BUILT)
+		return b->judged;
+	if (from == FROM_TENSOR)
+		begin_attempt(b);
+	session->predicted = NULL;
+	b->over = LIMITS;
+	b->crowded = false;
+	if (from < FROM_MADE && !run_passes(session, b->first, b->last < half ? b->last : half))
+		return classify(b);
+	if (from < FROM_JUDGED && b->spares && b->first <= half)
+		b->crowded = crowded_in_any_case(b);
+	if (b->crowded)
+		return OUTCOME_CROWDED;
+	if (!run_passes(session, next, b->last))
+		return classify(b);
+	if (!build_is_whole(b))
+		return OUTCOME_BUILT;
+	b->cost = design_cost(session->arena, session->platform, session->module);
+	b->used = b->cost.total;
+	b->ms = session->target_ms ? report_make(session, "").model_ms : 0;
+	b->over = limits_exceeded(session, b->used);
+	b->crowded = limits_crowded(session, &b->cost);
+	return b->over == LIMITS ? OUTCOME_BUILT : OUTCOME_SPACE;
+}
+
+/* --- narrower */
+
+static void scale(struct build *b, enum choice choice, int64_t used, double factor)
+{
+	struct choices *choices = &b->session->choices;
+	int64_t now = choice_on(choices, b->session->platform, choice);
+	now = used > 0 && used < now ? used : now;
+	int64_t next = (int64_t)((double)now * factor);
+	choices->value[choice] = next < 1 ? 1 : next;
+}
+
+/* Did less of the budget change nothing, since it is above what converters hold? */
+static bool memory_is_same(const struct build *b)
+{
+	const struct resources *taken = &b->session->context.taken;
+	return taken->bram18 == b->before.bram18 && taken->uram == b->before.uram;
+}
+
+/* Then the next one is below that, if one can be cut; none is below what is held with all of them cut. */
+static void narrow_memory(struct build *b)
+{
+	const struct pass_context *context = &b->session->context;
+	int64_t *budget = &b->session->choices.value[CHOICE_ON_CHIP];
+	bool below = memory_is_same(b) && context->held > context->least_held;
+	scale(b, CHOICE_ON_CHIP, below ? context->held : 0, NARROWER_MEMORY);
+	*budget = *budget < context->least_held ? context->least_held : *budget;
+}
+
+static void narrow_space(struct build *b)
+{
+	const struct resources *limit = &b->session->limit;
+	if (b->over == LIMIT_DSP) {
+		scale(b, CHOICE_DSP, 0, NARROWER_SLICES * (double)limit->dsp / (double)b->used.dsp);
+		return;
+	}
+	scale(b, CHOICE_DSP, b->used.dsp, NARROWER);
+	scale(b, CHOICE_LUT, b->used.lut, NARROWER);
+}
+
+/* As many as ports are left for, and words of results that are no wider. */
+static void fewer_slices(struct build *b)
+{
+	int slices = b->session->context.few_slices;
+	b->session->choices.value[CHOICE_SLICES] = slices;
+	mark_lanes(b->tensor, module_main(b->tensor)->region[0], slices);
+}
+
+void build_narrower(struct build *b, enum outcome outcome, int number)
+{
+	struct choices *choices = &b->session->choices;
+	if (outcome == OUTCOME_PORTS && b->session->context.few_slices)
+		fewer_slices(b);
+	else if (outcome == OUTCOME_PORTS)
+		choices->value[CHOICE_SHARED_PORTS] = choice_count(choices, CHOICE_SHARED_PORTS) + b->session->context.excess_ports;
+	else if (outcome == OUTCOME_MEMORY)
+		narrow_memory(b);
+	else
+		narrow_space(b);
+	if (number < ATTEMPTS - 2 || outcome == OUTCOME_PORTS)
+		return;
+	choices->value[CHOICE_DSP] = choices->value[CHOICE_LUT] = 1;
+	choices->value[CHOICE_SEARCH] = b->session->options.choices.value[CHOICE_SEARCH];      /* the same whatever was wished */
+}
+
+/* What the narrowest design takes of all that it takes too much of. */
+static const char *nearest(const struct build *b)
+{
+	const struct session *session = b->session;
+	struct text text = text_new(session->arena);
+	for (enum limit limit = b->over; limit < LIMITS; limit++)
+		if (session->options.limit[limit] && limit_of(b->used, limit) > limit_of(session->limit, limit))
+			text_add(&text, " --%s %lld", limit_option[limit], (long long)limit_of(b->used, limit));
+	return text.data;
+}
+
+/* Where a limit cannot be met, what the narrowest design takes is the nearest that can. */
+static bool refuse_limit(struct build *b)
+{
+	struct session *session = b->session;
+	if (b->over == LIMITS)
+		return false;
+	long long need = (long long)limit_of(b->used, b->over);
+	if (!session->options.limit[b->over]) {       /* one of two phases has what the other leaves */
+		diag_error(&session->diag, NOWHERE, "both phases together do not fit: the narrowest design of one that was found takes %lld %s, and %lld are left for it", need, limit_unit[b->over],
+			   (long long)limit_of(session->limit, b->over));
+		return diag_note(&session->diag, "a design of one phase each, without --with; or fewer tokens a launch");
+	}
+	diag_error(&session->diag, NOWHERE, "--%s %s cannot be met%s: the narrowest design that was found takes %lld %s", limit_option[b->over], session->options.limit[b->over],
+		   session->choices.fixed ? " together with --fix" : "", need, limit_unit[b->over]);
+	return diag_note(&session->diag, "the nearest that can is%s", nearest(b));
+}
+
+static bool no_more_memory(struct resources a, struct resources b)
+{
+	return a.bram18 <= b.bram18 && a.uram <= b.uram;
+}
+
+/* Limits of block RAMs and URAMs grow until the narrowest design's memories have a place: less of one kind is more of the other. */
+static bool memory_placed(struct session *session)
+{
+	int pass = pass_find("allocate_memory");
+	for (int i = 0; i < MEMORY_STEPS; i++) {
+		struct resources used = session->context.taken, *limit = &session->limit;
+		limit->bram18 = used.bram18 > limit->bram18 ? used.bram18 : limit->bram18;
+		limit->uram = used.uram > limit->uram ? used.uram : limit->uram;
+		if (!no_more_memory(*limit, platform_total(session->platform)))
+			return false;
+		session->diag.count = 0;
+		if (run_passes(session, pass, pass))
+			return true;
+	}
+	return false;
+}
+
+/* Is it the user's limit of memory that the design exceeds, and not the platform?  Then b->used is what it takes. */
+static bool wishes_for_less_memory(struct build *b)
+{
+	struct session *session = b->session;
+	struct resources limit = session->limit;
+	const struct diag refusal = session->diag;
+	if (!session->options.limit[LIMIT_BRAM] && !session->options.limit[LIMIT_URAM])
+		return false;
+	bool placed = memory_placed(session);
+	session->limit = limit;
+	session->diag.count = 0;
+	b->used = session->context.taken;
+	b->over = no_more_memory(b->used, limit) ? LIMITS : b->used.bram18 > limit.bram18 ? LIMIT_BRAM : LIMIT_URAM;
+	if (placed && b->over != LIMITS)
+		return true;
+	session->diag = refusal;
+	return false;
+}
+
+void build_begin(struct build *b)
+{
+	const struct session *session = b->session;
+	struct choices *choices = &b->session->choices;
+	if (session->options.limit[LIMIT_DSP] && choice_on(choices, session->platform, CHOICE_DSP) > session->limit.dsp)
+		choices->value[CHOICE_DSP] = session->limit.dsp > 0 ? session->limit.dsp : 1;
+	if (session->options.limit[LIMIT_LUT] && choice_on(choices, session->platform, CHOICE_LUT) > session->limit.lut / 2)
+		choices->value[CHOICE_LUT] = session->limit.lut > 1 ? session->limit.lut / 2 : 1;
+}
+
+/* A second phase that reads weights as the first does lacks ports until the first is built with fewer (phases.c). */
+static bool waits_for_first(const struct build *b, int number)
+{
+	return b->session->follows && number > 0;
+}
+
+/* Of a unit, which slices might be too many: by how much? */
+static void note_excess(struct build *b, enum outcome outcome)
+{
+	const struct session *session = b->session;
+	if (b->slices || !build_is_whole(b) || (outcome != OUTCOME_SPACE && outcome != OUTCOME_MEMORY))
+		return;
+	struct design_cost cost = design_cost(session->attempt, session->platform, session->module);
+	double excess = resources_share(outcome == OUTCOME_MEMORY ? session->context.taken : b->used, session->limit);
+	b->slices = build_slices(b, &cost);
+	b->excess = excess > 1 ? excess : 1;
+}
+
+/* The next one's number.  Where less memory changes nothing and nothing can be cut, only the narrowest kernels are left to be tried. */
+static int next_attempt(struct build *b, enum outcome outcome, int number)
+{
+	const struct pass_context *context = &b->session->context;
+	bool stuck = outcome == OUTCOME_MEMORY && memory_is_same(b) && context->held <= context->least_held;
+	int last = stuck && number < ATTEMPTS - 2 ? ATTEMPTS - 2 : number;
+	for (; number <= last && number < ATTEMPTS - 1; number++)
+		build_narrower(b, outcome, number);
+	b->before = context->taken;
+	return last + 1;
+}
+
+bool build_fitting(struct build *b)
+{
+	enum outcome outcome = OUTCOME_REFUSED;
+	const struct diag *diag = &b->session->diag;
+	const char *first = NULL;
+	b->session->narrowest = NULL;
+	b->before = (struct resources){0};
+	for (int number = 0; number < ATTEMPTS; number = next_attempt(b, outcome, number)) {
+		outcome = build_attempt(b);
+		if (outcome == OUTCOME_BUILT || outcome == OUTCOME_CROWDED) {
+			b->session->narrowest = number == ATTEMPTS - 1 ? first : NULL;
+			return true;
+		}
+		first = !first && diag->count ? diag->entry[0].message : first;
+		if (outcome == OUTCOME_REFUSED || (outcome == OUTCOME_PORTS && waits_for_first(b, number)))
+			return false;
+		note_excess(b, outcome);
+	}
+	return (outcome != OUTCOME_MEMORY || wishes_for_less_memory(b)) && refuse_limit(b);
+}
+
+/* In the datapath of a unit's phases, inside it: other kernels form sums of products as well. */
+static const struct op *dot_in(const struct block *block, bool inside)
+{
+	const struct op *found = NULL;
+	for (const struct op *op = block->first; op && !found; op = op->next)
+		found = op->code == OP_DOT && inside ? op : op->region[0] ? dot_in(op->region[0], inside || nest_mark(op) >= 0) : NULL;
+	return found;
+}
+
+int build_slices(const struct build *b, const struct design_cost *cost)
+{
+	int slices = 0;
+	struct dot dot;
+	for (int i = 0; i < cost->processes; i++)
+		for (const struct op *op = dot_in(cost->process[i].function->region[0], false); op; op = op->next)
+			slices += op->code == OP_DOT && dot_of(op, &dot) ? dot.words : 0;
+	return slices / unit_shape(module_main(b->tensor)->region[0]).dealt;
+}

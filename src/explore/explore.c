@@ -1,0 +1,281 @@
+#include "explore/explore.h"
+#include "base/blake2.h"
+#include "base/data.h"
+#include "explore/limits.h"
+#include "explore/point.h"
+#include "report/report.h"
+#include <string.h>
+
+#define PROPOSALS 256         /* points made up for one that is new; after them the space counts as explored */
+#define SIMULATED_MOST (INT64_C(1) << 28)     /* iterations; about ten seconds */
+
+/* --- the front */
+
+/* Smaller is better in all. */
+#define FIGURES 5
+static void figures_of(const struct trial *trial, double *figure)
+{
+	const double list[FIGURES] = {trial->ms, (double)trial->used.dsp, (double)trial->on_chip, trial->energy_mj, -trial->per_second};
+	memcpy(figure, list, sizeof list);
+}
+
+static bool dominates(const double *left, const double *right)
+{
+	bool better = false;
+	for (int i = 0; i < FIGURES; i++) {
+		if (left[i] > right[i])
+			return false;
+		better = better || left[i] < right[i];
+	}
+	return better;
+}
+
+bool exploration_on_front(const struct exploration *exploration, size_t trial)
+{
+	const struct trial *trials = exploration->trials.data;
+	double own[FIGURES], other[FIGURES];
+	figures_of(&trials[trial], own);
+	for (size_t i = 0; i < exploration->trials.count; i++) {
+		figures_of(&trials[i], other);
+		bool same = i < trial && !memcmp(own, other, sizeof own);      /* of equal ones, the first */
+		if (!trials[i].refused && (same || dominates(other, own)))
+			return false;
+	}
+	return !trials[trial].refused;
+}
+
+int exploration_best(const struct exploration *exploration)
+{
+	int best = -1;
+	for (size_t i = 0; i < exploration->trials.count; i++) {
+		const struct trial *trial = &exploration->trials.data[i], *known = best < 0 ? NULL : &exploration->trials.data[best];
+		if (trial->refused)
+			continue;
+		double own[2] = {trial->ms, (double)trial->used.dsp}, least[2] = {known ? known->ms : 0, known ? (double)known->used.dsp : 0};
+		int first = exploration->target_ms > 0;
+		if (!known || own[first] < least[first] || (own[first] == least[first] && own[!first] < least[!first]))
+			best = (int)i;
+	}
+	return best;
+}
+
+/* --- the next point */
+
+struct proposer {
+	const struct session *session;
+	const struct exploration *exploration;
+	uint64_t random;
+};
+
+static uint64_t next_random(struct proposer *p)
+{
+	p->random += 0x9e3779b97f4a7c15u;
+	uint64_t mixed = (p->random ^ (p->random >> 30)) * 0xbf58476d1ce4e5b9u;
+	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+	return mixed ^ (mixed >> 31);
+}
+
+static bool is_free(const struct exploration *exploration, int choice)
+{
+	return !exploration->given.value[choice] && choice_tried((enum choice)choice) > 0;
+}
+
+static bool is_new(const struct exploration *exploration, const struct choices *point)
+{
+	for (size_t i = 0; i < exploration->trials.count; i++)
+		if (!memcmp(exploration->trials.data[i].asked.value, point->value, sizeof point->value))
+			return false;
+	return true;
+}
+
+/* First what the compiler does by itself, then each value of each choice alone. */
+static bool propose_single(const struct proposer *p, struct choices *point)
+{
+	*point = p->exploration->given;
+	if (is_new(p->exploration, point))
+		return true;
+	for (int c = 0; c < CHOICES; c++)
+		for (int n = 0; is_free(p->exploration, c) && n < choice_tried((enum choice)c); n++) {
+			*point = p->exploration->given;
+			point->value[c] = choice_try(p->session->platform, (enum choice)c, n);
+			if (point->value[c] != choice_on(&p->exploration->given, p->session->platform, (enum choice)c) && is_new(p->exploration, point))
+				return true;
+		}
+	return false;
+}
+
+/* A trial of the front, and one or two of its choices elsewhere. */
+static void mutate(struct proposer *p, struct choices *point)
+{
+	const struct exploration *exploration = p->exploration;
+	size_t front = 0, seen = 0;
+	for (size_t i = 0; i < exploration->trials.count; i++)
+		front += exploration_on_front(exploration, i);
+	size_t wanted = front ? next_random(p) % front : 0;
+	for (size_t i = 0; i < exploration->trials.count && seen <= wanted; i++)
+		if (exploration_on_front(exploration, i) && seen++ == wanted)
+			*point = exploration->trials.data[i].asked;
+	for (uint64_t step = 1 + next_random(p) % 2; step > 0; step--) {
+		int c = (int)(next_random(p) % CHOICES);
+		while (!is_free(exploration, c))
+			c = (c + 1) % CHOICES;
+		point->value[c] = choice_try(p->session->platform, (enum choice)c, (int)(next_random(p) % (uint64_t)choice_tried((enum choice)c)));
+	}
+}
+
+static bool any_free(const struct exploration *exploration)
+{
+	int free = 0;
+	for (int c = 0; c < CHOICES; c++)
+		free += is_free(exploration, c);
+	return free > 0;
+}
+
+static bool propose(const struct session *session, const struct exploration *exploration, struct choices *point)
+{
+	struct proposer p = {.session = session, .exploration = exploration, .random = exploration->trials.count};
+	if (propose_single(&p, point))
+		return true;
+	for (int i = 0; any_free(exploration) && i < PROPOSALS; i++) {
+		*point = exploration->given;
+		mutate(&p, point);
+		if (is_new(exploration, point))
+			return true;
+	}
+	return false;
+}
+
+/* --- a trial */
+
+static void simulate(struct session *session, struct trial *trial, struct report *report)
+{
+	report_simulate(session, report);
+	if (!report->simulated || report->deadlock)
+		return;
+	trial->simulated = report->cycles;
+	trial->ms = report->latency_ms;
+	trial->energy_mj = report->energy.launch_mj;
+}
+
+/* What is built, by the model; what would be on the front, by the simulator too. */
+static void measure(struct session *session, struct exploration *exploration, struct trial *trial)
+{
+	struct report report = report_make(session, "");
+	double busy_ms = platform_launch_ms(session->platform, report.time.least);
+	trial->cycles = report.time.most;
+	trial->ms = report.model_ms;
+	trial->energy_mj = report.energy.launch_mj;
+	trial->used = report.cost.total;
+	trial->on_chip = report.fifos.bytes + report.converters.bytes;
+	trial->per_second = 1e3 / (report.decodes ? trial->ms : busy_ms);     /* a token needs the one before; other launches follow as the busiest process or memory channel allows */
+	VEC_PUSH(session->arena, &exploration->trials, *trial);
+	size_t last = exploration->trials.count - 1;
+	if (exploration_on_front(exploration, last))
+		simulate(session, trial, &report);
+	if (report.decodes)
+		trial->per_second = 1e3 / trial->ms;
+	exploration->trials.count = last;
+}
+
+/* An invariant that a point breaks ends that trial, not the exploration. */
+static bool guarded_build(struct session *session, int first)
+{
+	struct guard outer = session->guard;
+	volatile bool built = false;
+	if (setjmp(session->guard.leave)) {
+		if (session->guard.reason == GUARD_MEMORY)
+			guard_leave(&outer, GUARD_MEMORY, "%s", session->guard.message);
+		diag_error(&session->diag, NOWHERE, "internal error: %s", session->guard.message);
+	} else {
+		built = point_build(session, first, pass_count - 1);
+	}
+	memcpy(session->guard.leave, outer.leave, sizeof outer.leave);
+	session->guard.reason = GUARD_NONE;
+	return built;
+}
+
+static bool try_point(struct session *session, struct exploration *exploration, const struct choices *point)
+{
+	struct module *tensor = session->module;
+	const struct platform *board = session->platform;
+	bool first = !exploration->trials.count;
+	struct trial trial = {.asked = *point};
+	size_t stages = session->stages.count;
+	int64_t events = session->options.events;
+	session->choices = *point;
+	session->target_ms = 0;
+	session->options.choices.value[CHOICE_CLOCK] = point->value[CHOICE_CLOCK];
+	bool built = limits_clock(session) && guarded_build(session, pass_find("make_streams"));
+	trial.built = session->choices;
+	session->target_ms = exploration->target_ms;
+	session->options.events = events ? events : SIMULATED_MOST;
+	if (built)
+		measure(session, exploration, &trial);
+	if (built && exploration->target_ms > 0 && trial.ms > exploration->target_ms)
+		trial.refused = text_format(session->arena, "it takes %.4g ms, more than --target-ms", trial.ms);
+	if (!built)
+		trial.refused = session->diag.count ? text_format(session->arena, "%s", session->diag.entry[0].message) : "no design";
+	session->options.events = events;
+	session->options.choices.value[CHOICE_CLOCK] = exploration->given.value[CHOICE_CLOCK];
+	session->platform = board;
+	session->module = tensor;
+	session->stages.count = stages;
+	if (session->stop || (first && !built && session->options.fix.count && text_same(session->guard.stage, "make_streams")))
+		return false;         /* a kernel that is not there, or cannot be as wide: so it is whatever is tried */
+	session->diag.count = 0;
+	VEC_PUSH(session->arena, &exploration->trials, trial);
+	return true;
+}
+
+bool explore(struct session *session, struct exploration *exploration, int64_t trials, bool (*keep)(struct session *session, const struct exploration *exploration))
+{
+	struct choices point;
+	while ((int64_t)exploration->trials.count < trials && propose(session, exploration, &point)) {
+		if (!try_point(session, exploration, &point) || (keep && !keep(session, exploration)))
+			return false;
+		if (session->on_progress)
+			session->on_progress(session->on_stage_user, "explored", (int)(100 * (int64_t)exploration->trials.count / trials));
+	}
+	return true;
+}
+
+/* --- what is explored */
+
+static void print_choice(struct text *out, enum choice choice, int64_t value)
+{
+	text_add(out, "%s--%s ", out->size ? " " : "", choice_info[choice].name);
+	choice_print(out, choice, value, false);
+}
+
+static const char *wishes_of(struct session *session)
+{
+	const struct options *options = &session->options;
+	struct text text = text_new(session->arena);
+	for (int i = 0; i < LIMITS; i++)
+		if (options->limit[i])
+			text_add(&text, "%s--%s %s", text.size ? " " : "", limit_option[i], options->limit[i]);
+	if (options->target_ms)
+		text_add(&text, "%s--target-ms %s", text.size ? " " : "", options->target_ms);
+	for (size_t i = 0; i < options->fix.count; i++)
+		text_add(&text, "%s--fix %s", text.size ? " " : "", options->fix.data[i]);
+	for (int c = 0; c < CHOICES; c++)
+		if (session->choices.value[c])
+			print_choice(&text, (enum choice)c, session->choices.value[c]);
+	return text.size ? text.data : "";
+}
+
+bool exploration_begin(struct session *session, struct exploration *exploration)
+{
+	const char *reason;
+	size_t size;
+	char hash[65];
+	const char *text = file_read(session->arena, session->options.file, &size, &reason);
+	if (!text)
+		return diag_error(&session->diag, (struct location){.file = session->options.file}, "cannot be read: %s", reason);
+	blake2_hex(text, size, hash);
+	*exploration = (struct exploration){.model = text_copy(session->arena, hash, 64), .name = session->options.file, .platform = session->platform->name, .given = session->choices,
+					    .fix = session->options.fix, .target_ms = session->target_ms};
+	exploration->quant = session->quant ? session->quant->text : "none";
+	exploration->wishes = wishes_of(session);
+	return true;
+}

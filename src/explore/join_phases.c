@@ -1,0 +1,292 @@
+#include "explore/join_phases.h"
+#include "ir/print.h"
+#include "predict/resource.h"
+#include <string.h>
+
+#define DIMS_MOST 32
+
+struct join {
+	struct arena *arena;
+	const struct phase *first, *second;
+	const struct op *main[2];
+	bool *taken;              /* [ports of the first] stands for one of the second */
+	struct joined *joined;
+};
+
+/* ---- tensors */
+
+static const struct attr *input_named(const struct op *main, const char *name)
+{
+	return attr_entry(attr_get(main, "stream.inputs"), name);
+}
+
+static bool has_role(const struct attr *item, const char *role)
+{
+	return text_same(attr_item(item, "role")->text, role);
+}
+
+static const char *attr_words(struct arena *arena, const struct attr *attr)
+{
+	struct text text = text_new(arena);
+	if (attr)
+		attr_print(attr, &text);
+	return text.size ? text.data : "";
+}
+
+/* One tensor of the host: the same name, role, type, and for a weight what it is made from. */
+static bool same_tensor(struct arena *arena, const struct attr *left, const struct attr *right)
+{
+	return left && right && text_same(attr_item(left, "role")->text, attr_item(right, "role")->text) && text_same(attr_item(left, "type")->type->text, attr_item(right, "type")->type->text) &&
+	       text_same(attr_words(arena, attr_item(left, "from")), attr_words(arena, attr_item(right, "from")));
+}
+
+static bool not_one_model(const struct join *j, const char *name, const struct attr *left, const struct attr *right)
+{
+	struct diag *diag = j->second->module->diag;
+	diag_error(diag, NOWHERE, "%s and %s are no phases of one model: the %s \"%s\" is %s in one and %s in the other", j->first->name, j->second->name,
+		   attr_item(left ? left : right, "role")->text, name, left ? attr_item(left, "type")->type->text : "missing", right ? attr_item(right, "type")->type->text : "missing");
+	return diag_note(diag, "accepted are modules with the same states");
+}
+
+/* Every state of one is a state of the other. */
+static bool same_states(const struct join *j, const struct op *from, const struct op *other)
+{
+	const struct attr *inputs = attr_get(from, "stream.inputs");
+	for (int i = 0; i < inputs->count; i++) {
+		const struct attr *entry = inputs->items[i].value, *found = input_named(other, attr_item(entry, "name")->text);
+		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
+			return not_one_model(j, attr_item(entry, "name")->text, from == j->main[0] ? entry : found, from == j->main[0] ? found : entry);
+	}
+	return true;
+}
+
+/* ---- images */
+
+struct walk {                 /* of a segment: neighbouring loops that are one, are one */
+	int dims;
+	int64_t trip[DIMS_MOST], stride[DIMS_MOST];
+};
+
+static bool walk_of(const struct attr *segment, struct walk *walk)
+{
+	const struct attr *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides");
+	walk->dims = 0;
+	if (trips->count > DIMS_MOST)
+		return false;
+	for (int d = 0; d < trips->count; d++) {
+		int64_t trip = trips->integers[d], stride = strides->integers[d];
+		int last = walk->dims - 1;
+		if (trip == 1)
+			continue;
+		if (last >= 0 && walk->stride[last] == trip * stride) {
+			walk->trip[last] *= trip;
+			walk->stride[last] = stride;
+			continue;
+		}
+		walk->trip[walk->dims] = trip;
+		walk->stride[walk->dims++] = stride;
+	}
+	return true;
+}
+
+static bool same_walk(const struct attr *left, const struct attr *right)
+{
+	struct walk l, r;
+	if (!walk_of(left, &l) || !walk_of(right, &r) || l.dims != r.dims)
+		return false;
+	size_t bytes = sizeof *l.trip * (size_t)l.dims;
+	return !memcmp(l.trip, r.trip, bytes) && !memcmp(l.stride, r.stride, bytes);
+}
+
+static bool same_segment(const struct join *j, const struct attr *left, const struct attr *right)
+{
+	static const char *const exact[] = {"trips", "strides", "conditions"};
+	const char *name = attr_item(left, "name")->text;
+	bool plain = !attr_item(left, "conditions")->count && !attr_item(right, "conditions")->count, same = true;
+	if (!text_same(name, attr_item(right, "name")->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
+		return false;
+	if (attr_item(left, "offset")->integer != attr_item(right, "offset")->integer || attr_item(left, "base")->integer != attr_item(right, "base")->integer)
+		return false;
+	for (int i = 0; i < 3 && same; i++)
+		same = text_same(attr_words(j->arena, attr_item(left, exact[i])), attr_words(j->arena, attr_item(right, exact[i])));
+	return same || (plain && same_walk(left, right));
+}
+
+static int64_t buffer_bytes(const struct attr *buffer)
+{
+	return attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type);
+}
+
+static bool same_buffer(const struct join *j, const struct attr *left, const struct attr *right)
+{
+	const struct attr *segments = attr_item(left, "segments"), *others = attr_item(right, "segments");
+	const struct type *word = attr_item(left, "word")->type, *other = attr_item(right, "word")->type;
+	bool same = segments->count == others->count && segments->count && buffer_bytes(left) == buffer_bytes(right) && text_same(type_scalar(word)->text, type_scalar(other)->text) &&
+		    emit_bytes(word) * type_elements(other) == emit_bytes(other) * type_elements(word);
+	for (int s = 0; same && s < segments->count; s++)
+		same = same_segment(j, segments->items[s].value, others->items[s].value);
+	return same;
+}
+
+static const char *find_same(const struct join *j, const struct attr *buffer)
+{
+	const struct attr *list = attr_get(j->main[0], "stream.buffers");
+	for (int b = 0; b < list->count; b++)
+		if (same_buffer(j, list->items[b].value, buffer))
+			return attr_item(list->items[b].value, "name")->text;
+	return NULL;
+}
+
+static const char *own_name(const struct join *j, const char *name)
+{
+	return text_format(j->arena, "%s_%s", j->second->name, name);
+}
+
+/* Weights and states that the host does not give anew for every launch. */
+static bool is_kept(const struct attr *buffer)
+{
+	const struct attr *segments = attr_item(buffer, "segments");
+	bool kept = segments->count > 0;
+	for (int s = 0; kept && s < segments->count; s++)
+		kept = has_role(segments->items[s].value, "weight") || has_role(segments->items[s].value, "state");
+	return kept;
+}
+
+static void join_buffers(struct join *j)
+{
+	struct module *module = j->second->module;
+	const struct attr *list = attr_get(j->main[1], "stream.buffers");
+	const struct attr **items = ARENA_ARRAY(j->arena, const struct attr *, list->count + 1);
+	for (int b = 0; b < list->count; b++) {
+		const struct attr *buffer = list->items[b].value;
+		const char *same = find_same(j, buffer);
+		items[b] = attr_with(module, buffer, "name", attr_string(module, own_name(j, attr_item(buffer, "name")->text)));
+		if (same)
+			items[b] = attr_with(module, items[b], "same", attr_string(module, same));
+		if (is_kept(buffer))
+			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
+	}
+	attr_set(module, module_main(module), "stream.buffers", attr_array(module, list->count, items));
+	const struct attr *feedback = attr_get(module_main(module), "stream.feedback");
+	if (feedback)
+		attr_set(module, module_main(module), "stream.feedback", attr_with(module, feedback, "buffer", attr_string(module, own_name(j, attr_item_text(feedback, "buffer")))));
+}
+
+/* A state that both keep elsewhere would be two states. */
+static bool states_are_shared(const struct join *j)
+{
+	const struct attr *list = attr_get(j->main[1], "stream.buffers");
+	for (int b = 0; b < list->count; b++) {
+		const struct attr *buffer = list->items[b].value, *segments = attr_item(buffer, "segments");
+		for (int s = 0; s < segments->count && !attr_item(buffer, "same"); s++)
+			if (has_role(segments->items[s].value, "state"))
+				return diag_error(j->second->module->diag, NOWHERE, "%s keeps the state \"%s\" in another order than %s", j->second->name,
+						  attr_item(segments->items[s].value, "name")->text, j->first->name);
+	}
+	return true;
+}
+
+/* ---- ports */
+
+static const char *buffer_of(const struct join *j, const char *own)
+{
+	const struct attr *same = attr_item(attr_entry(attr_get(j->main[1], "stream.buffers"), own), "same");
+	return same ? same->text : NULL;
+}
+
+/* A port of the first that may stand for this one: of the same words and direction, on `channel` where that is known, at best of the same buffer.  -1: none. */
+static int stand_in(const struct join *j, struct memory_port port, const char *same, int64_t channel)
+{
+	int best = -1;
+	for (int i = 0; i < emit_ports(j->first->module); i++) {
+		struct memory_port other = emit_port(j->main[0], i);
+		bool fits = !j->taken[i] && other.write == port.write && text_same(other.word->text, port.word->text) && (channel < 0 || other.channel == channel);
+		if (fits && text_same(other.buffer, same))
+			return i;
+		best = fits && best < 0 && !same ? i : best;
+	}
+	return best;
+}
+
+/* All ports of a buffer reach one memory channel: that of the first's buffer, or of the port that came first. */
+static int64_t channel_of(const struct join *j, const char *same, const struct map *channels, const char *own)
+{
+	const int64_t *known = map_get(channels, own);
+	for (int i = 0; same && i < emit_ports(j->first->module); i++)
+		if (text_same(emit_port(j->main[0], i).buffer, same))
+			return emit_port(j->main[0], i).channel;
+	return known ? *known : -1;
+}
+
+/* A port of the first whose adapter may serve this one as well, since phases take turns: of as wide words, on `channel` where that is known.  -1: none. */
+static int host_of(const struct join *j, struct memory_port port, int64_t channel)
+{
+	int i = 0;
+	for (; i < emit_ports(j->first->module); i++) {
+		struct memory_port other = emit_port(j->main[0], i);
+		if (type_bits(other.word) == type_bits(port.word) && (channel < 0 || other.channel == channel))
+			return i;
+	}
+	return -1;
+}
+
+static void join_port(struct join *j, int number, struct map *channels, const struct attr **item)
+{
+	struct module *module = j->second->module;
+	struct memory_port port = emit_port(j->main[1], number);
+	const char *own = own_name(j, port.buffer), *same = buffer_of(j, own);
+	int64_t channel = channel_of(j, same, channels, own);
+	int place = stand_in(j, port, same, channel), host = place < 0 ? host_of(j, port, channel) : place;
+	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
+	const char *const of_adapter[] = {"stream.burst", "stream.outstanding"};
+	int64_t *used = ARENA_NEW(j->arena, int64_t);
+	*used = channel < 0 ? first.channel : channel;
+	map_set(channels, own, used);
+	if (place >= 0)
+		j->taken[place] = true;
+	*item = attr_with(module, *item, "stream.buffer", attr_string(module, own));
+	*item = attr_with(module, *item, "stream.channel", attr_integer(module, *used));
+	*item = attr_with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
+	*item = attr_with(module, *item, "stream.bundle", attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
+	for (size_t i = 0; host >= 0 && i < sizeof of_adapter / sizeof *of_adapter; i++) {
+		const struct attr *attr = function_argument_attr(j->main[0], host, of_adapter[i]);
+		*item = attr ? attr_with(module, *item, of_adapter[i], attr) : *item;
+	}
+	*item = attr_with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
+	j->joined->ports += place < 0;
+}
+
+/* Those whose buffer is the first's choose first: only one port can stand for them. */
+static void join_ports(struct join *j)
+{
+	struct module *module = j->second->module;
+	const struct attr *list = attr_get(j->main[1], "arg_attrs");
+	int ports = emit_ports(module);
+	const struct attr **items = ARENA_ARRAY(j->arena, const struct attr *, ports + 1);
+	struct map channels = map_new(j->arena);
+	for (int i = 0; i < ports; i++)
+		items[i] = list->items[i].value;
+	for (int shared = 1; shared >= 0; shared--)
+		for (int i = 0; i < ports; i++)
+			if ((buffer_of(j, own_name(j, emit_port(j->main[1], i).buffer)) != NULL) == shared)
+				join_port(j, i, &channels, &items[i]);
+	attr_set(module, module_main(module), "arg_attrs", attr_array(module, ports, items));
+}
+
+bool join_phases(const struct platform *platform, const struct phase *first, const struct phase *second, struct joined *joined)
+{
+	struct join j = {.arena = second->module->arena, .first = first, .second = second, .main = {module_main(first->module), module_main(second->module)}, .joined = joined};
+	*joined = (struct joined){.ports = emit_ports(first->module)};
+	j.taken = ARENA_ARRAY(j.arena, bool, joined->ports + 1);
+	if (!same_states(&j, j.main[0], j.main[1]) || !same_states(&j, j.main[1], j.main[0]))
+		return false;
+	join_buffers(&j);
+	if (!states_are_shared(&j))
+		return false;
+	join_ports(&j);
+	for (int i = 0; i < emit_ports(second->module); i++)
+		if (emit_argument(j.main[1], i) < emit_ports(first->module))
+			joined->shared_ports = resources_add(joined->shared_ports, port_resources(platform, emit_port(j.main[1], i).word, emit_port(j.main[1], i).write));
+	joined->adapters = emit_adapters(j.arena, &(struct phases){2, (struct phase[]){*first, *second}});
+	return true;
+}

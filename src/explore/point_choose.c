@@ -1,0 +1,42 @@
+/* The point of the design space that the options say. */
+#include "explore/point.h"
+
+#define QUICK_SHARE 10        /* -O1 looks at one part in so many of the loop orders */
+#define QUICK_EVENTS 2400000  /* and simulates no more iterations */
+
+static bool choose_effort(struct session *session)
+{
+	struct choices *choices = &session->choices;
+	int64_t effort = session->options.effort;
+	if (effort > 3) {
+		diag_error(&session->diag, NOWHERE, "-O%lld is no effort", (long long)effort);
+		return diag_note(&session->diag, "-O1, -O2 or -O3");
+	}
+	if (effort != 1)
+		return true;
+	if (!choices->value[CHOICE_SEARCH])
+		choices->value[CHOICE_SEARCH] = 1 + choice_word_named(CHOICE_SEARCH, "intensity");
+	if (!choices->value[CHOICE_ORDER_POINTS])
+		choices->value[CHOICE_ORDER_POINTS] = choice_info[CHOICE_ORDER_POINTS].own / QUICK_SHARE;
+	if (!session->options.events)
+		session->options.events = QUICK_EVENTS;
+	return true;
+}
+
+bool point_choose(struct session *session)
+{
+	const struct option_list *fix = &session->options.fix;
+	struct fixed_width *fixed = ARENA_ARRAY(session->arena, struct fixed_width, (int)fix->count + 1);
+	session->choices = session->options.choices;
+	for (size_t i = 0; i < fix->count; i++) {
+		if (!fixed_width_parse(&session->diag, fix->data[i], &fixed[i]))
+			return false;
+		if (fixed_width_of(&session->choices, fixed[i].kernel)) {
+			diag_error(&session->diag, NOWHERE, "--fix names kernel '%s' twice", fixed[i].kernel);
+			return diag_note(&session->diag, "one --fix for each kernel: KERNEL:lanes=COUNT,rows=COUNT,ports=COUNT");
+		}
+		session->choices.fix = fixed;
+		session->choices.fixed = (int)i + 1;
+	}
+	return choose_effort(session);
+}

@@ -1,0 +1,147 @@
+/* The network of processes and channels that FIFOs are sized in, and which channels lie on no cycle of it. */
+#include "fifo/fifo.h"
+
+struct graph {
+	struct fifo_network *network;
+	struct { VEC(int) fifo; } *at;    /* [processes]: channels that begin or end there */
+	int *seen, *low;          /* [processes] scratch */
+	int clock;
+};
+
+int fifo_direction(const struct block *block, const struct value *argument)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_TAKE && op->operand[1] == argument)
+			return 0;
+		if (op->code == OP_PUSH && op->operand[2] == argument)
+			return 1;
+		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
+			return text_same(attr_text_or(op, "side", ""), "write");
+		int below = op->region[0] ? fifo_direction(op->region[0], argument) : -1;
+		if (below >= 0)
+			return below;
+	}
+	return -1;
+}
+
+static void add_channel(struct fifo_network *n, struct op *op)
+{
+	const struct type *type = op->result[0]->type;
+	struct fifo *fifo = &n->fifo[n->count];
+	*fifo = (struct fifo){.channel = op->result[0], .writer = -1, .reader = -1, .sized = op->code == OP_FIFO, .whole = type->depth, .safe = type->depth};
+	fifo->back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
+	fifo->kept = attr_get(op, "stream.kept") != NULL;
+	fifo->given = attr_get(op, "stream.ahead") != NULL;
+	fifo->word_bytes = fifo->sized ? (type_bits(type->element) + 7) / 8 : 0;
+	op->result[0]->id = n->count++;
+}
+
+static void find_ends(struct fifo_network *n, int call)
+{
+	const struct op *process = module_find(n->module, attr_text_or(n->call[call], "callee", ""));
+	for (int a = 0; a < n->call[call]->operands; a++) {
+		struct value *channel = n->call[call]->operand[a];
+		if (!channel->def)
+			continue;
+		bool writes = fifo_direction(process->region[0], process->region[0]->argument[a]) == 1;
+		*(writes ? &n->fifo[channel->id].writer : &n->fifo[channel->id].reader) = call;
+	}
+}
+
+/* What a loader sends, and what is made of nothing else, to one reader: it could all be sent ahead. */
+static bool is_prefetch(const struct fifo_network *n, int number)
+{
+	int outputs = 0;          /* a token that says that all was read is none */
+	bool only = true;
+	for (int i = 0; i < n->count; i++) {
+		outputs += n->fifo[i].writer == n->fifo[number].writer && (!n->fifo[i].sized || n->fifo[i].whole > FIFO_LEAST);
+		only &= n->fifo[i].reader != n->fifo[number].writer || n->fifo[i].prefetch;
+	}
+	return only && outputs == 1;
+}
+
+static void find_prefetch(struct fifo_network *n)
+{
+	for (bool found = true; found;) {
+		found = false;
+		for (int i = 0; i < n->count; i++)
+			if (!n->fifo[i].prefetch && is_prefetch(n, i))
+				found = n->fifo[i].prefetch = true;
+	}
+}
+
+struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *context, struct module *module)
+{
+	struct fifo_network *n = ARENA_NEW(arena, struct fifo_network);
+	*n = (struct fifo_network){.arena = arena, .context = context, .module = module, .main = module_main(module)};
+	int ops = 1;
+	for (struct op *op = n->main->region[0]->first; op; op = op->next)
+		ops++;
+	n->call = ARENA_ARRAY(arena, struct op *, ops);
+	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
+	struct map digits = map_new(arena);
+	bool around = attr_get(n->main, "stream.around") != NULL;
+	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = around ? FIFO_LAYERS_AROUND : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
+	n->parts = around ? FIFO_PARTS_AROUND : FIFO_PARTS;
+	n->tokens = token_network_new(arena, context->platform, module, n->detail);
+	for (struct op *op = n->main->region[0]->first; op; op = op->next) {
+		if (op->code == OP_CALL)
+			n->call[n->processes++] = op;
+		else if (op->code == OP_FIFO || op->code == OP_BLOCKS)
+			add_channel(n, op);
+	}
+	for (int i = 0; i < n->processes; i++)
+		find_ends(n, i);
+	for (int i = 0; i < n->count; i++)
+		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0, "channel %s has no writer or no reader", attr_text_or(n->fifo[i].channel->def, "name", "?"));
+	find_prefetch(n);
+	return n;
+}
+
+int64_t fifo_bytes(const struct fifo_network *n, const int64_t *depth)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < n->count; i++)
+		bytes += n->fifo[i].sized ? n->fifo[i].word_bytes * depth[i] : 0;
+	return bytes;
+}
+
+/* --- channels that are on no cycle, directions aside: the bridges of the graph */
+
+static void find_alone(struct graph *g, int process, int through)
+{
+	struct fifo_network *n = g->network;
+	g->seen[process] = g->low[process] = ++g->clock;
+	for (size_t i = 0; i < g->at[process].fifo.count; i++) {
+		int number = g->at[process].fifo.data[i];
+		struct fifo *fifo = &n->fifo[number];
+		int other = fifo->writer == process ? fifo->reader : fifo->writer;
+		if (number == through)
+			continue;
+		if (!g->seen[other]) {
+			find_alone(g, other, number);
+			fifo->alone = g->low[other] > g->seen[process];
+			g->low[process] = g->low[other] < g->low[process] ? g->low[other] : g->low[process];
+		} else if (g->seen[other] < g->low[process]) {
+			g->low[process] = g->seen[other];
+		}
+	}
+}
+
+void fifo_prove(struct fifo_network *n)
+{
+	struct graph g = {.network = n};
+	g.at = arena_alloc(n->arena, sizeof *g.at * (size_t)(n->processes + 1));
+	g.seen = ARENA_ARRAY(n->arena, int, n->processes + 1);
+	g.low = ARENA_ARRAY(n->arena, int, n->processes + 1);
+	for (int i = 0; i < n->count; i++) {
+		VEC_PUSH(n->arena, &g.at[n->fifo[i].writer].fifo, i);
+		VEC_PUSH(n->arena, &g.at[n->fifo[i].reader].fifo, i);
+	}
+	fifo_prove_safe(n);
+	for (int i = 0; i < n->processes; i++)
+		g.seen[i] = 0;
+	for (int i = 0; i < n->processes; i++)
+		if (!g.seen[i])
+			find_alone(&g, i, -1);
+}

@@ -1,0 +1,226 @@
+/* Start times of processes by linear programming, and the depths that follow from them (arXiv 2509.13694, section on FIFO sizing).
+ *
+ * One variable a process: the cycle s in which it begins.  One constraint a channel from i to j: the first word is not popped before it was pushed,
+ *     s_j + P >= s_i + D        D: cycles until i pushes its first word, P: until j pops its first one
+ * so every way from one process to another gives the same delay, and one constraint a channel says what the published program says of every path.  The channels of a ring
+ * are left out.  A process that first sends what it has and then takes what becomes of it (an array that a layer hands on) has a second variable, the beginning of that part, no less than the first.  Minimised: the sum of the delays s_j - s_i.  The last word has no constraint: a fast producer may wait.
+ *
+ * Depths of T words, with II the cycles between words, L the cycle of the producer's last word, and delay = s_j + P - s_i:
+ *     source faster    min(T, T - floor((L - delay) / II_target))
+ *     source slower    min(T, ceil((delay - D) / II_source))
+ *   normal            each process has its own intervals
+ *   conservative      all are stretched to the slowest process; an assumption for sizing only, nothing is slowed in the design
+ *   curves            what the two schedules hold at once, from the token model's functions instead of one interval */
+#include "fifo/fifo.h"
+#include "solve/ilp.h"
+#include <math.h>
+
+#define SAMPLES 1024          /* words of a channel at which its curves are compared */
+
+struct timing {               /* of one channel; cycles after its process has begun */
+	int64_t words;
+	double first_push, last_push, first_pop, last_pop;
+};
+
+struct equalisation {
+	struct fifo_network *network;
+	struct token_result alone;
+	struct timing *timing;    /* [channels] */
+	double *stretch;          /* [processes] */
+	double *start;            /* [columns] */
+	double *turn;             /* [processes] cycles after the process has begun, when it takes the first word of what becomes of its own; INFINITY: it never does */
+	int *later;               /* [processes] the column of the part from there on */
+	int columns;
+};
+
+static void read_timing(struct equalisation *e, int number)
+{
+	const struct fifo *fifo = &e->network->fifo[number];
+	const struct token_flow *flow = &e->alone.flow[number];
+	int64_t words = fifo->sized && fifo->whole < flow->words ? fifo->whole : flow->words;
+	struct timing *t = &e->timing[number];
+	if (!words)
+		return;
+	double push = e->stretch[fifo->writer], pop = e->stretch[fifo->reader];
+	*t = (struct timing){words, push * (double)token_cycle(&flow->curve[TOKEN_WRITER], 1), push * (double)token_cycle(&flow->curve[TOKEN_WRITER], words),
+			     pop * (double)(token_cycle(&flow->curve[TOKEN_READER], 1) - 1), pop * (double)(token_cycle(&flow->curve[TOKEN_READER], words) - 1)};
+}
+
+static void set_stretch(struct equalisation *e, enum fifo_equalise how)
+{
+	int64_t slowest = 1;
+	for (int i = 0; i < e->network->processes; i++)
+		slowest = e->alone.end[i] > slowest ? e->alone.end[i] : slowest;
+	for (int i = 0; i < e->network->processes; i++)
+		e->stretch[i] = how == FIFO_CONSERVATIVE && e->alone.end[i] ? (double)slowest / (double)e->alone.end[i] : 1;
+}
+
+static bool counts(const struct equalisation *e, int number)
+{
+	return !e->network->fifo[number].back && e->timing[number].words;
+}
+
+/* Processes that lie on cycles of the channels that count, or between two: those that are left when the ends of the graph have been taken away, again and again. */
+static bool *on_cycles(const struct equalisation *e)
+{
+	const struct fifo_network *n = e->network;
+	bool *left = ARENA_ARRAY(n->arena, bool, n->processes + 1), *sends, *takes, changed = true;
+	sends = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	takes = ARENA_ARRAY(n->arena, bool, n->processes + 1);
+	for (int i = 0; i < n->processes; i++)
+		left[i] = true;
+	while (changed) {
+		changed = false;
+		for (int i = 0; i < n->processes; i++)
+			sends[i] = takes[i] = false;
+		for (int i = 0; i < n->count; i++) {
+			bool inside = counts(e, i) && left[n->fifo[i].writer] && left[n->fifo[i].reader];
+			sends[n->fifo[i].writer] |= inside;
+			takes[n->fifo[i].reader] |= inside;
+		}
+		for (int i = 0; i < n->processes; i++) {
+			changed |= left[i] && !(sends[i] && takes[i]);
+			left[i] = left[i] && sends[i] && takes[i];
+		}
+	}
+	return left;
+}
+
+/* Where a process on a cycle sends before it takes. */
+static void set_turns(struct equalisation *e)
+{
+	const struct fifo_network *n = e->network;
+	const bool *cyclic = on_cycles(e);
+	double *sent = ARENA_ARRAY(n->arena, double, n->processes + 1);
+	for (int i = 0; i < n->processes; i++)
+		sent[i] = e->turn[i] = INFINITY;
+	for (int i = 0; i < n->count; i++) {
+		int writer = n->fifo[i].writer, reader = n->fifo[i].reader;
+		if (!counts(e, i) || !cyclic[writer] || !cyclic[reader])
+			continue;
+		sent[writer] = fmin(sent[writer], e->timing[i].first_push);
+		e->turn[reader] = fmin(e->turn[reader], e->timing[i].first_pop);
+	}
+	e->columns = n->processes;
+	for (int i = 0; i < n->processes; i++) {
+		e->turn[i] = sent[i] < e->turn[i] ? e->turn[i] : INFINITY;
+		e->later[i] = isinf(e->turn[i]) ? i : e->columns++;
+	}
+}
+
+/* The variable of what the process does so many cycles after it has begun. */
+static int column_at(const struct equalisation *e, int process, double cycle)
+{
+	return cycle < e->turn[process] ? process : e->later[process];
+}
+
+static int reader_of(const struct equalisation *e, int number)
+{
+	return column_at(e, e->network->fifo[number].reader, e->timing[number].first_pop);
+}
+
+static int writer_of(const struct equalisation *e, int number)
+{
+	return column_at(e, e->network->fifo[number].writer, e->timing[number].first_push);
+}
+
+static void add_columns(const struct equalisation *e, struct ilp *lp, const double *cost)
+{
+	const struct fifo_network *n = e->network;
+	for (int i = 0; i < n->processes; i++)
+		ilp_column(lp, text_format(n->arena, "s_%s", attr_text_or(n->call[i], "callee", "")), 0, 1e15, cost[i], false);
+	for (int i = 0; i < n->processes; i++)
+		if (e->later[i] != i)
+			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], "callee", "")), 0, 1e15, cost[e->later[i]], false);
+}
+
+static struct ilp make_program(const struct equalisation *e)
+{
+	const struct fifo_network *n = e->network;
+	struct ilp lp = ilp_new(n->arena);
+	double *cost = ARENA_ARRAY(n->arena, double, e->columns + 1);
+	for (int i = 0; i < n->count; i++)
+		if (counts(e, i)) {
+			cost[reader_of(e, i)] += 1;
+			cost[writer_of(e, i)] -= 1;
+		}
+	add_columns(e, &lp, cost);
+	for (int i = 0; i < n->count; i++) {
+		if (!counts(e, i))
+			continue;
+		ilp_row(&lp, attr_text_or(n->fifo[i].channel->def, "name", "?"), 'G', e->timing[i].first_push - e->timing[i].first_pop);
+		ilp_term(&lp, reader_of(e, i), 1);
+		ilp_term(&lp, writer_of(e, i), -1);
+	}
+	for (int i = 0; i < n->processes; i++) {
+		if (e->later[i] == i)
+			continue;
+		ilp_row(&lp, text_format(n->arena, "turn_%s", attr_text_or(n->call[i], "callee", "")), 'G', 0);
+		ilp_term(&lp, e->later[i], 1);
+		ilp_term(&lp, i, -1);
+	}
+	return lp;
+}
+
+static int64_t published(const struct timing *t, double delay)
+{
+	double words = (double)t->words, gaps = words > 1 ? words - 1 : 1;
+	double source = (t->last_push - t->first_push) / gaps, target = (t->last_pop - t->first_pop) / gaps;
+	double held = source < target ? words - floor((t->last_push - delay) / target) : source > 0 ? ceil((delay - t->first_push) / source) : words;
+	return held > words ? t->words : held < 1 ? 1 : (int64_t)held;
+}
+
+/* Words that come before others go, when the reader pops each as soon as its schedule and the word are there. */
+static int64_t held(const struct equalisation *e, int number)
+{
+	const struct token_flow *flow = &e->alone.flow[number];
+	int64_t words = e->timing[number].words, samples = words < SAMPLES ? words : SAMPLES, most = 1;
+	double begin = e->start[writer_of(e, number)], late = 0, came[SAMPLES], gone[SAMPLES];
+	int64_t count[SAMPLES];
+	for (int64_t i = 0; i < samples; i++) {
+		count[i] = samples > 1 ? 1 + (words - 1) * i / (samples - 1) : 1;
+		came[i] = begin + (double)token_cycle(&flow->curve[TOKEN_WRITER], count[i]);
+		double pop = e->start[reader_of(e, number)] + (double)token_cycle(&flow->curve[TOKEN_READER], count[i]) - 1;
+		late = came[i] - pop > late ? came[i] - pop : late;
+		gone[i] = pop + late + 1;
+	}
+	for (int64_t i = 0, out = 0; i < samples; i++) {
+		while (out < i && gone[out] <= came[i])
+			out++;
+		int64_t now = count[i] - (out ? count[out - 1] : 0);
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+bool fifo_lp(struct fifo_network *n, enum fifo_equalise how, struct text *program, int64_t *depth)
+{
+	struct equalisation e = {.network = n};
+	if (!n->tokens)
+		return false;
+	e.alone = token_run(n->arena, n->tokens, &(struct token_options){.mode = TOKEN_ALONE});
+	e.timing = ARENA_ARRAY(n->arena, struct timing, n->count + 1);
+	e.stretch = ARENA_ARRAY(n->arena, double, n->processes + 1);
+	set_stretch(&e, how);
+	for (int i = 0; i < n->count; i++)
+		read_timing(&e, i);
+	e.turn = ARENA_ARRAY(n->arena, double, n->processes + 1);
+	e.later = ARENA_ARRAY(n->arena, int, n->processes + 1);
+	set_turns(&e);
+	struct ilp lp = make_program(&e);
+	if (program)
+		ilp_print(&lp, program);
+	struct ilp_solution solution = ilp_solve(&lp, NULL, 1);
+	if (solution.status != ILP_OPTIMAL)
+		return false;
+	e.start = solution.value;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		const struct timing *t = &e.timing[i];
+		if (!fifo->sized || fifo->back || !t->words)
+			continue;
+		int64_t words = how == FIFO_CURVES ? held(&e, i) : published(t, e.start[reader_of(&e, i)] + t->first_pop - e.start[writer_of(&e, i)]);
+		depth[i] = words < FIFO_LEAST ? FIFO_LEAST : words > depth[i] ? depth[i] : words;
+	}
+	return true;
+}

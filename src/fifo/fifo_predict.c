@@ -1,0 +1,132 @@
+/* Predictions of a search for depths, two side by side: of the same depths at both extents, or of those that are tried next, if these are not enough.
+ * What is predicted and not asked for is thrown away and counts for nothing, so the search is the same as one after the other. */
+#include "base/jobs.h"
+#include "fifo/fifo_trim.h"
+#include <string.h>
+
+static struct fifo_prediction prediction_of(const struct fifo_network *n, const struct token_network *tokens)
+{
+	return (struct fifo_prediction){.network = n, .tokens = tokens, .most = ARENA_ARRAY(n->arena, int64_t, n->count + 1), .end = ARENA_ARRAY(n->arena, int64_t, n->processes + 1)};
+}
+
+void fifo_predict_begin(struct trimming *t)
+{
+	const struct fifo_network *n = t->network;
+	const struct token_network *tokens[TRIM_EXTENTS] = {n->tokens, n->lesser};
+	t->extents = n->lesser ? TRIM_EXTENTS : 1;
+	t->enough = true;
+	t->most = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int e = 0; e < TRIM_EXTENTS; e++) {
+		t->end[e] = ARENA_ARRAY(n->arena, int64_t, n->processes + 1);
+		t->prediction[e] = prediction_of(n, tokens[e]);
+	}
+	t->ahead = prediction_of(n, tokens[0]);
+	t->ahead_depth = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+}
+
+static void make(void *data, struct arena *scratch)
+{
+	struct fifo_prediction *p = data;
+	struct token_result result = token_run(scratch, p->tokens, &p->options);
+	p->ended = result.ended;
+	p->cycles = result.cycles + (p->tokens->skipped ? p->tokens->skipped * result.layers / p->tokens->layers : 0);
+	p->work = result.work;
+	memcpy(p->end, result.end, sizeof *p->end * (size_t)p->network->processes);
+	for (int i = 0; p->ended && i < p->network->count; i++)       /* else nobody asks */
+		p->most[i] = token_most_held(&result.flow[i]);
+}
+
+/* At the extents first … end - 1. */
+static void make_at(struct trimming *t, int first, int end, const int64_t *depth, enum token_mode mode)
+{
+	struct job job[TRIM_EXTENTS];
+	for (int e = first; e < end; e++) {
+		t->prediction[e].options = (struct token_options){.mode = mode, .depth = depth, .end = t->end[e], .parts = t->network->parts};
+		job[e - first] = (struct job){make, &t->prediction[e]};
+	}
+	jobs_run(t->network->module->guard, end - first, job);
+}
+
+/* What has been predicted counts. */
+static bool take(struct trimming *t, int extent)
+{
+	const struct fifo_prediction *p = &t->prediction[extent];
+	struct fifo_network *n = t->network;
+	n->budget -= p->work;
+	for (int i = 0; i < n->count; i++)
+		t->most[i] = extent && t->most[i] > p->most[i] ? t->most[i] : p->most[i];
+	for (int i = 0; p->options.mode == TOKEN_EARLIEST && i < n->processes; i++)
+		t->end[extent][i] = p->end[i];
+	t->cycles[extent] = p->cycles;
+	return p->ended;
+}
+
+bool fifo_predict(struct trimming *t, const int64_t *depth, enum token_mode mode)
+{
+	bool ended = true;
+	make_at(t, 0, t->extents, depth, mode);
+	for (int e = 0; e < t->extents && ended; e++)
+		ended = take(t, e);
+	return ended;
+}
+
+void fifo_predict_keep(struct trimming *t, const int64_t *limit, int64_t work)
+{
+	t->limit = limit;
+	t->limit_work = work;
+	for (int e = 0; e < t->extents; e++)
+		t->limit_end[e] = arena_copy(t->network->arena, t->end[e], sizeof **t->end * (size_t)t->network->processes);
+}
+
+bool fifo_predict_ends(struct trimming *t, const int64_t *depth)
+{
+	if (!t->limit || memcmp(t->limit, depth, sizeof *depth * (size_t)t->network->count) != 0)
+		return fifo_predict(t, depth, TOKEN_EARLIEST);
+	t->network->budget -= t->limit_work;
+	for (int e = 0; e < t->extents; e++)
+		memcpy(t->end[e], t->limit_end[e], sizeof **t->end * (size_t)t->network->processes);
+	return true;
+}
+
+static bool is_made(struct trimming *t, const int64_t *depth)
+{
+	bool made = t->is_ahead && !memcmp(t->ahead_depth, depth, sizeof *depth * (size_t)t->network->count);
+	struct fifo_prediction other = t->prediction[0];
+	if (made) {
+		t->prediction[0] = t->ahead;
+		t->ahead = other;
+	}
+	t->is_ahead = false;
+	return made;
+}
+
+/* At the most extents, and what is tried next too. */
+static void make_with_next(struct trimming *t, const int64_t *depth, const int64_t *next)
+{
+	struct job job[] = {{make, &t->prediction[0]}, {make, &t->ahead}};
+	t->prediction[0].options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = depth, .parts = t->network->parts};
+	t->ahead.options = (struct token_options){.mode = TOKEN_EARLIEST, .depth = next, .parts = t->network->parts};
+	t->is_ahead = next;
+	if (next)
+		memcpy(t->ahead_depth, next, sizeof *next * (size_t)t->network->count);
+	jobs_run(t->network->module->guard, next ? 2 : 1, job);
+}
+
+/* Where the last depths were enough these may be as well, or nothing else is to be asked, so both extents are asked at once; else most of them are not, and the lesser extents are asked only if the most say so. */
+bool fifo_predict_enough(struct trimming *t, const int64_t *depth, const int64_t *next)
+{
+	int made = t->enough || !next ? t->extents : 1;
+	if (is_made(t, depth))
+		made = 1;
+	else if (made == 1)
+		make_with_next(t, depth, next);
+	else
+		make_at(t, 0, made, depth, TOKEN_EARLIEST);
+	t->enough = true;
+	for (int e = 0; t->enough && e < t->extents; e++) {
+		if (e == made)
+			make_at(t, made++, e + 1, depth, TOKEN_EARLIEST);
+		t->enough = take(t, e) && t->cycles[e] <= t->allowed[e];
+	}
+	return t->enough;
+}

@@ -1,0 +1,174 @@
+/* Which FIFOs need not hold a whole layer, whatever the latencies: the proof that nothing deadlocks.
+ *
+ * Draw an arc from each process (each stage of it, see below) to those that it may wait for within one layer: a reader waits for the writer of an empty FIFO; the writer of a *short* FIFO
+ * (one that holds less than a layer) also waits for its reader.  A FIFO that holds a whole layer makes its writer wait only for what the reader does
+ * in an earlier layer, and so does the ring.  Along a cycle of waits the layer never grows; so a deadlock is a cycle of arcs within one layer, other than the
+ * pair of one FIFO, which is never empty and full at once.  Therefore: shorten a FIFO only if no other path leads from its reader back to its writer.
+ * Largest first, because each choice may exclude others. */
+#include "fifo/fifo.h"
+#include <stdlib.h>
+
+struct edge {                 /* the channel of the same number */
+	int writer, reader;       /* stages */
+	int64_t bytes;
+	bool both;                /* writer waits for reader too */
+};
+
+/* A process does its nests one after the other, in every layer anew: each is a stage, which waits for the one before it.  A process is one stage if a channel is
+ * used in two of its nests, or outside of them. */
+struct stage {
+	bool later;               /* it waits for the stage before it in this table */
+	VEC(int) edge;            /* that begin or end there */
+};
+
+struct proof {
+	struct fifo_network *network;
+	int stages;
+	struct stage *stage;
+	struct edge *edge;        /* [channels] */
+	int *seen;                /* [stages], scratch of the search */
+};
+
+static const struct block *body_of(const struct proof *p, const struct op *call)
+{
+	return module_find(p->network->module, attr_text_or(call, "callee", ""))->region[0];
+}
+
+static const struct op *layers_of(const struct block *body)
+{
+	const struct op *op = body->first;
+	while (op && (op->code != OP_FOR || !attr_get(op, "stream.layer")))
+		op = op->next;
+	return op;
+}
+
+/* The only loop of the block in which the channel is used: its number, or -1. */
+static int loop_of(const struct block *block, const struct value *argument, int *loops)
+{
+	int number = -1;
+	*loops = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
+			return -1;
+		if (op->code != OP_FOR)
+			continue;
+		if (fifo_direction(op->region[0], argument) >= 0 && number >= 0)
+			return -1;
+		number = fifo_direction(op->region[0], argument) >= 0 ? *loops : number;
+		++*loops;
+	}
+	return number;
+}
+
+/* Loops are stages: those inside the layer loop, where there is one.  What stands in front of it counts with the first of them, what stands behind it with the last.  -1: the process is one stage. */
+static int stage_of(const struct block *body, const struct value *argument)
+{
+	const struct op *layers = layers_of(body), *op = body->first;
+	int outside, loops, around = loop_of(body, argument, &outside), stage = loop_of(layers ? layers->region[0] : body, argument, &loops);
+	if (!layers || around < 0)
+		return layers ? -1 : stage;
+	if (fifo_direction(layers->region[0], argument) >= 0)
+		return stage;
+	while (op != layers && (op->code != OP_FOR || fifo_direction(op->region[0], argument) < 0))
+		op = op->next;
+	return op == layers ? loops - 1 : loops ? 0 : -1;
+}
+
+static void add_edge(struct proof *p, const struct value *channel, const struct block *body, const struct value *argument, int stage)
+{
+	*(fifo_direction(body, argument) ? &p->edge[channel->id].writer : &p->edge[channel->id].reader) = stage;
+	VEC_PUSH(p->network->arena, &p->stage[stage].edge, channel->id);
+}
+
+static void add_process(struct proof *p, const struct op *call)
+{
+	const struct block *body = body_of(p, call);
+	int first = p->stages, last = 0;
+	bool stages = true;
+	for (int a = 0; a < call->operands; a++) {
+		int stage = call->operand[a]->def ? stage_of(body, body->argument[a]) : 0;
+		stages = stages && stage >= 0;
+		last = stage > last ? stage : last;
+	}
+	p->stages += stages ? last + 1 : 1;
+	for (int i = first; i < p->stages; i++)
+		p->stage[i].later = i > first;
+	for (int a = 0; a < call->operands; a++)
+		if (call->operand[a]->def)
+			add_edge(p, call->operand[a], body, body->argument[a], first + (stages ? stage_of(body, body->argument[a]) : 0));
+}
+
+static int loops_of(const struct block *block)
+{
+	int loops = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		loops += op->code == OP_FOR ? 1 + loops_of(op->region[0]) : 0;
+	return loops;
+}
+
+static void collect(struct proof *p)
+{
+	const struct fifo_network *n = p->network;
+	int stages = 0;
+	for (int i = 0; i < n->processes; i++)
+		stages += 1 + loops_of(body_of(p, n->call[i]));
+	p->stage = ARENA_ARRAY(n->arena, struct stage, stages + 1);
+	p->edge = ARENA_ARRAY(n->arena, struct edge, n->count + 1);
+	for (int i = 0; i < n->processes; i++)
+		add_process(p, n->call[i]);
+	p->seen = ARENA_ARRAY(n->arena, int, p->stages + 1);
+	for (int e = 0; e < n->count; e++) {
+		p->edge[e].bytes = n->fifo[e].word_bytes * n->fifo[e].whole;
+		p->edge[e].both = !n->fifo[e].sized && n->fifo[e].whole > 1;      /* ping-pong: several blocks a layer */
+	}
+}
+
+/* Is there a path of waits from one stage to another that does not use `except`? */
+static bool waits(struct proof *p, int from, int to, int except, int mark)
+{
+	if (from == to)
+		return true;
+	if (p->seen[from] == mark)
+		return false;
+	p->seen[from] = mark;
+	if (p->stage[from].later && waits(p, from - 1, to, except, mark))
+		return true;
+	for (size_t i = 0; i < p->stage[from].edge.count; i++) {
+		int number = p->stage[from].edge.data[i];
+		const struct edge *edge = &p->edge[number];
+		if (number == except || p->network->fifo[number].back)
+			continue;
+		if (edge->reader == from && waits(p, edge->writer, to, except, mark))
+			return true;
+		if (edge->both && edge->writer == from && waits(p, edge->reader, to, except, mark))
+			return true;
+	}
+	return false;
+}
+
+static int larger_first(const void *left, const void *right)
+{
+	const struct edge *l = *(const struct edge *const *)left, *r = *(const struct edge *const *)right;
+	if (l->bytes != r->bytes)
+		return l->bytes < r->bytes ? 1 : -1;
+	return l < r ? -1 : 1;
+}
+
+void fifo_prove_safe(struct fifo_network *n)
+{
+	struct proof p = {.network = n};
+	collect(&p);
+	const struct edge **order = ARENA_ARRAY(n->arena, const struct edge *, n->count + 1);
+	for (int e = 0; e < n->count; e++)
+		order[e] = &p.edge[e];
+	qsort(order, (size_t)n->count, sizeof *order, larger_first);
+	for (int i = 0; i < n->count; i++) {
+		int number = (int)(order[i] - p.edge);
+		struct edge *edge = &p.edge[number];
+		struct fifo *fifo = &n->fifo[number];
+		if (!fifo->sized || fifo->whole <= FIFO_SHORT || fifo->back || waits(&p, edge->reader, edge->writer, number, i + 1))
+			continue;
+		edge->both = true;
+		fifo->safe = FIFO_SHORT;
+	}
+}

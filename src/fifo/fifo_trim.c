@@ -1,0 +1,489 @@
+/* Trimming: the depths that a launch needs, found by running it.
+ *
+ * Deeper FIFOs never make a launch longer (every time is a maximum of earlier ones, and each more place removes one of them), so depths that suffice form a set that is closed
+ * upwards: one pass that lowers each FIFO as far as it goes, the others as they are, ends where no single one can be lowered.
+ * The words that a FIFO held in a run that suffices suffice as well: with these depths the same run is possible.  So every run lowers all depths at once; and the *latest*
+ * schedule of a launch, in which producers wait until their words are needed, is where the search begins.  Predictions of large designs leave little budget for one FIFO after the
+ * other; there the depths with which the launch just ends, some times over, are tried as well.
+ *
+ * What ends once ends always: processes only read and write FIFOs, and how often they do does not depend on data; so which words pass is the same in all runs, and if one
+ * schedule ends under these depths, all do (Kahn).  Pipelines hold words too, and how many is a matter of latencies: so a second run must end in which they hold none, which is also
+ * how a design runs on the CPU.  Runs are the simulator's where it is quick enough, else the token model's, which counts words exactly. */
+#include "fifo/fifo_trim.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLERANCE 200         /* cycles may grow by one part in so many … */
+#define TOLERANCE_PREDICTED 400       /* … and predicted ones by less, because they are not exact */
+#define RUNS_EXPECTED 24      /* of the simulator, for it to be used instead of the token model */
+#define PROOF_SHARE 8         /* one part in so many of the budget is for the proof that a prediction ends */
+#define PROOF_STEPS 4096      /* no FIFO makes the proof take more steps than about this many */
+#define WORTH 256             /* a prediction is not worth its time for less than one part in so many of all bytes */
+#define WORTH_MOVE 32         /* nor to try another place for fewer than one part in so many of all bytes, */
+#define BEHIND 2.0            /* with so many times the words that would be in proportion, since sums come together */
+#define PRECISION 64          /* a predicted depth is known well enough within one part in so many of it */
+#define LOW_WORTH 8           /* the depths with which a launch just ends are tried if so many runs are left; what deadlocks is raised at once, since a run that suffices lowers it again */
+#define LOW_STEPS 3           /* how often depths that are too low are raised before the search begins from above, */
+#define LOW_RAISED 4          /* by so many times */
+#define NOTHING_KNOWN (-1)
+#define AHEAD_BYTES (INT64_C(1) << 18)
+#define AHEAD_BYTES_MOST (INT64_C(1) << 20)
+#define LEAST_PREDICTED 2     /* words: what so few cost the model does not see, but a shift register gives 16 for nothing */
+
+static void copy(const struct trimming *t, int64_t *to, const int64_t *from)
+{
+	memcpy(to, from, sizeof *to * (size_t)t->network->count);
+}
+
+/* A launch with these depths; fills t->cycles and t->most.  false: it does not end. */
+static bool simulate(struct trimming *t, const int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	struct flow_result flow;
+	enum flow_outcome outcome = flow_run(t->flow, &(struct flow_options){.depth = depth}, &flow);
+	n->budget -= flow_events(t->flow);
+	for (int i = 0; i < n->count && outcome == FLOW_DONE; i++)
+		t->most[i] = flow.channel[i].most;
+	t->cycles[0] = flow.cycles;
+	return outcome == FLOW_DONE;
+}
+
+static bool run(struct trimming *t, const int64_t *depth)
+{
+	return t->flow ? simulate(t, depth) : fifo_predict(t, depth, TOKEN_EARLIEST);
+}
+
+/* Of predictions this is asked once, at the end. */
+static bool ends_in_order(struct trimming *t, const int64_t *depth)
+{
+	return !t->flow || !t->network->tokens || fifo_ends(t->network, true, depth);
+}
+
+/* next: depths that are tried next where these do not suffice; NULL: that is not known. */
+static bool suffices(struct trimming *t, const int64_t *depth, const int64_t *next)
+{
+	bool enough = t->flow ? simulate(t, depth) && t->cycles[0] <= t->allowed[0] : fifo_predict_enough(t, depth, next);
+	return enough && ends_in_order(t, depth);
+}
+
+static bool may_shrink(const struct fifo *fifo)
+{
+	return fifo->sized && !fifo->kept;
+}
+
+static bool is_sought(const struct trimming *t, int number)
+{
+	const struct fifo *fifo = &t->network->fifo[number];
+	return may_shrink(fifo) && (t->flow || !fifo->given || !t->network->keep_given);
+}
+
+static int64_t least_of(const struct trimming *t, int number)
+{
+	const struct fifo_network *n = t->network;
+	if (t->flow)
+		return FIFO_LEAST;
+	int64_t steps = n->tokens->channels.data[number].words / PROOF_STEPS;
+	return steps > LEAST_PREDICTED ? steps : LEAST_PREDICTED;
+}
+
+/* No more than was held. */
+static void lower(const struct trimming *t, int64_t *depth)
+{
+	for (int i = 0; i < t->network->count; i++) {
+		int64_t least = least_of(t, i), most = t->most[i] > least ? t->most[i] : least;
+		if (may_shrink(&t->network->fifo[i]) && most < depth[i])
+			depth[i] = most;
+	}
+}
+
+/* What suffices is taken; no more of it than was held, if that ends in order too. */
+static void take(struct trimming *t, int64_t *depth)
+{
+	copy(t, depth, t->trial);
+	lower(t, t->trial);
+	if (ends_in_order(t, t->trial))
+		copy(t, depth, t->trial);
+}
+
+static bool worth(const struct trimming *t, int number, const int64_t *depth)
+{
+	int64_t gain = (depth[number] - least_of(t, number)) * t->network->fifo[number].word_bytes;
+	return t->flow || gain > fifo_bytes(t->network, depth) / WORTH;
+}
+
+/* Near the geometric mean: most depths that are needed are far below those that the search begins with. */
+static int64_t between(int64_t low, int64_t high)
+{
+	int64_t middle = low;
+	while (middle / low < high / middle)
+		middle *= 2;
+	return middle == low || high / low < 4 ? low + (high - low) / 2 : middle;
+}
+
+/* What is not known yet about a depth, in words. */
+static int64_t unknown(const struct trimming *t, int number, int64_t low, const int64_t *depth)
+{
+	int64_t words = depth[number] - low - 1;
+	return words > (t->flow ? 0 : depth[number] / PRECISION) ? words : 0;
+}
+
+/* Where nothing is known about a FIFO, a prediction first asks whether it can be lowered at all: most cannot, since no depth is above what was held. */
+static int64_t next_trial(const struct trimming *t, int number, int64_t low, int64_t depth)
+{
+	int64_t least = least_of(t, number), highest = depth - depth / PRECISION - 1;
+	if (low == NOTHING_KNOWN)
+		return highest > least ? highest : least;
+	return low < least ? least : between(low, depth);
+}
+
+/* One run that halves what is not known about one FIFO.  low: a depth that does not suffice. */
+static void halve(struct trimming *t, int number, int64_t *low, int64_t *depth, const int64_t *next)
+{
+	int64_t tried = next_trial(t, number, *low, depth[number]);
+	copy(t, t->trial, depth);
+	t->trial[number] = tried;
+	bool enough = suffices(t, t->trial, next);
+	if (enough)
+		take(t, depth);
+	if (!enough || *low == NOTHING_KNOWN)
+		*low = enough ? least_of(t, number) - 1 : tried;
+}
+
+static int64_t first_low(const struct trimming *t, int number)
+{
+	return t->flow ? least_of(t, number) - 1 : NOTHING_KNOWN;
+}
+
+/* The depth of one FIFO, as low as it goes. */
+static void shrink(struct trimming *t, int number, int64_t *depth)
+{
+	int64_t low = first_low(t, number);
+	while (unknown(t, number, low, depth) && t->network->budget > t->reserve)
+		halve(t, number, &low, depth, NULL);
+}
+
+static bool from_memory(const struct fifo *fifo)
+{
+	return attr_get(fifo->channel->def, "stream.prefetch") != NULL;
+}
+
+/* --- the order of the search */
+
+struct place {
+	int number;
+	bool from_memory;         /* after all others: words ahead of those who read weights are no intermediates */
+	int64_t key;
+};
+
+static int by_key(const void *left, const void *right)
+{
+	const struct place *l = left, *r = right;
+	if (l->from_memory != r->from_memory)
+		return l->from_memory - r->from_memory;
+	return l->key != r->key ? (l->key < r->key ? -1 : 1) : l->number - r->number;
+}
+
+static struct place *search_order(const struct trimming *t, const int64_t *depth, int order)
+{
+	struct fifo_network *n = t->network;
+	struct place *place = ARENA_ARRAY(n->arena, struct place, n->count + 1);
+	for (int i = 0; i < n->count; i++) {
+		int64_t bytes = depth[i] * n->fifo[i].word_bytes;
+		const int64_t key[FIFO_ORDERS] = {-bytes, bytes, i, -i, (int64_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 20)};
+		place[i] = (struct place){i, from_memory(&n->fifo[i]), key[order % FIFO_ORDERS]};
+	}
+	qsort(place, (size_t)n->count, sizeof *place, by_key);
+	return place;
+}
+
+/* Of the FIFOs that may be lowered, the one about which most bytes are not known; those from memory last.  -1: enough is known about all. */
+static int least_known(const struct trimming *t, const int64_t *low, const int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int64_t most = 0;
+	int best = -1;
+	for (int i = 0; i < n->count; i++) {
+		bool later = best >= 0 && from_memory(&n->fifo[i]) && !from_memory(&n->fifo[best]), sooner = best >= 0 && from_memory(&n->fifo[best]) && !from_memory(&n->fifo[i]);
+		int64_t bytes = is_sought(t, i) && worth(t, i, depth) ? unknown(t, i, low[i], depth) * n->fifo[i].word_bytes : 0;
+		if (bytes && !later && (sooner || bytes > most)) {
+			most = bytes;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* What is tried after a FIFO, if it cannot be lowered to what is tried of it; NULL: nothing. */
+static const int64_t *foresee(const struct trimming *t, int number, int64_t *low, const int64_t *depth, int64_t *next)
+{
+	int64_t known = low[number];
+	low[number] = next_trial(t, number, known, depth[number]);
+	int other = least_known(t, low, depth);
+	copy(t, next, depth);
+	if (other >= 0)
+		next[other] = next_trial(t, other, low[other], depth[other]);
+	low[number] = known;
+	return other >= 0 ? next : NULL;
+}
+
+/* All depths, each run where it can tell most: few predictions are left for many FIFOs, and the first of them could use all to find its last words. */
+static void shrink_together(struct trimming *t, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		low[i] = first_low(t, i);
+	for (int i; n->budget > t->reserve && (i = least_known(t, low, depth)) >= 0;)
+		halve(t, i, &low[i], depth, foresee(t, i, low, depth, next));
+}
+
+static void shrink_in_order(struct trimming *t, int order, int64_t *depth)
+{
+	struct place *place = search_order(t, depth, order);
+	for (int i = 0; i < t->network->count; i++)
+		if (is_sought(t, place[i].number) && worth(t, place[i].number, depth))
+			shrink(t, place[i].number, depth);
+}
+
+/* --- trimming */
+
+/* No more than so many bytes ahead of those who read memory.  false: there is nowhere more. */
+static bool cap_ahead(struct trimming *t, int64_t most, const int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	bool far = false;
+	copy(t, t->trial, depth);
+	for (int i = 0; i < n->count; i++) {
+		int64_t bytes = n->fifo[i].word_bytes;
+		if (!is_sought(t, i) || !from_memory(&n->fifo[i]) || depth[i] * bytes <= most)
+			continue;
+		t->trial[i] = most / bytes;
+		far = true;
+	}
+	return far;
+}
+
+/* Words ahead of those who read memory: a quarter of a mebibyte for each, if that is enough for all of them, or twice as much, or four times.  false: the last prediction is of other depths. */
+static bool begin_near(struct trimming *t, int64_t *depth)
+{
+	bool enough = false;
+	for (int64_t most = AHEAD_BYTES; most <= AHEAD_BYTES_MOST && !enough; most *= 2) {
+		if (!cap_ahead(t, most, depth))
+			return most == AHEAD_BYTES;
+		enough = suffices(t, t->trial, NULL);
+	}
+	if (enough)
+		take(t, depth);
+	return enough;
+}
+
+/* The words held in the latest schedule that takes as long as the one with these depths.  known: theirs was predicted last. */
+static void begin_late(struct trimming *t, bool known, int64_t *depth)
+{
+	if (!t->network->tokens || (!known && !fifo_predict_ends(t, depth)))
+		return;
+	copy(t, t->trial, depth);
+	if (!fifo_predict(t, depth, TOKEN_LATEST))
+		return;
+	lower(t, t->trial);
+	if (suffices(t, t->trial, NULL))
+		take(t, depth);
+}
+
+/* Times so much, but nowhere above what suffices. */
+static void raise_within(const struct trimming *t, int64_t times, const int64_t *depth, int64_t *low)
+{
+	for (int i = 0; i < t->network->count; i++)
+		low[i] = times * low[i] < depth[i] ? times * low[i] : depth[i];
+}
+
+/* As few words between kernels as the launch ends with, or four times as many, or sixteen times, … whichever suffices first. */
+static void begin_low(struct trimming *t, int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	int64_t *low = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *next = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	copy(t, low, depth);
+	for (int i = 0; i < n->count; i++)
+		if (may_shrink(&n->fifo[i]) && !from_memory(&n->fifo[i]) && least_of(t, i) < low[i])
+			low[i] = least_of(t, i);
+	bool ends = fifo_repair(n, FIFO_RAISED_MOST, low), good = false;
+	for (int step = 0; ends && !good && step < LOW_STEPS && n->budget > t->reserve; step++) {
+		raise_within(t, step ? LOW_RAISED : 1, depth, low);
+		copy(t, next, low);
+		raise_within(t, LOW_RAISED, depth, next);
+		copy(t, t->trial, low);
+		good = suffices(t, t->trial, step + 1 < LOW_STEPS ? next : NULL);
+	}
+	if (good)
+		take(t, depth);
+}
+
+/* The FIFO in front of a process that sends all that it takes to several readers; -1: it does something else. */
+static int in_front(const struct trimming *t, int process)
+{
+	const struct fifo_network *n = t->network;
+	int front = -1, outputs = 0;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		if (fifo->reader == process && front >= 0)
+			return -1;
+		front = fifo->reader == process ? i : front;
+		outputs += fifo->writer == process;
+	}
+	if (front < 0 || outputs < 2 || !is_sought(t, front))
+		return -1;
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		if (fifo->writer == process && (!is_sought(t, i) || fifo->word_bytes != n->fifo[front].word_bytes || fifo->whole != n->fifo[front].whole))
+			return -1;
+	}
+	return front;
+}
+
+/* What each FIFO behind a fork holds is held once in front of it, where its readers keep step with each other: a search that lowers one FIFO after the other does not get there. */
+static void hold_once(struct trimming *t, int process, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	int front = in_front(t, process), outputs = 0;
+	int64_t least = INT64_MAX;
+	for (int i = 0; front >= 0 && i < n->count; i++)
+		if (n->fifo[i].writer == process) {
+			int64_t more = depth[i] - least_of(t, i);
+			least = more < least ? more : least;
+			outputs++;
+		}
+	if (front < 0 || least <= 0 || least * (outputs - 1) * n->fifo[front].word_bytes <= fifo_bytes(n, depth) / WORTH)
+		return;
+	copy(t, t->trial, depth);
+	for (int i = 0; i < n->count; i++)
+		t->trial[i] += i == front ? least : n->fifo[i].writer == process ? -least : 0;
+	if (suffices(t, t->trial, NULL))
+		take(t, depth);
+}
+
+static void hold_in_front(struct trimming *t, int64_t *depth)
+{
+	for (int process = 0; process < t->network->processes && t->network->budget > t->reserve; process++)
+		hold_once(t, process, depth);
+}
+
+/* What waits in front of a process may wait behind it instead, where that is less: of numbers that come again and again for a product, its sums.  The latest schedule begins late, so it holds the numbers. */
+static void hold_behind(struct trimming *t, int number, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	const struct fifo *fifo = &n->fifo[number];
+	int64_t kept = depth[number] / PRECISION, gain = (depth[number] - kept) * fifo->word_bytes;
+	int outputs = 0;
+	copy(t, t->trial, depth);
+	t->trial[number] = kept > least_of(t, number) ? kept : least_of(t, number);
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *other = &n->fifo[i];
+		if (other->writer != fifo->reader)
+			continue;
+		if (!is_sought(t, i))
+			return;
+		t->trial[i] += (int64_t)(BEHIND * (double)depth[number] / (double)fifo->whole * (double)other->whole) + 1;
+		gain -= (t->trial[i] - depth[i]) * other->word_bytes;
+		outputs++;
+	}
+	if (outputs && gain > fifo_bytes(n, depth) / WORTH_MOVE && suffices(t, t->trial, NULL))
+		take(t, depth);
+}
+
+static void hold_all_behind(struct trimming *t, int64_t *depth)
+{
+	const struct fifo_network *n = t->network;
+	for (int i = 0; i < n->count && n->budget > t->reserve; i++)
+		if (is_sought(t, i) && !from_memory(&n->fifo[i]) && n->fifo[i].whole > 0)
+			hold_behind(t, i, depth);
+}
+
+/* Of what kernels hand on to each other. */
+static int64_t handed_on(const struct fifo_network *n, const int64_t *depth)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < n->count; i++)
+		bytes += from_memory(&n->fifo[i]) ? 0 : depth[i] * n->fifo[i].word_bytes;
+	return bytes;
+}
+
+/* Little may have been tried: if what the graph of waits proves is less, and as quick, it is that; but not for words from memory alone. */
+static void end_safe(struct trimming *t, int64_t *depth)
+{
+	struct fifo_network *n = t->network;
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	for (int i = 0; i < n->count; i++)
+		safe[i] = n->fifo[i].safe;
+	if (fifo_bytes(n, safe) >= fifo_bytes(n, depth) || handed_on(n, safe) > handed_on(n, depth))
+		return;
+	copy(t, t->trial, safe);
+	if (suffices(t, t->trial, NULL))
+		take(t, depth);
+}
+
+static struct trimming trimming_of(struct fifo_network *n, struct flow_network *flow)
+{
+	struct trimming t = {.network = n, .flow = flow};
+	t.trial = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	fifo_predict_begin(&t);
+	return t;
+}
+
+bool fifo_simulates(const struct fifo_network *n)
+{
+	return n->simulated && flow_events(n->simulated) <= n->budget / RUNS_EXPECTED;
+}
+
+bool fifo_trim(struct fifo_network *n, const int64_t *limit, int order, int64_t *depth)
+{
+	bool quick = fifo_simulates(n);
+	struct trimming t = trimming_of(n, quick ? n->simulated : NULL);
+	if (!quick && !n->tokens)
+		return false;
+	int64_t before = n->budget;
+	if (!run(&t, limit))
+		return false;
+	int64_t work = before - n->budget;
+	if (!quick)
+		fifo_predict_keep(&t, limit, work);
+	int64_t wanted = n->predictions * work;
+	n->granted = !quick && !n->context->fifo_events && before < wanted ? wanted - before : 0;
+	n->budget += n->granted;
+	t.reserve = quick ? 0 : (n->budget + work) / PROOF_SHARE;
+	for (int e = 0; e < TRIM_EXTENTS; e++)
+		t.allowed[e] = t.cycles[e] + t.cycles[e] / (quick ? TOLERANCE : TOLERANCE_PREDICTED);
+	bool enough = (!quick && !memcmp(depth, limit, sizeof *depth * (size_t)n->count)) || suffices(&t, depth, NULL);
+	if (!enough)
+		copy(&t, depth, limit);
+	bool known = begin_near(&t, depth) && enough && !quick;
+	begin_late(&t, known, depth);
+	if (!quick && n->budget - t.reserve > LOW_WORTH * work)
+		begin_low(&t, depth);
+	hold_all_behind(&t, depth);
+	hold_in_front(&t, depth);
+	if (quick || order)
+		shrink_in_order(&t, order, depth);
+	else
+		shrink_together(&t, depth);
+	end_safe(&t, depth);
+	return quick && n->tokens ? true : fifo_repair(n, FIFO_RAISED, depth);
+}
+
+void fifo_settle(struct fifo_network *n, const int64_t *limit, int64_t *depth)
+{
+	struct trimming t = trimming_of(n, fifo_simulates(n) ? n->simulated : NULL);
+	int number = 0;
+	if (!t.flow || !run(&t, limit))
+		return;
+	t.allowed[0] = t.cycles[0] + t.cycles[0] / TOLERANCE;
+	for (int same = 0; same < n->count && n->budget > 0; number = (number + 1) % n->count) {
+		copy(&t, t.trial, depth);
+		t.trial[number]--;
+		bool lower = is_sought(&t, number) && depth[number] > least_of(&t, number) && suffices(&t, t.trial, NULL);
+		same = lower ? 0 : same + 1;
+		if (lower) {
+			take(&t, depth);
+			shrink(&t, number, depth);
+		}
+	}
+}

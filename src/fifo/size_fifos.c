@@ -1,0 +1,231 @@
+/* Gives every FIFO its depth.
+ * Needs: every FIFO holds a launch's words, or a layer's (make_processes): then processes can run one after the other and nothing deadlocks.  Guarantees: nothing deadlocks, shown for the depths as built (fifo_extents.c).
+ * By strategy (--fifo):
+ *   safe                        32 words where the graph of waits proves that they do, otherwise all words of a layer (fifo_safe.c)
+ *   lp, normal, conservative    by linear programming (fifo_lp.c)
+ *   trim                        what the launch needs to take no more than a two-hundredth longer (fifo_trim.c); of small designs, the best of several searches; the default
+ *   least                       the best of five such searches, whatever they take, gone on with until no single depth can be less
+ * Where the proof that a result ends is beyond the budget, FIFOs that the graph of waits does not let be short hold all words.
+ * Each FIFO is then as deep as the memory that it needs anyway is; stream.needed keeps the depth that was asked for.  Exact. */
+#include "fifo/fifo_passes.h"
+#include "predict/resource.h"
+#include "fifo/fifo.h"
+#include "streams/held.h"
+#include "simulate/flow.h"
+#include <string.h>
+
+#define BUDGET 36000000       /* iterations: less than a second */
+#define BUDGET_PREDICTED 12000000     /* stretches of the token model: half a second */
+#define BUDGET_UNIT 5000000   /* the same beside a unit, whose FIFOs are found sooner */
+#define BUDGET_LEAST 400000000
+#define AGAIN_SHARE 4         /* trim searches again, from another start, while one part in so many of the budget is not spent */
+#define PROOF_AGAIN 2         /* a proof that the search leaves no budget for gets so many budgets of its own: without it, FIFOs hold all words */
+#define DIE_SHARE 4           /* a FIFO that may be short holds no more than one part in so many of a die's memory of one kind: it lies on one die, and not alone */
+#define PREDICTIONS 24        /* that a search may make at least: of many tokens one costs a large part of what is enough for one token; */
+#define PREDICTIONS_SHORT 64  /* where memory is short */
+#define ROOM_SHARE 4          /* it is where less than one part in so many of what is on chip is left; then FIFOs may not grow beyond the safe ones */
+
+static const struct type *type_of(const struct fifo *fifo)
+{
+	return fifo->channel->type;
+}
+
+static void set_depth(struct module *module, struct fifo *fifo, int64_t needed)
+{
+	int64_t built = fifo_free_depth(type_bits(type_of(fifo)->element), needed);
+	built = built < fifo->whole ? built : fifo->whole;
+	attr_set(module, fifo->channel->def, "stream.needed", attr_integer(module, needed));
+	fifo->channel->type = type_channel(module, TYPE_FIFO, type_of(fifo)->element, built);
+}
+
+/* --- limits */
+
+static int64_t die_share(const struct platform *platform)
+{
+	int64_t most = 0;
+	for (int i = 0; i < platform->dies; i++) {
+		int64_t bram = resources_bytes((struct resources){.bram18 = platform->die[i].bram18}), uram = resources_bytes((struct resources){.uram = platform->die[i].uram});
+		int64_t bytes = bram > uram ? bram : uram;
+		most = bytes > most ? bytes : most;
+	}
+	return most / DIE_SHARE;
+}
+
+/* All words, or as many of a FIFO that may be short as a die has room for. */
+static int64_t limit_of(const struct fifo *fifo, int64_t bytes)
+{
+	int64_t room = fifo->word_bytes ? bytes / fifo->word_bytes : fifo->whole;
+	room = room > fifo->safe ? room : fifo->safe;
+	return room < fifo->whole ? room : fifo->whole;
+}
+
+/* What no depth exceeds: all words that a die has room for; or, of what loaders send ahead, a short FIFO where all words would take too much memory. */
+static int64_t *limits(struct fifo_network *n)
+{
+	int64_t *limit = ARENA_ARRAY(n->arena, int64_t, n->count + 1), prefetch = 0, share = die_share(n->context->platform);
+	for (int i = 0; i < n->count; i++)
+		prefetch += n->fifo[i].prefetch && !n->fifo[i].given ? n->fifo[i].whole * n->fifo[i].word_bytes : 0;
+	bool whole = prefetch <= on_chip_budget(n->context) / choice_count(&n->context->choices, CHOICE_PREFETCH);
+	for (int i = 0; i < n->count; i++) {
+		const struct fifo *fifo = &n->fifo[i];
+		limit[i] = fifo->prefetch && !fifo->given && !whole && fifo->safe < fifo->whole ? FIFO_SHORT : limit_of(fifo, share);
+	}
+	return limit;
+}
+
+/* --- strategies */
+
+static void make_safe(const struct fifo_network *n, int64_t *depth)
+{
+	for (int i = 0; i < n->count; i++)
+		if (!n->fifo[i].alone && n->fifo[i].safe == n->fifo[i].whole)
+			depth[i] = n->fifo[i].whole;
+}
+
+static void take_safe(const struct fifo_network *n, int64_t *depth)
+{
+	for (int i = 0; i < n->count; i++)
+		depth[i] = n->fifo[i].given ? n->fifo[i].whole : n->fifo[i].safe;         /* deeper never stops a launch */
+}
+
+static bool by_program(struct fifo_network *n, enum fifo_strategy strategy, int64_t *depth)
+{
+	enum fifo_equalise how = strategy == FIFO_STRATEGY_NORMAL ? FIFO_NORMAL : strategy == FIFO_STRATEGY_CONSERVATIVE ? FIFO_CONSERVATIVE : FIFO_CURVES;
+	if (!fifo_lp(n, how, n->context->lp, depth))
+		return false;
+	if (!fifo_repair(n, FIFO_RAISED, depth))
+		make_safe(n, depth);
+	return true;
+}
+
+/* Searches begin at the depths of the linear program, or at the limits. */
+static bool by_search(struct fifo_network *n, int order, const int64_t *limit, int64_t *depth)
+{
+	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
+	struct text *program = n->context->lp && !n->context->lp->size ? n->context->lp : NULL;
+	if (order % 2 == 0)
+		fifo_lp(n, FIFO_CURVES, program, depth);
+	int64_t budget = n->budget;
+	if (fifo_trim(n, limit, order, depth))
+		return true;
+	n->budget = PROOF_AGAIN * budget;
+	bool proven = fifo_repair(n, FIFO_RAISED, depth);
+	n->budget = 0;
+	if (proven)
+		return true;
+	make_safe(n, depth);
+	return n->tokens != NULL;
+}
+
+static void add_bytes(struct op *op, void *sum)
+{
+	*(int64_t *)sum += op->code == OP_BLOCKS || op->code == OP_ALLOCA ? memory_bytes(op) : 0;
+}
+
+static bool is_short(struct fifo_network *n, const int64_t *depth)
+{
+	int64_t others = 0, whole = on_chip_budget(n->context);
+	ir_walk(module_body(n->module), add_bytes, &others);
+	return fifo_bytes(n, depth) + others > whole - whole / ROOM_SHARE;
+}
+
+/* The best of several searches, each with `budget`; no new one begins when `enough` of it is spent. */
+static bool search(struct fifo_network *n, const int64_t *limit, int64_t budget, int64_t enough, int64_t *depth)
+{
+	int64_t *found = ARENA_ARRAY(n->arena, int64_t, n->count + 1), spent = 0;
+	bool any = false;
+	for (int order = 0; order < FIFO_ORDERS && spent <= enough; order++) {
+		n->budget = budget;
+		n->granted = 0;
+		bool better = by_search(n, order, limit, found) && (!any || fifo_bytes(n, found) < fifo_bytes(n, depth));
+		spent += budget + n->granted - n->budget;
+		if (better)
+			memcpy(depth, found, sizeof *depth * (size_t)n->count);
+		any |= better;
+	}
+	return any;
+}
+
+/* Where memory is short the search is longer, and where there are smaller depths that are safe, it is for those that take as long as these. */
+static bool trim(struct fifo_network *n, int64_t *limit, int64_t *depth)
+{
+	bool usual = !n->context->fifo_events && !fifo_simulates(n);
+	int64_t budget = !usual ? n->budget : n->context->quant && has_unit(n->context) ? BUDGET_UNIT : BUDGET_PREDICTED;
+	int64_t *safe = ARENA_ARRAY(n->arena, int64_t, n->count + 1), *other = ARENA_ARRAY(n->arena, int64_t, n->count + 1);
+	n->keep_given = true;
+	bool found = search(n, limit, budget, budget / AGAIN_SHARE, depth);
+	n->keep_given = false;
+	if (!found || !is_short(n, depth))
+		return found;
+	take_safe(n, safe);
+	bool large = fifo_bytes(n, depth) > fifo_bytes(n, safe);
+	n->predictions = PREDICTIONS_SHORT;
+	found = search(n, large ? safe : limit, budget, 0, other);
+	if (found && (large || fifo_bytes(n, other) < fifo_bytes(n, depth)))
+		memcpy(depth, other, sizeof *depth * (size_t)n->count);
+	return found || !large;
+}
+
+static bool least(struct fifo_network *n, const int64_t *limit, int64_t *depth)
+{
+	int64_t budget = n->budget;
+	if (!search(n, limit, budget / FIFO_ORDERS, budget, depth))
+		return false;
+	n->budget = budget;
+	fifo_settle(n, limit, depth);
+	return true;
+}
+
+static void open_simulator(struct fifo_network *n)
+{
+	int told = n->module->diag->count;
+	n->simulated = flow_open(n->arena, n->context->platform, n->module);
+	n->module->diag->count = told;    /* what cannot be simulated is sized all the same */
+}
+
+static bool choose(struct fifo_network *n, int64_t *limit, int64_t *depth)
+{
+	enum fifo_strategy strategy = (enum fifo_strategy)choice_word(&n->context->choices, CHOICE_FIFO);
+	memcpy(depth, limit, sizeof *depth * (size_t)n->count);
+	if (strategy == FIFO_STRATEGY_TRIM || strategy == FIFO_STRATEGY_LEAST)
+		open_simulator(n);
+	switch (strategy) {
+	case FIFO_STRATEGIES:
+	case FIFO_STRATEGY_SAFE: return false;
+	case FIFO_STRATEGY_LEAST: return least(n, limit, depth);
+	case FIFO_STRATEGY_TRIM: return trim(n, limit, depth);
+	case FIFO_STRATEGY_LP:
+	case FIFO_STRATEGY_NORMAL:
+	case FIFO_STRATEGY_CONSERVATIVE: return by_program(n, strategy, depth);
+	}
+	return false;
+}
+
+bool size_fifos(struct pass_context *context, struct module *module)
+{
+	struct arena *arena = arena_within(module->arena);
+	struct fifo_network *n = fifo_collect(arena, context, module);
+	int64_t *depth = ARENA_ARRAY(arena, int64_t, n->count + 1);
+	n->predictions = PREDICTIONS;
+	n->budget = context->fifo_events ? context->fifo_events : choice_word(&context->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST ? BUDGET_LEAST : BUDGET;
+	fifo_open_extents(n);
+	const struct value *channel;
+	const char *unbalanced = fifo_unbalanced(n, &channel);
+	INVARIANT(module->guard, !unbalanced || context->dumped, "%s", unbalanced);
+	if (unbalanced)
+		return fifo_refuse_unbalanced(module->diag, channel, unbalanced);
+	fifo_prove(n);
+	enum fifo_shown shown = choose(n, limits(n), depth) ? fifo_show(n, false, depth) : FIFO_NOT_SHOWN;
+	if (shown == FIFO_NOT_SHOWN) {
+		take_safe(n, depth);
+		shown = fifo_show(n, true, depth);
+	}
+	attr_set(module, n->main, "stream.ends", attr_string(module, fifo_shown_name[shown]));
+	for (int i = 0; i < n->count; i++)
+		if (n->fifo[i].sized)
+			set_depth(module, &n->fifo[i], depth[i]);
+	for (int i = 0; i < n->processes; i++)
+		fifo_set_arguments(module, n->call[i]);
+	arena_free(arena);
+	return true;
+}

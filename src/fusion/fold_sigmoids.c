@@ -1,0 +1,134 @@
+/* 1 + tanh u is 2 / (1 + exp(-2u)), and x * (c / (1 + exp v)) is (x * c) / (1 + exp v): GELU in its tanh form and SiLU then have one exponential, one addition and one
+ * division.  A tanh has an exponential, a division and a polynomial for small arguments besides, which 1 + tanh needs not: where tanh is near -1 the sum cancels, and
+ * the quotient keeps the digits that it loses.
+ * Needs: fused kernels, so that the operations stand in one body.  Guarantees: no body adds 1 to a tanh that nothing else reads, or multiplies by such a quotient.
+ * Approximating: the same real number by other operations, within 2^-22 of what 1 + tanh is added to.  Ends: one walk over each body. */
+#include "ir/kernel_edit.h"
+#include "fusion/fusion_passes.h"
+#include <math.h>
+
+struct folding {
+	struct module *module;
+	const struct body *from;
+	struct body *to;
+	int *uses;                /* of a node of `from` */
+	int *place;               /* of a node of `from` in `to` */
+};
+
+static bool is_number(const struct node *node, double number)
+{
+	return node->kind == NODE_CONSTANT && type_is_real(node->type) && node->real == number;
+}
+
+static bool is_op(const struct node *node, enum op_code code)
+{
+	return node->kind == NODE_OP && node->code == code;
+}
+
+static int constant(struct folding *f, const struct type *type, double real)
+{
+	return body_add(f->module, f->to, (struct node){.kind = NODE_CONSTANT, .type = type, .real = real});
+}
+
+static bool is_power_of_two(double number)
+{
+	int exponent;
+	return fabs(frexp(number, &exponent)) == 0.5;
+}
+
+/* value * factor, for a power of two, which may as well scale the constant of a product. */
+static int times(struct folding *f, int value, double factor)
+{
+	const struct node *node = &f->to->node[value];
+	const struct type *type = node->type;
+	for (int a = 0; is_power_of_two(factor) && is_op(node, OP_MULF) && a < 2; a++) {
+		const struct node *by = &f->to->node[node->argument[a]];
+		if (by->kind == NODE_CONSTANT)
+			return times(f, node->argument[1 - a], by->real * factor);
+	}
+	return factor == 1.0 ? value : body_op(f->module, f->to, OP_MULF, type, value, constant(f, type, factor), 0);
+}
+
+/* 1 + tanh u; argument a of the addition is the tanh. */
+static int sum_with_tanh(struct folding *f, const struct node *sum, int a)
+{
+	const struct node *tanh = &f->from->node[sum->argument[a]], *one = &f->from->node[sum->argument[1 - a]];
+	if (!is_op(tanh, OP_TANH) || !is_number(one, 1.0) || f->uses[sum->argument[a]] > 1)
+		return -1;
+	int power = body_op(f->module, f->to, OP_EXP, sum->type, times(f, f->place[tanh->argument[0]], -2.0), 0, 0);
+	int below = body_op(f->module, f->to, OP_ADDF, sum->type, power, constant(f, sum->type, 1.0), 0);
+	return body_op(f->module, f->to, OP_DIVF, sum->type, constant(f, sum->type, 2.0), below, 0);
+}
+
+/* Is the node a number over 1 + an exponential? */
+static bool is_sigmoid(const struct body *body, const struct node *node)
+{
+	if (!is_op(node, OP_DIVF) || body->node[node->argument[0]].kind != NODE_CONSTANT || !is_op(&body->node[node->argument[1]], OP_ADDF))
+		return false;
+	const struct node *below = &body->node[node->argument[1]];
+	const struct node *left = &body->node[below->argument[0]], *right = &body->node[below->argument[1]];
+	return (is_op(left, OP_EXP) && is_number(right, 1.0)) || (is_op(right, OP_EXP) && is_number(left, 1.0));
+}
+
+/* x * (c / (1 + exp v)); argument a of the product is the quotient. */
+static int product_with_sigmoid(struct folding *f, const struct node *product, int a)
+{
+	const struct node quotient = f->to->node[f->place[product->argument[a]]];
+	if (!is_sigmoid(f->to, &quotient) || f->uses[product->argument[a]] > 1)
+		return -1;
+	int above = times(f, f->place[product->argument[1 - a]], f->to->node[quotient.argument[0]].real);
+	return body_op(f->module, f->to, OP_DIVF, product->type, above, quotient.argument[1], 0);
+}
+
+static int folded(struct folding *f, const struct node *node)
+{
+	int made = -1;
+	for (int a = 0; node->kind == NODE_OP && node->type->kind == TYPE_FLOAT && node->type->width == 32 && made < 0 && a < 2; a++) {
+		if (node->code == OP_ADDF)
+			made = sum_with_tanh(f, node, a);
+		else if (node->code == OP_MULF)
+			made = product_with_sigmoid(f, node, a);
+	}
+	return made;
+}
+
+static void fold(struct module *module, struct body *body)
+{
+	struct body to = {0};
+	struct folding f = {module, body, &to, ARENA_ARRAY(module->arena, int, body->count + 1), ARENA_ARRAY(module->arena, int, body->count + 1)};
+	for (int n = 0; n < body->count; n++)
+		for (int a = 0; a < body_arguments(&body->node[n]); a++)
+			f.uses[body->node[n].argument[a]]++;
+	f.uses[body->result]++;
+	for (int n = 0; n < body->count; n++) {
+		struct node node = body->node[n];
+		f.place[n] = folded(&f, &node);
+		for (int a = 0; f.place[n] < 0 && a < body_arguments(&node); a++)
+			node.argument[a] = f.place[node.argument[a]];
+		f.place[n] = f.place[n] < 0 ? body_add(module, &to, node) : f.place[n];
+	}
+	to.result = f.place[body->result];
+	body_remove_dead(module, &to);
+	*body = to;
+}
+
+static void fold_block(struct module *module, const struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			fold_block(module, op->region[0]);
+		if (op->code != OP_KERNEL)
+			continue;
+		struct body *body[] = {&op->kernel->update, &op->kernel->post};
+		for (int i = 0; i < 2; i++)
+			if (body_has(body[i], OP_TANH) || body_has(body[i], OP_EXP))
+				fold(module, body[i]);
+	}
+}
+
+bool fold_sigmoids(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	fold_block(module, module_main(module)->region[0]);
+	return true;
+}

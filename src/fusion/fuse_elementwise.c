@@ -1,0 +1,337 @@
+/* Elementwise kernels join their neighbours, where that repeats no work worth a kernel.
+ *
+ *   inline:    an elementwise producer with one consumer, which reads each element at most once, is computed where it is read;
+ *              copies, and loop counters as numbers, are inlined however often they are read;
+ *   trivial:   one addition, product or negation of arguments of main (1 + weight) is inlined though it is repeated, if the consumer is elementwise;
+ *   statistic: one addition or product of a tensor that others read as well with what a reduction has made of it (x - mean) is inlined in all its readers: done once, a second
+ *              tensor would wait on chip beside the first;
+ *   epilogue:  an elementwise consumer that alone reads a reduction, each element once, becomes its post body.
+ *   turns:     what is the same in every turn of a loop is computed once, if all readers can read it there (fuse_turns.c);
+ *   layout:    a copy of a whole result into another order that is a result of main takes over the readers, so that it alone is left to read the
+ *              result, and joins it.
+ * Before: k1 = matmul; k2 = k1 + bias; k3 = gelu(k2).  After: one kernel, post = gelu(acc + bias).
+ * Exact: every element is computed by the same operations in the same order.
+ * Each success removes a kernel, so the scans end; a scan is linear in the number of kernels and their operands. */
+#include "fusion/fuse.h"
+#include "ir/kernel_signature.h"
+#include "fusion/fusion_passes.h"
+
+struct users {
+	VEC(struct op *) ops;     /* each once */
+};
+
+static struct users *users_of(const struct value *value)
+{
+	return value->data;
+}
+
+static void add_user(struct module *module, struct op *op)
+{
+	for (int i = 0; i < op->operands; i++) {
+		struct users *users = users_of(op->operand[i]);
+		bool there = !users;
+		for (size_t u = users ? users->ops.count : 0; u > 0 && !there; u--)
+			there = users->ops.data[u - 1] == op;
+		if (!there)
+			VEC_PUSH(module->arena, &users->ops, op);
+	}
+}
+
+static void remove_user(const struct op *op)
+{
+	for (int i = 0; i < op->operands; i++) {
+		struct users *users = users_of(op->operand[i]);
+		size_t kept = 0;
+		for (size_t u = 0; users && u < users->ops.count; u++)
+			if (users->ops.data[u] != op)
+				users->ops.data[kept++] = users->ops.data[u];
+		if (users)
+			users->ops.count = kept;
+	}
+}
+
+static int reads(const struct op *op, const struct value *value, int *operand)
+{
+	int count = 0;
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j] == value) {
+			*operand = j;
+			count++;
+		}
+	return count;
+}
+
+static bool is_index(const struct op *op, int operand)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->kernel->operand[j].index_operand == operand)
+			return true;
+	return false;
+}
+
+/* Post bodies run once per result element, so there reduction loops do not count. */
+static bool reads_once(const struct op *op, int operand)
+{
+	const struct kernel *kernel = op->kernel;
+	bool update = body_uses_operand(&kernel->update, operand), post = body_uses_operand(&kernel->post, operand);
+	for (int l = 0; l < kernel->loops; l++) {
+		const struct guard_range *guard = access_guard(&kernel->operand[operand], l);
+		bool single = guard && guard->high - guard->low == 1;
+		if (kernel->operand[operand].stride[l] == 0 && !single && (update || !kernel->loop[l].reduction))
+			return false;
+	}
+	return !(update && post);
+}
+
+static bool has_gather(const struct op *op)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->kernel->operand[j].index_operand >= 0)
+			return true;
+	return false;
+}
+
+/* Whether windows overlap: tried on a copy, since composing may split loops. */
+static bool distinct(struct module *module, const struct op *producer, const struct op *consumer, int operand)
+{
+	struct op copy = *consumer;
+	struct composed composed;
+	copy.kernel = kernel_clone(module, consumer->kernel, consumer->operands);
+	if (!fuse_compose(module, producer, &copy, operand, &composed))
+		return false;
+	bool update = body_uses_operand(&consumer->kernel->update, operand);
+	return composed.once || (!update && reads_once(consumer, operand));
+}
+
+static bool is_cheap(const struct kernel *kernel)
+{
+	static const bool cheap[OP_COUNT] = {
+		[OP_ADDF] = true, [OP_SUBF] = true, [OP_MULF] = true, [OP_NEGF] = true, [OP_ADDI] = true, [OP_SUBI] = true,
+	};
+	int operations = 0;
+	for (int i = 0; i < kernel->update.count; i++) {
+		const struct node *node = &kernel->update.node[i];
+		operations += node->kind != NODE_OP ? 0 : cheap[node->code] ? 1 : 2;
+	}
+	return operations <= 1;
+}
+
+/* One cheap operation on arguments of main. */
+static bool is_trivial(const struct op *op)
+{
+	for (int j = 0; j < op->operands; j++)
+		if (op->operand[j]->def || op->kernel->operand[j].index_operand >= 0)
+			return false;
+	return is_cheap(op->kernel);
+}
+
+/* A loop counter as a number, and nothing else. */
+static bool is_counter(const struct kernel *kernel)
+{
+	for (int i = 0; i < kernel->update.count; i++) {
+		const struct node *node = &kernel->update.node[i];
+		if (node->kind != NODE_OP || (node->code != OP_INDEX && node->code != OP_INDEX_CAST && node->code != OP_TRUNCI && node->code != OP_EXTSI))
+			return false;
+	}
+	return !kernel->post.count && !kernel_has_reduction(kernel);
+}
+
+static bool is_reduction_of(const struct value *value, const struct value *of)
+{
+	int operand;
+	return value->def && value->def->code == OP_KERNEL && kernel_has_reduction(value->def->kernel) && reads(value->def, of, &operand) > 0;
+}
+
+/* One cheap operation on a tensor and a reduction of it. */
+static bool is_statistic(const struct op *op)
+{
+	if (op->operands != 2 || !is_cheap(op->kernel))
+		return false;
+	return is_reduction_of(op->operand[1], op->operand[0]) || is_reduction_of(op->operand[0], op->operand[1]);
+}
+
+static bool can_inline(struct module *module, const struct op *producer, const struct op *consumer)
+{
+	int operand = -1;
+	return consumer->code == OP_KERNEL && reads(consumer, producer->result[0], &operand) == 1 && !is_index(consumer, operand) && reads_once(consumer, operand) &&
+	       distinct(module, producer, consumer, operand);
+}
+
+static bool is_repeated(struct module *module, const struct op *op)
+{
+	bool repeated = is_statistic(op);
+	for (size_t u = 0; repeated && u < users_of(op->result[0])->ops.count; u++)
+		repeated = can_inline(module, op, users_of(op->result[0])->ops.data[u]);
+	return repeated;
+}
+
+static bool is_op(const struct node *node, enum op_code code)
+{
+	return node->kind == NODE_OP && node->code == code;
+}
+
+/* By a mask or by counters; a rectifier compares what it chooses. */
+static bool is_choice(const struct body *body, int node)
+{
+	return is_op(&body->node[node], OP_SELECT) && !is_op(&body->node[body->node[node].argument[0]], OP_CMPF);
+}
+
+/* Does it choose what a reduction alone reads, as one row of several? */
+static bool chooses(const struct op *op)
+{
+	const struct users *users = users_of(op->result[0]);
+	bool reduced = users->ops.count == 1 && users->ops.data[0]->code == OP_KERNEL && kernel_has_reduction(users->ops.data[0]->kernel);
+	return reduced && !kernel_has_reduction(op->kernel) && is_choice(&op->kernel->update, op->kernel->update.result);
+}
+
+/* Or is it a sum of what it chooses? */
+static bool sums_chosen(const struct op *op)
+{
+	const struct body *body = &op->kernel->update;
+	const struct node *sum = &body->node[body->result];
+	return kernel_has_reduction(op->kernel) && is_op(sum, OP_ADDF) && (is_choice(body, sum->argument[0]) || is_choice(body, sum->argument[1]));
+}
+
+/* What makes the rows of which one is chosen stands by itself: the last of many layers would be unlike the others. */
+static bool is_apart(const struct op *producer, const struct op *consumer)
+{
+	const struct type *made = producer->kernel->type;
+	return consumer->code == OP_KERNEL && !kernel_is_copy(producer) && made->kind == TYPE_FLOAT && (chooses(consumer) || sums_chosen(consumer));
+}
+
+static bool try_inline(struct module *module, struct op *producer, struct op *consumer)
+{
+	int operand = -1;
+	bool trivial = is_trivial(producer) && consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !kernel_is_copy(consumer);      /* a copy's turns were left out */
+	bool repeat = kernel_is_copy(producer) || is_counter(producer->kernel) || trivial;
+	if (consumer->code != OP_KERNEL || (has_gather(producer) && kernel_has_reduction(consumer->kernel)) || is_apart(producer, consumer))
+		return false;
+	int count = reads(consumer, producer->result[0], &operand);
+	if (is_index(consumer, operand) || (!repeat && (count != 1 || !reads_once(consumer, operand) || !distinct(module, producer, consumer, operand))))
+		return false;
+	return fuse_inline(module, producer, consumer, operand);
+}
+
+static bool drop(struct op *op)
+{
+	remove_user(op);
+	op_remove(op);
+	return true;
+}
+
+static bool try_epilogue(struct module *module, struct op *op, struct op *consumer)
+{
+	return consumer->code == OP_KERNEL && !kernel_has_reduction(consumer->kernel) && !chooses(consumer) && fuse_epilogue(module, op, consumer);
+}
+
+static bool is_returned(const struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	for (size_t u = 0; u < users->ops.count; u++)
+		if (users->ops.data[u]->code == OP_RETURN)
+			return true;
+	return false;
+}
+
+static bool try_layout(struct module *module, struct op *copy)
+{
+	struct users *users = copy->operands == 1 ? users_of(copy->operand[0]) : NULL;
+	if (!users || users->ops.count < 2 || !is_returned(copy) || !kernel_is_copy(copy))
+		return false;
+	size_t count = users->ops.count;
+	struct op **readers = arena_copy(module->arena, users->ops.data, sizeof *readers * count);
+	if (!fuse_layout(module, copy, (int)count, readers))
+		return false;
+	users->ops.count = 0;
+	for (size_t u = 0; u < count; u++) {
+		remove_user(readers[u]);
+		add_user(module, readers[u]);
+	}
+	return true;
+}
+
+static void set_users(struct op *op, void *context)
+{
+	struct module *module = context;
+	for (int i = 0; i < op->results; i++)
+		op->result[i]->data = ARENA_NEW(module->arena, struct users);
+}
+
+/* Can all readers take a copy of the result in? */
+static bool is_readable(struct module *module, const struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	for (size_t u = 0; u < users->ops.count; u++) {
+		struct op copy = *users->ops.data[u];
+		struct composed composed;
+		for (int j = 0; j < copy.operands; j++) {
+			if (copy.code != OP_KERNEL)
+				return false;
+			if (copy.operand[j] != op->result[0])
+				continue;
+			copy.kernel = kernel_clone(module, users->ops.data[u]->kernel, copy.operands);
+			if (is_index(&copy, j) || !fuse_compose(module, op, &copy, j, &composed))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool try_turns(struct module *module, struct op *op)
+{
+	remove_user(op);
+	bool joined = fuse_parts(module, op);
+	int loop = fuse_turn_loop(module, op);
+	struct op *once = loop >= 0 && is_readable(module, op) ? fuse_turns(module, op, loop) : NULL;
+	if (once) {
+		set_users(once, module);
+		add_user(module, once);
+	}
+	add_user(module, op);
+	return joined || once;
+}
+
+static bool visit(struct module *module, struct op *op)
+{
+	struct users *users = users_of(op->result[0]);
+	size_t count = users->ops.count;
+	bool reduction = kernel_has_reduction(op->kernel), changed = false;
+	if (!count)
+		return drop(op);
+	if (try_layout(module, op) || try_turns(module, op))
+		return true;
+	if (count > 1 && (reduction || (!kernel_is_copy(op) && !is_counter(op->kernel) && !is_repeated(module, op))))
+		return false;
+	struct op **consumers = arena_copy(module->arena, users->ops.data, sizeof *consumers * count);
+	for (size_t u = 0; u < count; u++) {
+		remove_user(consumers[u]);
+		changed |= reduction ? try_epilogue(module, op, consumers[u]) : try_inline(module, op, consumers[u]);
+		add_user(module, consumers[u]);
+	}
+	if (!users->ops.count)
+		drop(op);
+	return changed;
+}
+
+bool fuse_elementwise(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct block *block = module_main(module)->region[0];
+	if (!block_is_flat(block))
+		return true;
+	ir_walk(block, set_users, module);
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->data = NULL;
+	for (struct op *op = block->first; op; op = op->next)
+		add_user(module, op);
+	for (bool changed = true; changed;) {
+		changed = false;
+		struct op *next;
+		for (struct op *op = block->first; op; op = next) {
+			next = op->next;
+			if (op->code == OP_KERNEL)
+				changed |= visit(module, op);
+		}
+	}
+	return true;
+}

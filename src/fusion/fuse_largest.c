@@ -1,0 +1,207 @@
+/* The index of the largest number, the first of equal ones: a reduction that finds the largest, and a second one that finds where it is, become one that finds both.
+ *
+ * Before: m = max x[i]; y = min of (x[i] == m ? i : beyond).  The second can begin when the first has ended, and all numbers wait for it: of logits, a vocabulary.
+ * After:  k = max of key(x[i]) * 2^32 + (n - 1 - i); y = n - 1 - the low half of k.  key is the number's bits as an integer that is ordered as the numbers are.
+ * Needs: fused kernels.  Guarantees: no such pair is left.  Exact, but for NaN: the index of one is found, where there were none equal.
+ * Each success removes a reader of a maximum, so it ends. */
+#include "ir/kernel_edit.h"
+#include "fusion/fusion_passes.h"
+#include <math.h>
+#include <string.h>
+
+#define INDEX_MOST ((int64_t)INT32_MAX)
+
+struct search {
+	struct module *module;
+	struct op *op;            /* the second reduction */
+	const struct op *largest; /* the first */
+	int read;                 /* operand of op: what it found */
+	int term;                 /* node of op's update: x[i] */
+	int loop;                 /* the reduction */
+};
+
+static const struct node *argument(const struct body *body, const struct node *node, int number)
+{
+	return &body->node[node->argument[number]];
+}
+
+static bool is_op(const struct node *node, enum op_code code)
+{
+	return node->kind == NODE_OP && node->code == code;
+}
+
+/* One reduction loop of several points, an index in which fits a half. */
+static int only_reduction(const struct kernel *kernel)
+{
+	int found = -1;
+	for (int l = 0; l < kernel->loops; l++) {
+		if (kernel->loop[l].reduction && (found >= 0 || kernel->loop[l].run_time || kernel->loop[l].extent > INDEX_MOST))
+			return -1;
+		found = kernel->loop[l].reduction ? l : found;
+	}
+	return found;
+}
+
+/* Integers that widen or narrow the counter, whose value they keep. */
+static bool is_counter(const struct body *body, const struct node *node, int loop)
+{
+	while (is_op(node, OP_INDEX_CAST) || is_op(node, OP_TRUNCI) || is_op(node, OP_EXTSI)) {
+		if (node->type->kind == TYPE_INTEGER && node->type->width < 32)
+			return false;
+		node = argument(body, node, 0);
+	}
+	return is_op(node, OP_INDEX) && node->integer == loop;
+}
+
+/* The operand of the first reduction that is operand j of the second: the same numbers in the same order.  -1: none. */
+static int counterpart(const struct search *s, int j)
+{
+	for (int i = 0; i < s->largest->operands; i++)
+		if (s->largest->operand[i] == s->op->operand[j] && access_same(&s->largest->kernel->operand[i], &s->op->kernel->operand[j], s->op->kernel->loops))
+			return i;
+	return -1;
+}
+
+static bool same_node(const struct search *s, int first, int second)
+{
+	const struct node *left = &s->largest->kernel->update.node[first], *right = &s->op->kernel->update.node[second];
+	if (left->kind != right->kind || left->type != right->type)
+		return false;
+	if (right->kind == NODE_OPERAND)
+		return right->integer != s->read && left->integer == counterpart(s, (int)right->integer);
+	if (right->kind == NODE_CONSTANT)
+		return left->integer == right->integer && left->real == right->real;
+	if (right->kind != NODE_OP || left->code != right->code || left->integer != right->integer || right->code == OP_ACTIVE)
+		return false;
+	for (int a = 0; a < body_arguments(right); a++)
+		if (!same_node(s, left->argument[a], right->argument[a]))
+			return false;
+	return true;
+}
+
+/* max(acc, x) over the same loops, read where it belongs. */
+static bool finds_largest(const struct search *s)
+{
+	const struct kernel *first = s->largest->kernel, *second = s->op->kernel;
+	const struct access *read = &second->operand[s->read];
+	int term;
+	if (first->post.count || first->type->kind != TYPE_FLOAT || first->type->width != 32 || first->loops != second->loops || kernel_combine(first, &term) != OP_MAXIMUMF)
+		return false;
+	if (first->init != -INFINITY || !access_is_plain(read) || read->offset || first->result.offset)
+		return false;
+	for (int l = 0; l < first->loops; l++)
+		if (first->loop[l].extent != second->loop[l].extent || first->loop[l].reduction != second->loop[l].reduction || read->stride[l] != first->result.stride[l])
+			return false;
+	return same_node(s, term, s->term);
+}
+
+/* min(acc, x == m ? i : beyond), of the largest m.  false: it is something else. */
+static bool finds_index(struct search *s)
+{
+	const struct kernel *kernel = s->op->kernel;
+	const struct body *body = &kernel->update;
+	int term;
+	s->loop = only_reduction(kernel);
+	if (s->loop < 0 || kernel->post.count || kernel->type->width < 32 || kernel_combine(kernel, &term) != OP_MINSI || !is_op(&body->node[term], OP_SELECT))
+		return false;
+	const struct node *select = &body->node[term], *same = argument(body, select, 0), *beyond = argument(body, select, 2);
+	if (!is_op(same, OP_CMPF) || same->integer != 1 || !is_counter(body, argument(body, select, 1), s->loop) || beyond->kind != NODE_CONSTANT ||
+	    beyond->integer < kernel->loop[s->loop].extent || kernel->init < (double)kernel->loop[s->loop].extent)
+		return false;
+	for (int a = 0; a < 2; a++) {
+		const struct node *read = argument(body, same, a);
+		if (read->kind != NODE_OPERAND || !s->op->operand[read->integer]->def || s->op->operand[read->integer]->def->code != OP_KERNEL)
+			continue;
+		s->read = (int)read->integer;
+		s->term = same->argument[1 - a];
+		s->largest = s->op->operand[s->read]->def;
+		if (finds_largest(s))
+			return true;
+	}
+	return false;
+}
+
+/* The bits of a negative number fall as it rises; those of -0 become those of 0. */
+static int key_of(struct module *module, struct body *body, int number)
+{
+	const struct type *half = type_integer(module, 32), *whole = type_integer(module, 64);
+	int bits = body_op(module, body, OP_BITCAST, half, number, 0, 0), zero = body_integer(module, body, half, 0);
+	int turned = body_op(module, body, OP_SUBI, half, body_integer(module, body, half, INT32_MIN), bits, 0);
+	int negative = body_add(module, body, (struct node){.kind = NODE_OP, .code = OP_CMPI, .type = type_integer(module, 1), .argument = {bits, zero}, .integer = 2});
+	int ordered = body_op(module, body, OP_EXTSI, whole, body_op(module, body, OP_SELECT, half, negative, turned, bits), 0, 0);
+	return body_op(module, body, OP_MULI, whole, ordered, body_integer(module, body, whole, (int64_t)1 << 32), 0);
+}
+
+static struct body both_body(const struct search *s)
+{
+	struct module *module = s->module;
+	const struct type *whole = type_integer(module, 64);
+	struct body body = {0};
+	struct body from = s->op->kernel->update;
+	from.result = s->term;
+	int key = key_of(module, &body, body_rewrite(module, &body, &from, (struct body_map){.accumulator = -1}));
+	int index = body_op(module, &body, OP_INDEX_CAST, whole, body_index(module, &body, s->loop), 0, 0);
+	int behind = body_op(module, &body, OP_SUBI, whole, body_integer(module, &body, whole, s->op->kernel->loop[s->loop].extent - 1), index, 0);
+	int term = body_op(module, &body, OP_ADDI, whole, key, behind, 0);
+	int acc = body_add(module, &body, (struct node){.kind = NODE_ACCUMULATOR, .type = whole});
+	body.result = body_op(module, &body, OP_MAXSI, whole, acc, term, 0);
+	body_remove_dead(module, &body);
+	return body;
+}
+
+/* An elementwise kernel: n - 1 - the low half. */
+static void take_index(const struct search *s, struct op *both)
+{
+	struct module *module = s->module;
+	const struct kernel *searched = s->op->kernel;
+	const struct type *half = type_integer(module, 32), *whole = type_integer(module, 64), *type = searched->type;
+	struct op *op = kernel_new(module, s->op->location, text_format(module->arena, "%s_index", searched->name), searched->loops, 1, both->result, s->op->result[0]->type);
+	struct kernel *kernel = op->kernel;
+	memcpy(kernel->loop, searched->loop, sizeof *kernel->loop * (size_t)kernel->loops);
+	kernel->loop[s->loop] = (struct loop){.extent = 1};
+	kernel->operand[0] = access_copy(module, &searched->result, searched->loops);
+	kernel->result = access_copy(module, &searched->result, searched->loops);
+	int key = body_operand(module, &kernel->update, whole, 0), low = body_op(module, &kernel->update, OP_TRUNCI, half, key, 0, 0);
+	int index = body_op(module, &kernel->update, OP_SUBI, half, body_integer(module, &kernel->update, half, searched->loop[s->loop].extent - 1), low, 0);
+	kernel->update.result = type->width > 32 ? body_op(module, &kernel->update, OP_EXTSI, type, index, 0, 0) : index;
+	op_insert_before(s->op, op);
+	kernel_tidy(module, op);
+	ir_replace(s->op->parent, s->op->result[0], op->result[0]);
+	op_remove(s->op);
+}
+
+static void fuse(const struct search *s)
+{
+	struct module *module = s->module;
+	const struct type *old = s->op->result[0]->type, *type = type_shaped(module, TYPE_TENSOR, old->rank, old->shape, type_integer(module, 64));
+	struct op *both = kernel_new(module, s->op->location, text_format(module->arena, "%s_largest", s->op->kernel->name), s->op->kernel->loops, s->op->operands, s->op->operand, type);
+	struct kernel *kernel = both->kernel;
+	memcpy(kernel->loop, s->op->kernel->loop, sizeof *kernel->loop * (size_t)kernel->loops);
+	for (int j = 0; j < s->op->operands; j++)
+		kernel->operand[j] = access_copy(module, &s->op->kernel->operand[j], kernel->loops);
+	kernel->result = access_copy(module, &s->op->kernel->result, kernel->loops);
+	kernel->update = both_body(s);
+	kernel->init = (double)INT64_MIN;
+	op_insert_before(s->op, both);
+	kernel_tidy(module, both);
+	take_index(s, both);
+}
+
+bool fuse_largest(struct pass_context *context, struct module *module)
+{
+	struct block *body = module_main(module)->region[0];
+	(void)context;
+	for (struct op *op = body->first, *next; op; op = next) {
+		struct search s = {.module = module, .op = op};
+		next = op->next;
+		if (op->code == OP_KERNEL && finds_index(&s))
+			fuse(&s);
+	}
+	ir_count_uses(body);
+	for (struct op *op = body->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_KERNEL && !op->result[0]->uses)
+			op_remove(op);
+	}
+	return true;
+}

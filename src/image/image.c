@@ -1,0 +1,306 @@
+/* Packing and unpacking of memory images.  Loops that run on in memory are merged first; then the innermost loop runs tight, bounded by the conditions. */
+#include "image/image.h"
+#include <string.h>
+
+#define DIMS_MOST 16
+#define CONDITIONS_MOST 16
+#define BLOCK 16              /* points of the loop outside that are packed together when the innermost loop jumps through host memory */
+
+struct walk {
+	int dims, conditions;
+	int64_t trip[DIMS_MOST], stride[DIMS_MOST], at[DIMS_MOST];
+	int64_t coefficient[CONDITIONS_MOST][DIMS_MOST];
+	int64_t room[CONDITIONS_MOST];         /* limit - Σ coefficient * at of the loops outside the innermost */
+	int64_t base;                          /* host element at the counters, innermost at 0 */
+};
+
+typedef void copy_function(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count);
+
+int64_t segment_elements(const struct segment *segment)
+{
+	int64_t elements = 1;
+	for (int d = 0; d < segment->dims; d++)
+		elements *= segment->trip[d];
+	return elements;
+}
+
+int64_t segment_place(const struct segment *segment, int64_t element)
+{
+	return segment->offset + (segment->run ? element / segment->run * segment->pitch + element % segment->run : element);
+}
+
+int64_t segment_span(const struct segment *segment)
+{
+	int64_t elements = segment_elements(segment);
+	return elements ? segment_place(segment, elements - 1) + 1 - segment->offset : 0;
+}
+
+int64_t segment_bytes(const struct segment *segment, int64_t elements)
+{
+	return segment->halves ? (elements + 1) / 2 : elements * segment->image_bytes;
+}
+
+/* A file's tensors need not be aligned: elements are read as bytes, which costs nothing where they are. */
+#define COPY(name, to_type, from_type) \
+	static void name(void *to, const void *from, int64_t to_stride, int64_t from_stride, int64_t count) \
+	{ \
+		char *y = to; \
+		const char *x = from; \
+		for (int64_t i = 0; i < count; i++) { \
+			from_type read; \
+			memcpy(&read, x + i * from_stride * (int64_t)sizeof read, sizeof read); \
+			to_type written = (to_type)read; \
+			memcpy(y + i * to_stride * (int64_t)sizeof written, &written, sizeof written); \
+		} \
+	}
+COPY(copy1, int8_t, int8_t)
+COPY(copy2, int16_t, int16_t)
+COPY(copy4, int32_t, int32_t)
+COPY(copy8, int64_t, int64_t)
+COPY(copy1to2, int16_t, int8_t)
+COPY(copy1to4, int32_t, int8_t)
+COPY(copy1to8, int64_t, int8_t)
+COPY(copy2to1, int8_t, int16_t)
+COPY(copy2to4, int32_t, int16_t)
+COPY(copy2to8, int64_t, int16_t)
+COPY(copy4to1, int8_t, int32_t)
+COPY(copy4to2, int16_t, int32_t)
+COPY(copy4to8, int64_t, int32_t)
+COPY(copy8to1, int8_t, int64_t)
+COPY(copy8to2, int16_t, int64_t)
+COPY(copy8to4, int32_t, int64_t)
+
+static int size_index(int bytes)
+{
+	return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+}
+
+static copy_function *copy_of(int to_bytes, int from_bytes)
+{
+	static copy_function *const table[4][4] = {       /* [from][to] */
+		{copy1, copy1to2, copy1to4, copy1to8},
+		{copy2to1, copy2, copy2to4, copy2to8},
+		{copy4to1, copy4to2, copy4, copy4to8},
+		{copy8to1, copy8to2, copy8to4, copy8},
+	};
+	return table[size_index(from_bytes)][size_index(to_bytes)];
+}
+
+static bool merges(const struct walk *walk, const struct segment *segment, int dim)
+{
+	int last = walk->dims - 1;
+	if (last < 0 || walk->stride[last] != segment->stride[dim] * segment->trip[dim])
+		return false;
+	for (int c = 0; c < segment->conditions; c++)
+		if (walk->coefficient[c][last] != segment->condition[c * (segment->dims + 1) + dim] * segment->trip[dim])
+			return false;
+	return true;
+}
+
+/* Counters of element `first`; false if the segment has more loops or conditions than a walk holds (none that the compiler makes). */
+static bool walk_start(struct walk *walk, const struct segment *segment, int64_t first)
+{
+	*walk = (struct walk){.conditions = segment->conditions, .base = segment->base};
+	if (segment->conditions > CONDITIONS_MOST)
+		return false;
+	for (int d = 0; d < segment->dims; d++) {
+		if (segment->trip[d] == 1)
+			continue;
+		bool merged = merges(walk, segment, d);
+		int to = merged ? walk->dims - 1 : walk->dims++;
+		if (to >= DIMS_MOST)
+			return false;
+		walk->trip[to] = merged ? walk->trip[to] * segment->trip[d] : segment->trip[d];
+		walk->stride[to] = segment->stride[d];
+		for (int c = 0; c < segment->conditions; c++)
+			walk->coefficient[c][to] = segment->condition[c * (segment->dims + 1) + d];
+	}
+	if (!walk->dims)
+		walk->trip[walk->dims++] = 1;
+	for (int c = 0; c < segment->conditions; c++)
+		walk->room[c] = segment->condition[c * (segment->dims + 1) + segment->dims];
+	for (int d = walk->dims - 1; d >= 0; d--) {
+		walk->at[d] = first % walk->trip[d];
+		first /= walk->trip[d];
+	}
+	for (int d = 0; d < walk->dims - 1; d++) {
+		walk->base += walk->at[d] * walk->stride[d];
+		for (int c = 0; c < walk->conditions; c++)
+			walk->room[c] -= walk->at[d] * walk->coefficient[c][d];
+	}
+	return true;
+}
+
+static void walk_shift(struct walk *walk, int dim, int64_t steps)
+{
+	walk->at[dim] += steps;
+	walk->base += steps * walk->stride[dim];
+	for (int c = 0; c < walk->conditions; c++)
+		walk->room[c] -= steps * walk->coefficient[c][dim];
+}
+
+/* To the next `steps` rows of loop `dim`, which must not pass its end. */
+static void walk_next(struct walk *walk, int dim, int64_t steps)
+{
+	for (; dim >= 0; dim--, steps = 1) {
+		walk_shift(walk, dim, steps);
+		if (walk->at[dim] < walk->trip[dim])
+			return;
+		walk_shift(walk, dim, -walk->trip[dim]);
+	}
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+	return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+/* Of the innermost counters low … high - 1, those where every condition holds: again a range. */
+static void clip(const struct walk *walk, int64_t *low, int64_t *high)
+{
+	int inner = walk->dims - 1;
+	int64_t end = *high;
+	for (int c = 0; c < walk->conditions; c++) {
+		int64_t factor = walk->coefficient[c][inner], room = walk->room[c];
+		if (factor == 0 && room <= 0)
+			*high = 0;
+		if (factor > 0 && divide_up(room, factor) < *high)
+			*high = divide_up(room, factor);
+		if (factor < 0 && 1 - divide_up(room, -factor) > *low)
+			*low = 1 - divide_up(room, -factor);
+	}
+	*low = *low < end ? *low : end;
+	*high = *high > *low ? *high : *low;
+}
+
+static void pack_row(const struct walk *walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t from, int64_t count)
+{
+	int64_t stride = walk->stride[walk->dims - 1], low = from, high = from + count;
+	clip(walk, &low, &high);
+	int64_t head = low - from, body = high - low, bytes = segment->image_bytes;
+	const char *source = host + (walk->base + low * stride) * segment->host_bytes;
+	memset(image, 0, (size_t)(head * bytes));
+	if (body && stride == 1 && segment->host_bytes == segment->image_bytes)
+		memcpy(image + head * bytes, source, (size_t)(body * bytes));
+	else if (body)
+		copy(image + head * bytes, source, 1, stride, body);
+	memset(image + (head + body) * bytes, 0, (size_t)((count - head - body) * bytes));
+}
+
+/* Rows of the loop outside the innermost that may be packed together: host memory is then read along it. */
+static int64_t block_rows(const struct walk *walk, int64_t left)
+{
+	int inner = walk->dims - 1;
+	if (walk->conditions || walk->dims < 2 || walk->at[inner] || walk->stride[inner] == 1 || walk->stride[inner - 1] != 1 || walk->trip[inner] < 4)
+		return 0;
+	int64_t rows = walk->trip[inner - 1] - walk->at[inner - 1];
+	rows = rows < BLOCK ? rows : BLOCK;
+	return rows * walk->trip[inner] <= left ? rows : 0;
+}
+
+static void pack_block(const struct walk *walk, const struct segment *segment, copy_function *copy, const char *host, char *image, int64_t rows)
+{
+	int64_t trip = walk->trip[walk->dims - 1], stride = walk->stride[walk->dims - 1];
+	for (int64_t i = 0; i < trip; i++)
+		copy(image + i * segment->image_bytes, host + (walk->base + i * stride) * segment->host_bytes, trip, 1, rows);
+}
+
+#define HALVES 1024           /* elements that are packed as bytes before they share bytes */
+
+static void put_halves(const int8_t *from, uint8_t *image, int64_t first, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		uint8_t *byte = &image[(first + i) / 2], bits = (uint8_t)(from[i] & 15);
+		*byte = (uint8_t)((first + i) % 2 ? (*byte & 15) | bits << 4 : (*byte & 0xf0) | bits);
+	}
+}
+
+static void get_halves(const uint8_t *image, int64_t first, int64_t count, int8_t *to)
+{
+	for (int64_t i = 0; i < count; i++) {
+		int bits = image[(first + i) / 2] >> ((first + i) % 2 ? 4 : 0) & 15;
+		to[i] = (int8_t)((bits ^ 8) - 8);
+	}
+}
+
+static void pack_halves(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+{
+	int8_t part[HALVES];
+	struct segment bytes = *segment;
+	bytes.halves = false;
+	for (int64_t done = 0; done < count; done += HALVES) {
+		int64_t some = count - done < HALVES ? count - done : HALVES;
+		segment_pack(&bytes, host, part, segment->offset + first + done, first + done, some);
+		put_halves(part, image, segment->offset + first + done - image_at, some);
+	}
+}
+
+/* Each run as a segment that begins where its elements would then. */
+static void pack_runs(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+{
+	struct segment run = *segment;
+	run.run = 0;
+	for (int64_t some; count > 0; first += some, count -= some) {
+		some = segment->run - first % segment->run;
+		some = some < count ? some : count;
+		run.offset = segment_place(segment, first) - first;
+		segment_pack(&run, host, image, image_at, first, some);
+	}
+}
+
+void segment_pack(const struct segment *segment, const void *host, void *image, int64_t image_at, int64_t first, int64_t count)
+{
+	struct walk walk;
+	if (segment->run) {
+		pack_runs(segment, host, image, image_at, first, count);
+		return;
+	}
+	if (segment->halves) {
+		pack_halves(segment, host, image, image_at, first, count);
+		return;
+	}
+	copy_function *copy = copy_of(segment->image_bytes, segment->host_bytes);
+	char *to = (char *)image + (segment->offset + first - image_at) * segment->image_bytes;
+	if (!walk_start(&walk, segment, first))
+		return;
+	int inner = walk.dims - 1;
+	while (count > 0) {
+		int64_t rows = block_rows(&walk, count), from = walk.at[inner], step = walk.trip[inner] - from;
+		step = rows ? rows * walk.trip[inner] : step < count ? step : count;
+		if (rows)
+			pack_block(&walk, segment, copy, host, to, rows);
+		else
+			pack_row(&walk, segment, copy, host, to, from, step);
+		to += step * segment->image_bytes;
+		count -= step;
+		walk.at[inner] = 0;
+		walk_next(&walk, inner - 1, rows ? rows : 1);
+	}
+}
+
+void segment_unpack(const struct segment *segment, const void *image, void *host)
+{
+	struct walk walk;
+	copy_function *copy = copy_of(segment->host_bytes, segment->image_bytes);
+	const char *from = image;
+	int64_t left = segment_elements(segment), at = segment->offset;
+	if (!walk_start(&walk, segment, 0))
+		return;
+	int inner = walk.dims - 1;
+	int64_t trip = walk.trip[inner], stride = walk.stride[inner];
+	for (; left > 0; left -= trip) {
+		int64_t low = 0, high = trip;
+		clip(&walk, &low, &high);
+		char *to = (char *)host + (walk.base + low * stride) * segment->host_bytes;
+		for (int64_t i = low, some; segment->halves && i < high; i += some) {
+			int8_t part[HALVES];
+			some = high - i < HALVES ? high - i : HALVES;
+			get_halves(image, at + i, some, part);
+			copy(to + (i - low) * stride * segment->host_bytes, part, stride, 1, some);
+		}
+		if (low < high && !segment->halves)
+			copy(to, from + (at + low) * segment->image_bytes, stride, 1, high - low);
+		at += trip;
+		walk_next(&walk, inner - 1, 1);
+	}
+}

@@ -1,0 +1,252 @@
+#include "image/quantised.h"
+#include "image/segment.h"
+#include "st_math.h"
+#include <string.h>
+
+#define PART 1024             /* numbers that are looked at together */
+#define F16_MOST 65504.0f
+
+const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
+{
+	const struct attr *name = attr_item(from, "name"), *type = attr_item(from, "type"), *part = attr_item(from, "part"), *bits = attr_item(from, "bits");
+	const struct attr *axis = attr_item(from, "axis"), *group = attr_item(from, "group");
+	struct segment segment;
+	if (!from || segment_read(arena, from, &segment) || !attr_item(from, "base") || !attr_item(from, "conditions") || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
+		return NULL;
+	segment.host_bytes = segment.image_bytes = 4;
+	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
+	*quantised = (struct quantised){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
+					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, "shared", 1), .block = attr_item_integer(from, "block", 1), .from = segment};
+	const struct attr *bias = attr_item(from, "bias"), *vector = attr_item(from, "vector");
+	const struct attr *bias_type = attr_item(bias, "type"), *vector_type = attr_item(vector, "type");
+	if (text_same(part->text, "bias") && (!bias_type || !vector_type || segment.dims != 3))
+		return NULL;
+	if (bias_type && vector_type)
+		quantised->moved = (struct moved_bias){attr_item_text(bias, "name"), attr_item_text(vector, "name"), bias_type->type, vector_type->type};
+	int64_t together = quantised->shared * quantised->block;
+	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
+}
+
+static const struct attr *tensor_attr(struct module *module, const char *name, const struct type *type)
+{
+	struct named items[] = {{"name", attr_string(module, name)}, {"type", attr_type(module, type)}};
+	return attr_dictionary(module, 2, items);
+}
+
+const struct attr *quantised_attr(struct module *module, const struct quantised *quantised)
+{
+	const struct segment *from = &quantised->from;
+	const struct attr **limits = ARENA_ARRAY(module->arena, const struct attr *, from->conditions + 1);
+	for (int c = 0; c < from->conditions; c++)
+		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
+	const struct moved_bias *moved = &quantised->moved;
+	struct named items[14] = {
+		{"name", attr_string(module, quantised->source)},
+		{"type", attr_type(module, quantised->type)},
+		{"part", attr_string(module, moved->bias ? "bias" : quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
+		{"bits", attr_integer(module, quantised->bits)},
+		{"axis", attr_integer(module, quantised->axis)},
+		{"group", attr_integer(module, quantised->group)},
+		{"shared", attr_integer(module, quantised->shared)},
+		{"block", attr_integer(module, quantised->block)},
+		{"base", attr_integer(module, from->base)},
+		{"trips", attr_integers(module, from->dims, from->trip)},
+		{"strides", attr_integers(module, from->dims, from->stride)},
+		{"conditions", attr_array(module, from->conditions, limits)},
+	};
+	if (!moved->bias)
+		return attr_dictionary(module, 12, items);
+	items[12] = (struct named){"bias", tensor_attr(module, moved->bias, moved->bias_type)};
+	items[13] = (struct named){"vector", tensor_attr(module, moved->vector, moved->vector_type)};
+	return attr_dictionary(module, 14, items);
+}
+
+static bool same_numbers(const int64_t *left, const int64_t *right, int count)
+{
+	return !count || !memcmp(left, right, sizeof *left * (size_t)count);
+}
+
+static bool same_segment(const struct segment *left, const struct segment *right)
+{
+	return left->base == right->base && left->dims == right->dims && left->conditions == right->conditions && same_numbers(left->trip, right->trip, left->dims) &&
+	       same_numbers(left->stride, right->stride, left->dims) && same_numbers(left->condition, right->condition, left->conditions * (left->dims + 1));
+}
+
+bool quantised_same_runs(const struct quantised *left, const struct quantised *right)
+{
+	return text_same(left->source, right->source) && left->bits == right->bits && left->axis == right->axis && left->group == right->group && left->shared == right->shared &&
+	       left->block == right->block && same_segment(&left->from, &right->from);
+}
+
+int64_t quantised_runs(const struct quantised *quantised)
+{
+	return segment_elements(&quantised->from) / quantised->group;
+}
+
+int64_t quantised_scales(const struct quantised *quantised)
+{
+	return quantised_runs(quantised) / quantised->shared;
+}
+
+/* As bits, of which infinities and what is not a number have more than any number. */
+static uint32_t largest_of(const float *x, int64_t count, uint32_t most)
+{
+	for (int64_t i = 0; i < count; i++) {
+		uint32_t size = st_bits(x[i]) & ~ST_SIGN_BIT;
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
+static uint16_t scale_bits(float largest, int bits)
+{
+	float scale = largest / (float)((1 << (bits - 1)) - 1);
+	uint16_t half = st_f16_bits(scale < F16_MOST ? scale : F16_MOST);
+	return half ? half : st_f16_bits(1.0f);
+}
+
+/* Rounding what is clipped already is adding and taking away a number so large that no fraction has room. */
+static void round_run(const float *x, int64_t count, float scale, int bits, int8_t *to)
+{
+	const float most = (float)((1 << (bits - 1)) - 1), whole = 12582912.0f;
+	for (int64_t i = 0; i < count; i++) {
+		float near = x[i] / scale;
+		near = near > most ? most : near;
+		near = near < -most ? -most : near;
+		to[i] = (int8_t)(int32_t)(near + whole - whole);
+	}
+}
+
+/* Run number `member` of those that share scale number `scale`. */
+static int64_t run_of(const struct quantised *quantised, int64_t scale, int64_t member)
+{
+	return (scale / quantised->block * quantised->shared + member) * quantised->block + scale % quantised->block;
+}
+
+/* Linear address in the weight of the first number of a run. */
+static int64_t run_address(const struct quantised *quantised, int64_t run)
+{
+	const struct segment *from = &quantised->from;
+	int64_t left = run * quantised->group, at = from->base;
+	for (int d = from->dims - 1; d >= 0; d--) {
+		at += left % from->trip[d] * from->stride[d];
+		left /= from->trip[d];
+	}
+	return at;
+}
+
+/* The numbers of a run from number `at` on, `some` of them. */
+static void run_part(const struct quantised *quantised, const void *weight, int64_t run, int64_t at, int64_t some, float *part)
+{
+	const struct segment *from = &quantised->from;
+	int last = from->dims - 1;
+	int64_t first = run * quantised->group + at;
+	if (from->conditions || last < 0 || from->stride[last] != 1 || from->trip[last] % quantised->group)
+		segment_pack(from, weight, part, first, first, some);
+	else
+		memcpy(part, (const char *)weight + (run_address(quantised, run) + at) * (int64_t)sizeof *part, (size_t)some * sizeof *part);
+}
+
+static int64_t part_of(int64_t left)
+{
+	return left < PART ? left : PART;
+}
+
+/* Of the runs that share scale number `scale`, as largest_of; the last part of them stays in `part`. */
+static uint32_t runs_largest(const struct quantised *quantised, const void *weight, int64_t scale, float *part)
+{
+	uint32_t largest = 0;
+	for (int64_t member = 0; member < quantised->shared; member++)
+		for (int64_t at = 0; at < quantised->group; at += PART) {
+			run_part(quantised, weight, run_of(quantised, scale, member), at, part_of(quantised->group - at), part);
+			largest = largest_of(part, part_of(quantised->group - at), largest);
+		}
+	return largest;
+}
+
+/* there: `part` has all of them. */
+static void runs_values(const struct quantised *quantised, const void *weight, int64_t scale, float value, float *part, bool there, int8_t *values)
+{
+	for (int64_t member = 0; member < quantised->shared; member++)
+		for (int64_t at = 0; at < quantised->group; at += PART) {
+			int64_t run = run_of(quantised, scale, member), some = part_of(quantised->group - at);
+			if (!there)
+				run_part(quantised, weight, run, at, some, part);
+			round_run(part, some, value, quantised->bits, values + run * quantised->group + at);
+		}
+}
+
+bool quantised_round(const struct quantised *quantised, const void *weight, int8_t *values, uint16_t *scales, const volatile sig_atomic_t *stop)
+{
+	float part[PART];
+	bool there = quantised->shared == 1 && quantised->group <= PART;
+	for (int64_t s = 0, count = quantised_scales(quantised); s < count; s++) {
+		uint32_t largest = runs_largest(quantised, weight, s, part);
+		if (largest >= ST_INF_BITS || (stop && *stop))
+			return false;
+		uint16_t scale = scale_bits(st_float(largest), quantised->bits);
+		if (scales)
+			scales[s] = scale;
+		if (values)
+			runs_values(quantised, weight, s, st_f16_value(scale), part, there, values);
+	}
+	return true;
+}
+
+int64_t quantised_groups(const struct quantised *quantised)
+{
+	return quantised->shared > 1 ? 1 : (quantised->type->shape[quantised->axis] + quantised->group - 1) / quantised->group;
+}
+
+static int64_t scale_index(const struct quantised *quantised, int64_t address)
+{
+	const struct type *type = quantised->type;
+	int64_t index = 0, pitch = 1;
+	for (int d = type->rank - 1; d >= 0; d--) {
+		int64_t at = address % type->shape[d], extent = type->shape[d];
+		address /= type->shape[d];
+		if (d == quantised->axis) {
+			at = quantised->shared > 1 ? 0 : at / quantised->group;
+			extent = quantised_groups(quantised);
+		}
+		index += at * pitch;
+		pitch *= extent;
+	}
+	return index;
+}
+
+void quantised_take(const struct quantised *quantised, const void *integers, const void *given, int8_t *values, uint16_t *scales)
+{
+	struct segment from = quantised->from;
+	from.host_bytes = from.image_bytes = 1;
+	if (values)
+		segment_pack(&from, integers, values, 0, 0, segment_elements(&from));
+	for (int64_t s = 0, count = quantised_scales(quantised); scales && s < count; s++)
+		memcpy(&scales[s], (const char *)given + 2 * scale_index(quantised, run_address(quantised, run_of(quantised, s, 0))), sizeof *scales);
+}
+
+static float number_at(const void *numbers, int64_t at)
+{
+	float number;
+	memcpy(&number, (const char *)numbers + at * (int64_t)sizeof number, sizeof number);       /* files need not align their tensors */
+	return number;
+}
+
+bool quantised_moved(const struct quantised *quantised, const struct moved_sources *sources, float *to, const volatile sig_atomic_t *stop)
+{
+	const int64_t *trip = quantised->from.trip, one[3] = {1, trip[1], trip[2]}, count = type_elements(quantised->moved.vector_type);
+	struct quantised row = *quantised;
+	row.from.trip = one;
+	for (int64_t n = 0; n < trip[0]; n++) {
+		row.from.base = quantised->from.base + n * quantised->from.stride[0];
+		if (!sources->weight)
+			quantised_take(&row, sources->integers, sources->given, sources->values, sources->scales);
+		else if (!quantised_round(&row, sources->weight, sources->values, sources->scales, stop))
+			return false;
+		double sum = (double)number_at(sources->bias, n);
+		for (int64_t k = 0; k < count; k++)
+			sum += (double)st_f16_value(sources->scales[k / quantised->group / quantised->shared]) * sources->values[k] * (double)number_at(sources->vector, k);
+		to[n] = (float)sum;
+	}
+	return true;
+}

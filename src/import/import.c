@@ -1,0 +1,58 @@
+/* From text to module: scan, parse, normalise, read, check.  The MLIR context lives only inside. */
+#include "import/read.h"
+#include <string.h>
+
+static MlirAttribute module_attribute(MlirModule module, const char *name)
+{
+	return mlirOperationGetAttributeByName(mlirModuleGetOperation(module), mlirStringRefCreateFromCString(name));
+}
+
+/* The level of a dump of ours; 0 if it has none. */
+static int level_of(struct reader *reader, MlirModule module)
+{
+	static const struct { const char *name; enum level level; } levels[] = {
+		{"tensor", LEVEL_TENSOR}, {"stream", LEVEL_STREAM}, {"hardware", LEVEL_HARDWARE},
+	};
+	MlirAttribute attribute = module_attribute(module, "stream.level");
+	if (mlirAttributeIsNull(attribute))
+		return 0;
+	const char *name = mlirAttributeIsAString(attribute) ? copy_string(reader->arena, mlirStringAttrGetValue(attribute)) : "";
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+		if (!strcmp(levels[i].name, name))
+			return (int)levels[i].level;
+	reader->at = read_location(reader, mlirOperationGetLocation(mlirModuleGetOperation(module)));
+	read_error(reader, "attribute stream.level has an unknown value");
+	diag_note(reader->diag, "accepted are \"tensor\", \"stream\" and \"hardware\"");
+	return 0;
+}
+
+static bool read_all(struct reader *reader, MlirModule module, struct guard *guard)
+{
+	int level = level_of(reader, module);
+	reader->own = level != 0;
+	reader->module = module_new(reader->arena, guard, reader->diag, level ? (enum level)level : LEVEL_TENSOR);
+	if (reader->failed || (!reader->own && !import_normalise(reader, module)))
+		return false;
+	read_module(reader, mlirModuleGetOperation(module));
+	return !reader->failed;
+}
+
+struct module *import_mlir(struct arena *arena, struct guard *guard, struct diag *diag, const char *file, const char *text, size_t size)
+{
+	struct reader reader = {.arena = arena, .diag = diag, .file = file, .text = text, .size = size};
+	if (!scan_start(diag, file, text) || !scan_text(diag, file, text, size))
+		return NULL;
+	reader.types.arena = reader.attributes.arena = reader.values.arena = reader.locations.arena = reader.names.arena = arena;
+	reader.refused = map_new(arena);
+	reader.bodies = map_new(arena);
+	reader.resources = map_new(arena);
+	reader.aliases = map_new(arena);
+	MlirModule module = import_parse(&reader);
+	bool good = !mlirModuleIsNull(module) && read_all(&reader, module, guard);
+	if (!mlirModuleIsNull(module))
+		mlirModuleDestroy(module);
+	mlirContextDestroy(reader.context);
+	if (!good || (!reader.own && !import_boundary(reader.module)))
+		return NULL;
+	return ir_verify(reader.module) ? reader.module : NULL;
+}

@@ -1,0 +1,155 @@
+/* What the work of one launch looks like to the contraction unit: how many tokens it has, whether they are counted at run
+ * time, and how weights and small operands reach the unit. */
+#include "ir/workload.h"
+#include "ir/ir.h"
+
+#define RIDERS_SHARE 120      /* a slice of 30 brings one part in 30 of all weights, and full words that travel one by one are to be a quarter of its words at most (bundle_ports.c) */
+
+int64_t unit_tokens(const struct block *block, const char **rows)
+{
+	int64_t most = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t own = op->code == OP_FOR ? unit_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 0;
+		most = own > most ? own : most;
+		if (op->code == OP_CONTRACT && rows)
+			*rows = attr_text_or(op, "rows", *rows);
+	}
+	return most;
+}
+
+bool has_contraction(const struct block *block)
+{
+	return unit_tokens(block, NULL) > 0;
+}
+
+bool unit_has_tokens(const struct block *block)
+{
+	return unit_tokens(block, NULL) > 1;
+}
+
+bool unit_has_tiles(const struct block *block)
+{
+	return unit_tokens(block, NULL) > UNIT_FEW;
+}
+
+bool unit_is_alone(const struct op *op)
+{
+	const struct block *block = op->parent;
+	while (block && block->parent && block->parent->code == OP_FOR)
+		block = block->parent->parent;
+	return block && has_contraction(block) && !unit_has_tokens(block);
+}
+
+bool unit_takes_few(const struct block *block)
+{
+	return has_contraction(block) && !unit_has_tiles(block);
+}
+
+static int64_t bytes_of(const struct type *tensor)
+{
+	return type_elements(tensor) * type_bits(type_scalar(tensor)) / 8;
+}
+
+/* From stream level on main says in an attribute of its own what its arguments are. */
+static const char *role_of(const struct op *main, int argument, const struct type **type)
+{
+	const struct attr *inputs = attr_get(main, "stream.inputs"), *role = inputs ? attr_item(inputs->items[argument].value, "role") : function_argument_attr(main, argument, "stream.role");
+	*type = inputs ? attr_item(inputs->items[argument].value, "type")->type : main->region[0]->argument[argument]->type;
+	return role ? role->text : "input";
+}
+
+/* Are real numbers little beside the unit's weights? */
+static bool reals_are_few(const struct op *main)
+{
+	const struct block *body = main->region[0];
+	const struct attr *inputs = attr_get(main, "stream.inputs");
+	int64_t reals = 0, weights = 0;
+	for (int i = 0; i < (inputs ? inputs->count : body->arguments); i++) {
+		const struct type *type;
+		const char *role = role_of(main, i, &type);
+		const struct type *scalar = type_scalar(type);
+		if (!text_same(role, "weight"))
+			continue;
+		reals += scalar->kind == TYPE_FLOAT && scalar->width == 32 ? bytes_of(type) : 0;
+		weights += scalar->kind == TYPE_INTEGER ? bytes_of(type) : 0;
+	}
+	return reals * RIDERS_SHARE < weights;
+}
+
+bool words_ride(const struct op *main)
+{
+	const struct block *body = main->region[0];
+	return has_contraction(body) && !unit_has_tokens(body) && reals_are_few(main);
+}
+
+bool unit_counts_tiles(const struct block *body)
+{
+	const char *rows = NULL;
+	unit_tokens(body, &rows);
+	return rows && unit_has_tiles(body);
+}
+
+bool words_are_full(const struct op *main)
+{
+	return words_ride(main) || (unit_counts_tiles(main->region[0]) && reals_are_few(main));
+}
+
+int unit_uses(struct unit_shape shape)
+{
+	return shape.abreast * shape.dealt;
+}
+
+struct unit_shape unit_shape(const struct block *body)
+{
+	struct unit_shape shape = {1, 1};
+	for (const struct op *op = body->first; op; op = op->next) {
+		struct unit_shape own = op->code == OP_FOR ? unit_shape(op->region[0]) : (struct unit_shape){1, 1};
+		if (op->code == OP_CONTRACT)
+			own = (struct unit_shape){(int)attr_integer_or(op, "abreast", 1), (int)attr_integer_or(op, "dealt", 1)};
+		shape = unit_uses(own) > unit_uses(shape) ? own : shape;
+	}
+	return shape;
+}
+
+int64_t rows_counted(const struct op *main)
+{
+	int64_t least = 0;
+	for (int i = 0; i < main->region[0]->arguments; i++) {
+		const struct attr *counted = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
+		int64_t rows = counted && axis ? main->region[0]->argument[i]->type->shape[axis->integer] : 0;
+		least = rows && (!least || rows < least) ? rows : least;
+	}
+	return least;
+}
+
+bool counts_few(const struct op *main)
+{
+	int64_t rows = rows_counted(main);
+	return rows && rows <= UNIT_FEW;
+}
+
+void mark_shape(struct module *module, struct block *block, struct unit_shape shape)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_shape(module, op->region[0], shape);
+		if (op->code != OP_CONTRACT)
+			continue;
+		attr_set(module, op, "abreast", attr_integer(module, shape.abreast));
+		if (shape.dealt > 1 || attr_get(op, "dealt"))
+			attr_set(module, op, "dealt", attr_integer(module, shape.dealt));
+	}
+}
+
+void mark_lanes(struct module *module, struct block *block, int64_t slices)
+{
+	int64_t lanes = 1;
+	while (2 * lanes <= slices)
+		lanes *= 2;
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_lanes(module, op->region[0], slices);
+		if (op->code == OP_CONTRACT && (lanes < 4 * UNIT_LANES || attr_get(op, "lanes")))
+			attr_set(module, op, "lanes", attr_integer(module, lanes));
+	}
+}

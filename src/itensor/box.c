@@ -1,0 +1,282 @@
+/* The box is packed: coordinates that no tile covers take no room, so the rows of a tile of a matrix lie one after the other.  Data dims are the types' own,
+ * or, where one type counts along the tensor's dims and the other along its linear addresses, the one dim of addresses. */
+#include "itensor/box.h"
+#include "itensor/coverage.h"
+#include "itensor/walk.h"
+
+#define WORDS_LEAST 16        /* of a box, where some of its loops may take one turn */
+
+struct view {                 /* a type's walk, and where the lanes of a tile lie */
+	struct walk walk;
+	int64_t lanes;
+	int64_t *lane;            /* [lanes][rank] */
+	bool scattered;           /* on linear addresses, a tile that is no row of neighbours */
+};
+
+static void view_lanes(struct arena *arena, struct view *view)
+{
+	int rank = view->walk.rank;
+	view->lanes = 1;
+	for (int r = 0; r < rank; r++)
+		view->lanes *= view->walk.tile[r];
+	view->lane = ARENA_ARRAY(arena, int64_t, view->lanes * rank + 1);
+	for (int64_t l = 0; l < view->lanes; l++) {
+		int64_t rest = l;
+		for (int r = rank - 1; r >= 0; r--) {
+			view->lane[l * rank + r] = rest % view->walk.tile[r];
+			rest /= view->walk.tile[r];
+		}
+	}
+}
+
+static int64_t linear(const struct type *tensor, const int64_t *coordinate)
+{
+	int64_t address = 0;
+	for (int r = 0; r < tensor->rank; r++)
+		address = address * tensor->shape[r] + coordinate[r];
+	return address;
+}
+
+/* The same walk over the tensor's linear addresses. */
+static struct view view_linear(struct arena *arena, const struct type *tensor, struct view from)
+{
+	struct view to = {.walk = from.walk, .lanes = from.lanes, .lane = ARENA_ARRAY(arena, int64_t, from.lanes)};
+	to.walk.rank = 1;
+	to.walk.tile = ARENA_ARRAY(arena, int64_t, 1);
+	to.walk.offset = ARENA_ARRAY(arena, int64_t, 1);
+	to.walk.vector = ARENA_ARRAY(arena, int64_t, from.walk.loops + 1);
+	to.walk.offset[0] = linear(tensor, from.walk.offset);
+	to.walk.tile[0] = from.lanes;
+	for (int l = 0; l < from.walk.loops; l++)
+		to.walk.vector[l] = linear(tensor, from.walk.vector + l * from.walk.rank);
+	for (int64_t l = 0; l < from.lanes; l++) {
+		to.lane[l] = linear(tensor, from.lane + l * from.walk.rank);
+		to.scattered = to.scattered || to.lane[l] != l;
+	}
+	return to;
+}
+
+static struct view view_of(struct arena *arena, const struct type *tensor, const struct type *type, bool linearly)
+{
+	struct view view = {.walk = itensor_walk(arena, type)};
+	view_lanes(arena, &view);
+	if (linearly && type->itensor->map.results == tensor->rank)
+		view = view_linear(arena, tensor, view);
+	view.walk = walk_normal(arena, view.walk);
+	return view;
+}
+
+/* Lanes along the box's innermost dim make whole words: of the dims, the one along which the writer's tile lies. */
+static int innermost(const struct view *view)
+{
+	int dim = view->walk.rank - 1;
+	for (int r = 0; r < view->walk.rank; r++)
+		if (view->walk.tile[r] > 1)
+			dim = r;
+	return dim;
+}
+
+static void add_dim(struct box_side *side, const struct view *view, const struct axis *axis, int dim, int64_t pitch)
+{
+	int rank = view->walk.rank;
+	side->first += axis->start * pitch;
+	for (int l = 0; l < view->walk.loops; l++)
+		side->step[l] += axis->step[l] * pitch;
+	for (int64_t l = 0; l < view->lanes; l++)
+		side->lane[l] += view->lane[l * rank + dim] * pitch;
+}
+
+static struct box_side side_new(struct arena *arena, const struct view *view)
+{
+	struct box_side side = {.loops = view->walk.loops, .trip = view->walk.trip, .lanes = view->lanes};
+	side.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, side.loops + 1);
+	for (int l = 0; l < side.loops; l++)
+		side.run_time[l] = walk_run_time(view->walk, l);
+	side.step = ARENA_ARRAY(arena, int64_t, side.loops + 1);
+	side.lane = ARENA_ARRAY(arena, int64_t, side.lanes);
+	return side;
+}
+
+/* Neighbouring loops inside the block that continue each other become one. */
+static void merge_inner(struct arena *arena, struct box_side *side, int shared)
+{
+	struct box_side merged = *side;
+	merged.trip = ARENA_ARRAY(arena, int64_t, side->loops + 1);
+	merged.step = ARENA_ARRAY(arena, int64_t, side->loops + 1);
+	merged.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, side->loops + 1);
+	merged.loops = 0;
+	for (int l = 0; l < side->loops; l++) {
+		int last = merged.loops - 1;
+		bool joins = l > shared && !side->run_time[l] && merged.step[last] == side->step[l] * side->trip[l];
+		merged.trip[joins ? last : merged.loops] = side->trip[l] * (joins ? merged.trip[last] : 1);
+		merged.step[joins ? last : merged.loops] = side->step[l];
+		if (!joins)
+			merged.run_time[merged.loops] = side->run_time[l];
+		merged.loops += !joins;
+	}
+	*side = merged;
+}
+
+/* The axis of a dim on both sides: packed where both leave out the same coordinates, else from the writer's first to its last. */
+static const char *both_axes(struct arena *arena, const struct view *from, const struct view *to, int shared, int dim, bool same, struct axis *fill, struct axis *drain)
+{
+	bool packed = same && coverage_axis(arena, from->walk, shared, dim, true, fill) && coverage_axis(arena, to->walk, shared, dim, true, drain);
+	if (packed && fill->extent == drain->extent)
+		return NULL;
+	coverage_axis(arena, from->walk, shared, dim, false, fill);
+	coverage_axis(arena, to->walk, shared, dim, false, drain);
+	if (drain->low < fill->low || drain->low + drain->extent > fill->low + fill->extent)
+		return text_format(arena, "the reader wants elements of data dim %d that the writer does not send", dim);
+	drain->start += drain->low - fill->low;
+	return NULL;
+}
+
+static void add_axes(struct arena *arena, struct box *box, const struct view *from, const struct view *to, bool same)
+{
+	int rank = from->walk.rank, inner = innermost(from);
+	box->elements = 1;
+	for (int i = 0; i < rank && !box->why; i++) {           /* innermost first: that dim, then the others from the last on */
+		int dim = i == 0 ? inner : rank - i > inner ? rank - i : rank - 1 - i;
+		struct axis fill, drain;
+		box->why = both_axes(arena, from, to, box->shared, dim, same, &fill, &drain);
+		add_dim(&box->fill, from, &fill, dim, box->elements);
+		add_dim(&box->drain, to, &drain, dim, box->elements);
+		box->elements *= fill.extent;
+	}
+}
+
+/* On linear addresses of the whole tensor: what a tile that is no row of neighbours needs. */
+static void add_whole(const struct type *tensor, struct box *box, struct view *view, struct box_side *side)
+{
+	struct axis axis = {.start = view->walk.offset[0], .step = view->walk.vector};
+	add_dim(side, view, &axis, 0, 1);
+	box->elements = type_elements(tensor);
+}
+
+/* In each turn of the first loops the writer sends every element of a box once, and the reader wants none beside. */
+static bool reads_part(struct arena *arena, const struct walk *from, const struct walk *to, int shared, int64_t *elements)
+{
+	int64_t *shape = ARENA_ARRAY(arena, int64_t, from->rank + 1), sent = 1;
+	coverage_shape(arena, *from, shared, shape);
+	*elements = 1;
+	for (int l = shared; l < from->loops; l++)
+		sent *= from->trip[l];
+	for (int r = 0; r < from->rank; r++) {
+		struct axis fill, drain;
+		coverage_axis(arena, *from, shared, r, false, &fill);
+		coverage_axis(arena, *to, shared, r, false, &drain);
+		if (fill.extent != shape[r] || drain.low < fill.low || drain.low + drain.extent > fill.low + fill.extent)
+			return false;
+		sent *= from->tile[r];
+		*elements *= fill.extent;
+	}
+	return sent == *elements;
+}
+
+/* The loops to share where the reader wants part of the data only: those with which two halves are the least, or none. */
+static int share_part(struct arena *arena, const struct walk *from, const struct walk *to, int most)
+{
+	int64_t elements, least = INT64_MAX;
+	int best = 0;
+	if (reads_part(arena, from, to, 0, &elements))
+		least = elements;
+	for (int k = 1; k <= most; k++) {
+		if (!reads_part(arena, from, to, k, &elements) || 2 * elements > least)
+			continue;
+		least = 2 * elements;
+		best = k;
+	}
+	return best;
+}
+
+static bool can_share(struct arena *arena, const struct walk *from, const struct walk *to, int shared)
+{
+	int64_t elements;
+	return !coverage_differs(arena, *from, *to, shared) || reads_part(arena, from, to, shared, &elements);
+}
+
+/* One loop as two, the inner one of so many turns. */
+static void part_loop(struct arena *arena, struct walk *walk, int loop, int64_t turns)
+{
+	struct walk parted = *walk;
+	parted.loops++;
+	parted.trip = ARENA_ARRAY(arena, int64_t, parted.loops);
+	parted.vector = ARENA_ARRAY(arena, int64_t, parted.loops * walk->rank + 1);
+	parted.run_time = ARENA_ARRAY(arena, const struct run_time_trip *, parted.loops);
+	for (int l = 0; l < parted.loops; l++) {
+		int from = l > loop ? l - 1 : l;
+		parted.trip[l] = l == loop ? walk->trip[from] / turns : l == loop + 1 ? turns : walk->trip[from];
+		parted.run_time[l] = walk_run_time(*walk, from);
+		for (int r = 0; r < walk->rank; r++)
+			parted.vector[l * walk->rank + r] = walk->vector[from * walk->rank + r] * (l == loop ? turns : 1);
+	}
+	*walk = parted;
+}
+
+/* Turns of the last shared loop that one box is for: handing a box over takes as long as some words, of which there may be few where a number is known at run time only, of the words or of what stands around
+ * them: rows of a cache come in blocks, for a few heads each. */
+static int64_t turns_of_box(const struct walk *from, int shared)
+{
+	int64_t words = 1, turns = 1;
+	bool bound = false;
+	for (int l = 0; l < from->loops; l++) {
+		const struct run_time_trip *trip = walk_run_time(*from, l);
+		words *= l < shared ? 1 : trip ? from->trip[l] / trip->most : from->trip[l];
+		bound = bound || trip;
+	}
+	if (!shared || !bound || walk_run_time(*from, shared - 1))
+		return 1;
+	while (words * turns < WORDS_LEAST && turns < from->trip[shared - 1])
+		for (turns++; from->trip[shared - 1] % turns;)
+			turns++;
+	return turns < from->trip[shared - 1] ? turns : 1;
+}
+
+struct box box_between(struct arena *arena, const struct type *tensor, const struct type *from, const struct type *to, int shared)
+{
+	bool linearly = from->itensor->map.results != to->itensor->map.results;
+	struct view writer = view_of(arena, tensor, from, linearly), reader = view_of(arena, tensor, to, linearly);
+	bool scattered = writer.scattered || reader.scattered;
+	struct reorder reorder = walk_reorder(arena, writer.walk, reader.walk);
+	int most = walk_share(arena, &writer.walk, &reader.walk);
+	struct box box = {.shared = shared != BOX_LEAST ? shared : scattered ? 0 : reorder.why ? share_part(arena, &writer.walk, &reader.walk, most) : reorder.shared};
+	int64_t turns = box.shared < 0 || box.shared > most ? 1 : turns_of_box(&writer.walk, box.shared);
+	if (turns > 1 && !scattered) {
+		part_loop(arena, &writer.walk, box.shared - 1, turns);
+		part_loop(arena, &reader.walk, box.shared - 1, turns);
+	}
+	box.halves = box.shared ? 2 : 1;
+	box.fill = side_new(arena, &writer);
+	box.drain = side_new(arena, &reader);
+	if (box.shared < 0 || box.shared > most || (box.shared && (scattered || !can_share(arena, &writer.walk, &reader.walk, box.shared))))
+		box.why = text_format(arena, "the writer and the reader do not walk %d loops together", box.shared);
+	else if (scattered) {
+		add_whole(tensor, &box, &writer, &box.fill);
+		add_whole(tensor, &box, &reader, &box.drain);
+	} else
+		add_axes(arena, &box, &writer, &reader, !reorder.why || (box.shared && !coverage_differs(arena, writer.walk, reader.walk, box.shared)));
+	if (box.why)
+		return box;
+	merge_inner(arena, &box.fill, box.shared);
+	merge_inner(arena, &box.drain, box.shared);
+	return box;
+}
+
+/* Does the side move its lanes in runs of so many neighbours, each of which begins at a multiple of them? */
+static bool moves_runs(const struct box_side *side, int64_t run)
+{
+	bool good = side->lanes % run == 0 && side->first % run == 0;
+	for (int l = 0; l < side->loops; l++)
+		good = good && side->step[l] % run == 0;
+	for (int64_t l = 0; good && l < side->lanes; l++)
+		good = side->lane[l] == side->lane[l - l % run] + l % run && side->lane[l - l % run] % run == 0;
+	return good;
+}
+
+int64_t box_word(const struct box *box)
+{
+	int64_t run = box->fill.lanes < box->drain.lanes ? box->fill.lanes : box->drain.lanes;
+	while (run > 1 && (box->elements % run || !moves_runs(&box->fill, run) || !moves_runs(&box->drain, run)))
+		run--;
+	return run;
+}

@@ -1,0 +1,144 @@
+/* Equal layers become the body of one scf.for.
+ *
+ * Layers are found by structure only: kernels with equal signatures (loops, accesses, bodies; no names, no extents of a model) at a constant
+ * distance.  Of all periods the one that covers most kernels is taken; the run usually reaches too far (a final norm looks like the next layer's
+ * first kernels), so of the possible starts the one that carries fewest values is taken.
+ * Operands of a layer: values made in it; values that all layers share; carried values of the layer before (the hidden state); or one value per
+ * layer of equal type (weights, caches, a choice between tables), read through stream.pick.  Results that are read after the layers are
+ * collected in a stack by stream.insert_layer and taken out by stream.part.
+ * Without at least two layers that hand on a value, nothing changes.  Exact. */
+#include "ir/kernel_signature.h"
+#include "layers/layers_passes.h"
+#include "ir/kernel_edit.h"
+#include "layers/roll.h"
+
+static void mark_elsewhere(struct op *op, void *context)
+{
+	(void)context;
+	for (int r = 0; r < op->results; r++)
+		op->result[r]->id = 0;
+}
+
+/* Tensor constants first, so that the layers are nothing but kernels. */
+static void constants_first(struct block *block)
+{
+	struct op *next, *last = NULL;
+	for (struct op *op = block->first; op; op = next) {
+		next = op->next;
+		if (op->code != OP_CONSTANT)
+			continue;
+		struct op *place = last ? last->next : block->first;
+		last = op;
+		if (place == op)
+			continue;
+		op_remove(op);
+		op_insert_before(place, op);
+	}
+}
+
+static struct roll list_kernels(struct module *module, struct block *block)
+{
+	struct roll roll = {.module = module};
+	struct map seen = map_new(module->arena);
+	VEC(struct op *) kernels = {0};
+	VEC(int) shapes = {0};
+	ir_walk(block, mark_elsewhere, NULL);
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->id = 0;
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code != OP_KERNEL)
+			continue;
+		struct text key = text_new(module->arena);
+		kernel_signature(op, module, &key);
+		int *number = map_get(&seen, key.data);
+		if (!number) {
+			number = ARENA_NEW(module->arena, int);
+			*number = (int)kernels.count;
+			map_set(&seen, key.data, number);
+		}
+		VEC_PUSH(module->arena, &kernels, op);
+		VEC_PUSH(module->arena, &shapes, *number);
+		op->result[0]->id = (int)kernels.count;
+	}
+	roll.kernel = kernels.data;
+	roll.kernels = (int)kernels.count;
+	roll.shape = shapes.data;
+	return roll;
+}
+
+struct run {
+	int start, period, length;        /* kernels covered */
+};
+
+static int covered(struct run run)
+{
+	return run.length / run.period * run.period;
+}
+
+/* The longest stretch that repeats at this distance. */
+static struct run longest_run(const struct roll *roll, int period)
+{
+	struct run best = {0, period, 0};
+	for (int i = 0; i + period < roll->kernels; i++) {
+		int start = i;
+		while (i + period < roll->kernels && roll->shape[i] == roll->shape[i + period])
+			i++;
+		if (i > start && i - start + period > best.length)
+			best = (struct run){start, period, i - start + period};
+	}
+	return best;
+}
+
+/* Among the starts that leave room for that many layers, the cheapest that lines up. */
+static bool choose_start(struct roll *roll, struct run run, int layers)
+{
+	struct roll best = {.cost = -1};
+	for (int slack = run.length - layers * run.period; slack >= 0; slack--) {
+		struct roll candidate = {.module = roll->module, .kernels = roll->kernels, .kernel = roll->kernel, .shape = roll->shape};
+		candidate.start = run.start + run.length - layers * run.period - slack;
+		candidate.period = run.period;
+		candidate.layers = layers;
+		if (roll_classify(&candidate) && (best.cost < 0 || candidate.cost < best.cost))
+			best = candidate;
+	}
+	if (best.cost < 0)
+		return false;
+	*roll = best;
+	return true;
+}
+
+/* Runs by falling coverage, then rising period; tried until one lines up, without up to two layers if it must be. */
+static bool find_layers(struct roll *roll)
+{
+	int periods = roll->kernels / 2;
+	struct run *run = ARENA_ARRAY(roll->module->arena, struct run, periods);
+	for (int p = 0; p < periods; p++)
+		run[p] = longest_run(roll, p + 1);
+	for (int tries = 0; tries < 8; tries++) {
+		int best = -1;
+		for (int p = 0; p < periods; p++)
+			if (run[p].length >= 2 * run[p].period && (best < 0 || covered(run[p]) > covered(run[best])))
+				best = p;
+		if (best < 0)
+			return false;
+		int most = run[best].length / run[best].period;
+		for (int layers = most; layers >= 2 && layers >= most - 2; layers--)
+			if (choose_start(roll, run[best], layers))
+				return true;
+		run[best].length = 0;
+	}
+	return false;
+}
+
+bool roll_layers(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct block *block = module_main(module)->region[0];
+	if (!block_is_flat(block))
+		return true;
+	constants_first(block);
+	struct roll roll = list_kernels(module, block);
+	if (find_layers(&roll))
+		roll_build(&roll);
+	return true;
+}

@@ -1,0 +1,368 @@
+/* A scheduled kernel as a process: one nest, one pipelined body; before it another, where an operand is kept.  Each iteration takes the words that are due, updates one accumulator word, and at the
+ * last reduction point pushes one result word. */
+#include "ir/kernel_edit.h"
+#include "lowering/lower_kernel.h"
+
+struct value *at_last(struct lowering *l, int loop)
+{
+	const struct loop *of = &l->kernel->loop[loop];
+	if (!of->run_time)
+		return make_equal(&l->p, l->counter[loop], of->extent - 1);
+	const int64_t one = 1;
+	struct value *count = process_count(&l->p, of->run_time, 1);
+	return make_same(&l->p, l->counter[loop], make_address(&l->p, 1, &count, &one, -1));
+}
+
+/* The first terms of partial sums come one after the other. */
+struct value *at_reduction_end(struct lowering *l, bool last)
+{
+	struct value *all = NULL;
+	int inner = kernel_inner_reduction(l->kernel);
+	for (int i = 0; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction && l->counter[i])
+			all = make_and(&l->p, all, last ? at_last(l, i) : i == inner && l->kernel->partial > 1 ? make_compare(&l->p, 2, l->counter[i], l->kernel->partial) :
+				       make_equal(&l->p, l->counter[i], 0));
+	return all;
+}
+
+struct value *inside_guards(struct lowering *l, const struct access *access)
+{
+	struct value *all = NULL;
+	for (int g = 0; g < access->guards; g++) {
+		const struct guard_range *range = &access->guard[g];
+		if (!l->counter[range->loop])
+			continue;
+		if (range->last) {
+			all = make_and(&l->p, all, at_last(l, range->loop));
+			continue;
+		}
+		if (range->low > 0)
+			all = make_and(&l->p, all, make_compare(&l->p, 5, l->counter[range->loop], range->low));
+		if (range->high < l->kernel->loop[range->loop].extent)
+			all = make_and(&l->p, all, make_compare(&l->p, 2, l->counter[range->loop], range->high));
+	}
+	return all;
+}
+
+/* Inside all guards, in turns in which the operand has come; NULL: always. */
+static struct value *has_come(struct lowering *l, const struct access *access)
+{
+	struct process *p = &l->p;
+	const struct turns_there *there = access->there;
+	struct value *inside = inside_guards(l, access);
+	if (!there)
+		return inside;
+	int64_t *first = ARENA_ARRAY(p->module->arena, int64_t, l->nest + 1);
+	for (int i = 0; i < l->nest; i++)
+		first[i] = there->weight[i] * there->step;
+	return make_and(p, inside, make_below(p, make_address(p, l->nest, l->counter, first, 0), process_rows(p, &there->rows)));
+}
+
+/* When operand j's next word is due: docs/ir.md, stream level.  come: where there is one at all, or NULL. */
+static struct value *due(struct lowering *l, int j, struct value *come)
+{
+	const struct access *access = &l->kernel->operand[j];
+	bool post = kernel_is_post_operand(l->kernel, j);
+	struct value *when = come;
+	int used = -1;
+	for (int i = 0; i < l->nest; i++) {
+		const struct guard_range *range = access_guard(access, i);
+		int64_t trip = range ? range->high - range->low : l->kernel->loop[i].extent;
+		if (access->stride[i] && trip > 1 && !(post && l->kernel->loop[i].reduction))
+			used = i;
+	}
+	for (int i = 0; i < l->nest; i++) {
+		if (!l->counter[i])
+			continue;
+		if (post && l->kernel->loop[i].reduction) {
+			when = make_and(&l->p, when, at_last(l, i));
+		} else if (i > used) {
+			const struct guard_range *range = access_guard(access, i);
+			when = make_and(&l->p, when, range && range->last ? at_last(l, i) : make_equal(&l->p, l->counter[i], range ? range->low : 0));
+		}
+	}
+	return when;
+}
+
+struct value *operand_fifo(struct lowering *l, int operand)
+{
+	if (!l->source[operand])
+		l->source[operand] = process_argument(&l->p, stream_fifo(l->p.design, l->op->operand[operand]), text_format(l->p.module->arena, "x%d", operand));
+	return l->source[operand];
+}
+
+static struct value *next_word(struct lowering *l, int j, struct value *come)
+{
+	if (l->kept.convert && l->kept.operand == j)
+		return kept_word(&l->p, &l->kept, l->array, l->counter, l->nest, come);
+	struct value *fifo = operand_fifo(l, j);
+	return make_take(&l->p, make_and(&l->p, l->terms, due(l, j, come)), fifo);
+}
+
+void take_operands(struct lowering *l, enum taken taken)
+{
+	for (int j = 0; j < l->op->operands; j++) {
+		if (taken != TAKE_ALL && kernel_is_post_operand(l->kernel, j) != (taken == TAKE_POST))
+			continue;
+		struct value *come = has_come(l, &l->kernel->operand[j]), *word = next_word(l, j, come);
+		l->operand[j] = come ? make_select(&l->p, come, word, make_number(&l->p, 0, word->type)) : word;
+	}
+}
+
+int first_reduction(const struct lowering *l)
+{
+	int loop = kernel_outer_reduction(l->kernel);
+	return loop < 0 ? l->nest : loop;
+}
+
+/* Sums that are given in other orders than their kernel's lie as the box between does. */
+static struct value *box_address(struct lowering *l, const struct box *box, const int64_t *stride, int64_t *words)
+{
+	*words = box->elements / box->fill.lanes;
+	return make_address(&l->p, l->nest, l->counter, stride, box->fill.first / box->fill.lanes);
+}
+
+/* The accumulators: one word per point of the parallel loops inside the outermost reduction loop, and partial sums side by side. */
+static struct value *accumulator_address(struct lowering *l, struct value *part, int64_t number, int64_t *words)
+{
+	int64_t *stride = ARENA_ARRAY(l->p.module->arena, int64_t, l->nest + 1);
+	struct value **counter = ARENA_ARRAY(l->p.module->arena, struct value *, l->nest + 1);
+	bool inside_reduction = false;
+	int outermost = first_reduction(l);
+	if (l->given.convert)
+		return box_address(l, &l->given.box, l->given.stride, words);
+	if (l->served.stride)
+		return box_address(l, &l->served.box[0], l->served.stride, words);
+	*words = l->kernel->partial;
+	for (int i = l->nest - 1; i > outermost; i--) {
+		inside_reduction = !l->kernel->loop[i].reduction;
+		counter[i] = l->counter[i];
+		stride[i] = inside_reduction ? *words : 0;
+		*words *= inside_reduction ? l->kernel->loop[i].extent : 1;
+	}
+	counter[l->nest] = part;
+	stride[l->nest] = 1;
+	return make_address(&l->p, l->nest + 1, counter, stride, number);
+}
+
+struct value *part_of_sum(struct lowering *l)
+{
+	struct value *counter = l->kernel->partial > 1 ? l->counter[kernel_inner_reduction(l->kernel)] : NULL;
+	if (!counter)
+		return NULL;
+	struct value *operand[2] = {counter, make_index(&l->p, l->kernel->partial - 1)};
+	return make_op(&l->p, OP_ANDI, type_index(l->p.module), 2, operand);
+}
+
+const struct type *sum_word(struct lowering *l)
+{
+	int64_t rows = lane_is_parallel(l->kernel) ? 1 : l->kernel->rows;
+	return rows > 1 ? type_shaped(l->p.module, TYPE_VECTOR, 1, &rows, l->kernel->type) : lanes_word(l, l->kernel->type, lane_is_parallel(l->kernel));
+}
+
+static struct value *accumulators(struct lowering *l, int64_t words)
+{
+	int64_t distance = l->kernel->partial;
+	struct value *array = make_array(&l->p, "acc", words, sum_word(l), l->kernel->partial);
+	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
+		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
+	if (l->kernel->partial > 1)
+		attr_set(l->p.module, array->def, "stream.distance", attr_integer(l->p.module, distance));
+	return array;
+}
+
+void add_to_sum(struct lowering *l, bool kept, struct value **array, struct value **result)
+{
+	struct process *p = &l->p;
+	const struct type *word = sum_word(l);
+	int64_t words;
+	struct value *start = make_number(p, l->kernel->init, word), *address = NULL;
+	l->accumulator = start;
+	if (kept) {                           /* several reduction points: the accumulator is kept between them */
+		address = accumulator_address(l, part_of_sum(l), 0, &words);
+		*array = *array ? *array : accumulators(l, words);
+		l->accumulator = make_select(p, at_reduction_end(l, false), start, make_load(p, *array, address));
+	}
+	if (result)
+		*result = lower_body(l, &l->kernel->post, l->kernel->post.result);
+	struct value *sum = widen_word(l, updated_sum(l), word);
+	if (kept)
+		make_store(p, sum, *array, address);
+	l->accumulator = sum;
+}
+
+/* A sum of no terms has a result, too, for which there is no last term to come with. */
+static bool may_be_empty(const struct kernel *kernel)
+{
+	bool empty = false;
+	for (int i = 0; i < kernel->loops && !kernel->scan; i++)
+		empty = empty || (kernel->loop[i].reduction && kernel->loop[i].run_time && kernel->loop[i].run_time->plus < 1);
+	return empty;
+}
+
+/* Has the sum a term?  number: of the partial sums; NULL: it has. */
+static struct value *has_terms(struct lowering *l, int64_t number)
+{
+	struct value *all = NULL;
+	int inner = kernel_inner_reduction(l->kernel);
+	for (int i = 0; i < l->nest; i++) {
+		const struct loop *loop = &l->kernel->loop[i];
+		bool counted = loop->reduction && loop->run_time && (loop->run_time->plus < 1 || (i == inner && l->kernel->partial > 1));
+		all = counted ? make_and(&l->p, all, make_compare(&l->p, 4, process_count(&l->p, loop->run_time, 1), i == inner ? number : 0)) : all;
+	}
+	return all;
+}
+
+struct value *sum_of_terms(struct lowering *l, struct value *sum, struct value *start, int64_t number)
+{
+	struct value *terms = has_terms(l, number);
+	return terms ? make_select(&l->p, terms, sum, start) : sum;
+}
+
+/* The tree over the partial sums; where there were fewer terms, the others are what they began with. */
+static struct value *all_parts(struct lowering *l, struct value *array)
+{
+	struct process *p = &l->p;
+	int64_t parts = l->kernel->partial, words;
+	const struct loop *inner = &l->kernel->loop[kernel_inner_reduction(l->kernel)];
+	struct value **sum = ARENA_ARRAY(p->module->arena, struct value *, parts), *start = make_number(p, l->kernel->init, sum_word(l));
+	for (int64_t i = 0; i < parts; i++) {
+		sum[i] = make_load(p, array, accumulator_address(l, NULL, i, &words));
+		sum[i] = !inner->run_time && i >= inner->extent ? start : sum_of_terms(l, sum[i], start, i);
+	}
+	return tree_over(l, sum, parts);
+}
+
+struct value *finished_sum(struct lowering *l)
+{
+	return l->kernel->post.count ? lower_body(l, &l->kernel->post, l->kernel->post.result) : l->accumulator;
+}
+
+void push_result(struct lowering *l, struct value *when, struct value *result)
+{
+	const struct type *word = stream_word(l->p.module, l->op->result[0]->type);
+	struct value *pushed = widen_word(l, result, word);
+	if (!l->sink)
+		l->sink = process_argument(&l->p, stream_fifo(l->p.design, l->op->result[0]), "y");
+	make_push(&l->p, when, pushed, l->sink);
+}
+
+/* Everything in one pipelined nest. */
+static int lower_nest(struct lowering *l, const int64_t *trip, const struct run_time_trip *const *run_time)
+{
+	struct value *array = NULL;
+	int opened = process_nest_to(&l->p, l->nest, trip, run_time, l->kernel->interval, l->counter);
+	take_operands(l, TAKE_ALL);
+	struct value *last = at_reduction_end(l, true);
+	bool reduction = kernel_has_reduction(l->kernel);
+	if (l->kernel->scan) {
+		struct value *result;
+		add_to_sum(l, last != NULL, &array, &result);
+		push_result(l, NULL, result);
+		return opened;
+	}
+	if (reduction)
+		add_to_sum(l, last != NULL, &array, NULL);
+	push_result(l, last, reduction ? finished_sum(l) : lower_body(l, &l->kernel->update, l->kernel->update.result));
+	return opened;
+}
+
+/* Nests one after the other: the first adds, a short one goes over the sums. */
+static int add_terms(struct lowering *l, int outer, int64_t *trip, const struct run_time_trip **run_time, struct value **array)
+{
+	int adding = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, l->kernel->interval, l->counter + outer);
+	take_operands(l, TAKE_TERMS);
+	add_to_sum(l, true, array, NULL);
+	process_close(&l->p, adding);
+	for (int i = outer; i < l->nest; i++)
+		if (l->kernel->loop[i].reduction) {
+			trip[i] = 1;
+			run_time[i] = NULL;
+		}
+	int opened = process_nest_to(&l->p, l->nest - outer, trip + outer, run_time + outer, 1, l->counter + outer);
+	take_operands(l, TAKE_POST);
+	return opened;
+}
+
+/* For each point of the loops outside, a pipelined nest that adds and one that puts partial sums together. */
+static int lower_parts(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time)
+{
+	struct value *array = NULL;
+	int outer = first_reduction(l), opened = 0;
+	for (int i = 0; i < outer; i++) {
+		l->counter[i] = trip[i] > 1 || run_time[i] ? process_loop_to(&l->p, trip[i], run_time[i]) : NULL;
+		opened += l->counter[i] != NULL;
+	}
+	opened += add_terms(l, outer, trip, run_time, &array);
+	l->accumulator = all_parts(l, array);
+	push_result(l, NULL, finished_sum(l));
+	return opened;
+}
+
+/* All results are held until the last term: they are finished in their places, and the readers of the buffer or of the converter get them from there; those of the next layer when it begins. */
+static int lower_served(struct lowering *l, int64_t *trip, const struct run_time_trip **run_time, struct value *array)
+{
+	int64_t words;
+	int opened = add_terms(l, 0, trip, run_time, &array);
+	struct value *address = accumulator_address(l, NULL, 0, &words);
+	l->accumulator = sum_of_terms(l, make_load(&l->p, array, address), may_be_empty(l->kernel) ? make_number(&l->p, l->kernel->init, sum_word(l)) : NULL, 0);
+	make_store(&l->p, widen_word(l, finished_sum(l), sum_word(l)), array, address);
+	process_close(&l->p, opened);
+	if (l->carried.loop)
+		return 0;
+	if (l->served.buffer)
+		serve_results(&l->p, &l->served, array);
+	else
+		give_results(&l->p, &l->given, array);
+	return 0;
+}
+
+struct lowering lowering_new(struct design *design, const struct op *op, const char *name)
+{
+	struct arena *arena = design->module->arena;
+	struct lowering l = {.p = process_new(design, name), .op = op, .kernel = op->kernel, .width = op->kernel->lanes};
+	l.nest = l.kernel->loops - (l.kernel->lanes > 1) - (l.kernel->rows > 1);
+	l.counter = ARENA_ARRAY(arena, struct value *, l.nest + 1);
+	l.operand = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	l.source = ARENA_ARRAY(arena, struct value *, op->operands + 1);
+	return l;
+}
+
+void lower_kernel(struct design *design, const struct op *op)
+{
+	struct arena *arena = design->module->arena;
+	struct lowering l = lowering_new(design, op, op->kernel->name);
+	struct value *array = NULL;
+	l.served = served_of(arena, op);
+	l.carried = carried_of(arena, op);
+	if (l.carried.loop)
+		l.served = l.carried.served;
+	else
+		l.given = given_of(arena, op);
+	l.kept = kept_of(arena, op);
+	int64_t *trip = ARENA_ARRAY(arena, int64_t, l.nest + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(arena, const struct run_time_trip *, l.nest + 1);
+	for (int i = 0; i < l.nest; i++) {
+		trip[i] = l.kernel->loop[i].extent;
+		run_time[i] = l.kernel->loop[i].run_time;
+	}
+	if (l.kernel->scan)
+		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
+	if (l.carried.loop) {
+		array = accumulators(&l, l.served.words);
+		carried_fill(&l.p, &l.carried, array);
+	}
+	process_layers(&l.p);
+	if (l.carried.loop)
+		serve_results(&l.p, &l.served, array);
+	if (l.kept.convert)
+		l.array = kept_filled(&l.p, &l.kept);
+	bool parts = l.kernel->partial > 1 || may_be_empty(l.kernel);
+	int turning = turning_loop(op), opened = l.served.buffer || l.given.convert ? lower_served(&l, trip, run_time, array) : points_turn(op) ? lower_points(&l, trip, run_time) : turning >= 0 ? lower_turns(&l, turning, trip, run_time) : parts_leave(l.kernel, l.kernel->partial) ? give_parts(&l, trip, run_time) : parts ? lower_parts(&l, trip, run_time) : lower_nest(&l, trip, run_time);
+	process_close(&l.p, opened + (design->layers > 0));
+	if (l.carried.loop)
+		carried_give(&l.p, &l.carried, array);
+	process_finish(&l.p);
+	if (l.parts)
+		take_parts(design, op, l.parts);
+}

@@ -1,0 +1,163 @@
+/* Stream level to hardware level: every stream a FIFO, every op one or more processes, every load and store a memory port.
+ * Needs: streams with one reader each.  Guarantees: docs/ir.md, hardware level; every FIFO holds all words of a launch, or of a layer, so nothing deadlocks
+ * (the argument stands at stream_fifo).  Exact. */
+#include "lowering/lowering_passes.h"
+#include "platform/platform.h"
+#include "converter/given.h"
+#include "converter/kept.h"
+
+static bool from_outside(const struct op *op)
+{
+	const struct value *from = op->operand[0];
+	return (from->def ? from->def->parent : from->block) != op->parent;
+}
+
+static bool lower_block(struct design *design, const struct block *block)
+{
+	bool good = true;
+	for (const struct op *op = block->first; good && op; op = op->next) {
+		design_begin(design, op);
+		lower_final(design, op);
+		if (op->code == OP_KERNEL)
+			lower_kernel(design, op);
+		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
+			good = lower_cut(design, op, from_outside(op));
+		else if (op->code == OP_CONVERT && attr_get(op, "window"))
+			good = lower_window(design, op);
+		else if (op->code == OP_CONVERT && attr_get(op, "given"))
+			good = is_given(design, op);
+		else if (op->code == OP_CONVERT && !kept_by_reader(design->module->arena, op))
+			good = lower_convert(design, op, from_outside(op));
+		else if (op->code == OP_BUFFER)
+			good = lower_buffer(design, op);
+		else if (op->code == OP_FILL)
+			lower_fill(design, op);
+		else if (op->code == OP_CHUNK)
+			lower_chunk(design, op);
+		else if (op->code == OP_CONCAT)
+			lower_concat(design, op);
+		else if (op->code == OP_JOIN)
+			lower_join(design, op);
+		else if (op->code == OP_CAST)
+			lower_cast(design, op);
+		else if (op->code == OP_FORK)
+			lower_fork(design, op);
+		else if (op->code == OP_CHOOSE)
+			lower_choose(design, op);
+		else if (op->code == OP_GATHER)
+			lower_gather(design, op);
+		else if (op->code == OP_EXTENT || op->code == OP_CONTRACT)
+			continue;
+		else if (op->code == OP_FOR) {
+			design->layers = attr_get(op->operand[1]->def, "value")->integer;
+			lower_ring(design, op);
+			good = lower_block(design, op->region[0]);
+			design->layers = 0;
+		}
+	}
+	design_begin(design, NULL);
+	return good;
+}
+
+static bool has_same(const struct attr *left, const struct attr *right, const char *name)
+{
+	const struct attr *l = attr_item(left, name), *r = attr_item(right, name);
+	return l && r && text_same(l->text, r->text);
+}
+
+/* Does another port read what this one writes word by word? */
+static bool is_scattered(const struct design *design, size_t number)
+{
+	const struct attr *port = design->port_attrs.data[number];
+	bool other = false;
+	for (size_t i = 0; i < design->port_attrs.count; i++)
+		other |= i != number && has_same(design->port_attrs.data[i], port, "stream.buffer");
+	return other && attr_item(port, "stream.burst") && text_same(attr_item(port, "stream.direction")->text, "write");
+}
+
+/* Do both ports reach one memory channel?  What an adapter writes word by word goes where its buffer is. */
+static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
+{
+	return has_same(left, right, "stream.buffer") || (has_same(left, right, "stream.bundle") && !scattered);
+}
+
+/* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
+static void assign_channels(struct design *design)
+{
+	struct module *module = design->module;
+	int ports = (int)design->port_attrs.count, channels = 0, *channel = ARENA_ARRAY(module->arena, int, ports + 1), *group = ARENA_ARRAY(module->arena, int, ports + 1);
+	const struct attr **port = design->port_attrs.data;
+	bool *scattered = ARENA_ARRAY(module->arena, bool, ports + 1);
+	for (int i = 0; i < ports; i++) {
+		group[i] = i;
+		scattered[i] = is_scattered(design, (size_t)i);
+		for (int j = 0; j < i; j++)
+			if (share_channel(port[i], port[j], scattered[i] || scattered[j]))
+				for (int k = 0, from = group[i], to = group[j]; k <= i; k++)
+					group[k] = group[k] == from ? to : group[k];
+	}
+	for (int i = 0; i < ports; i++)
+		channel[i] = -1;
+	for (int i = 0; i < ports; i++) {
+		if (channel[group[i]] < 0)
+			channel[group[i]] = channels++ % design->context->platform->channels;
+		port[i] = attr_with(module, port[i], "stream.channel", attr_integer(module, channel[group[i]]));
+	}
+}
+
+static void finish(struct design *design)
+{
+	struct module *module = design->module;
+	int ports = design->block->arguments;
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, ports + 1);
+	for (int i = 0; i < ports; i++)
+		types[i] = design->block->argument[i]->type;
+	op_append(design->block, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
+	assign_channels(design);
+	attr_set(module, design->function, "sym_name", attr_get(design->source, "sym_name"));
+	attr_set(module, design->function, "function_type", attr_type(module, type_function(module, ports, types, 0, NULL)));
+	attr_set(module, design->function, "arg_attrs", attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
+	attr_set(module, design->function, "stream.inputs", attr_get(design->source, "stream.inputs"));
+	attr_set(module, design->function, "stream.outputs", attr_get(design->source, "stream.outputs"));
+	attr_set(module, design->function, "stream.converters", attr_get(design->source, "stream.converters"));
+	attr_set(module, design->function, "stream.buffers", attr_array(module, (int)design->buffers.count, design->buffers.data));
+}
+
+static bool too_many_ports(struct design *design)
+{
+	int ports = design_adapters(design), most = design->context->platform->ports;
+	if (ports <= most)
+		return false;
+	design->context->excess_ports = ports - most;
+	diag_error(design->module->diag, NOWHERE, "the design needs %d memory ports, %d more than the %d that %s has", ports, ports - most, most, design->context->platform->name);
+	diag_note(design->module->diag, "words equally wide share ports where they can, and results smaller than 1024 elements one; `stc platforms` says how many ports other platforms have");
+	return true;
+}
+
+bool make_processes(struct pass_context *context, struct module *module)
+{
+	struct op *source = module_main(module);
+	struct block *body = source->region[0];
+	struct design design = {.context = context, .module = module, .source = source, .tokens = map_new(module->arena), .states = map_new(module->arena), .controls = map_new(module->arena), .shared = map_new(module->arena), .dealt = map_new(module->arena)};
+	ir_clear_data(body);
+	ir_count_uses(body);
+	design.function = op_new(module, OP_FUNC, source->location, 0, NULL, 0, NULL);
+	design.block = block_new(module, design.function, 0);
+	op_insert_before(source, design.function);
+	op_remove(source);
+	for (const struct op *op = body->first; op; op = op->next)
+		if (op->code == OP_EXTENT)
+			lower_extent(&design, op);
+	lower_loads(&design, body);
+	if (!lower_block(&design, body) || !lower_stores(&design, body) || !lower_unit(&design, body))
+		return false;
+	if (design_adapters(&design) > context->platform->ports)
+		bundle_ports(&design, design.block->arguments);
+	if (too_many_ports(&design))
+		return false;
+	lower_controls(&design);
+	lower_feedback(&design);
+	finish(&design);
+	module->level = LEVEL_HARDWARE;
+	return true;
+}

@@ -1,0 +1,9 @@
+/* Whether a point of the design space asks for the contraction unit. */
+#include "options/pass_context.h"
+
+#define PORTS_LEAST 24        /* of a platform: a unit has a port for each slice, beside those of all else */
+
+bool has_unit(const struct pass_context *context)
+{
+	return choice_word(&context->choices, CHOICE_CONTRACTIONS) == CONTRACTIONS_SHARED && context->platform->ports >= PORTS_LEAST;
+}

@@ -1,0 +1,564 @@
+/* Reads platforms/NAME.json.  A figure is {"value": …, "source": …}; a row of `operators` is {latency, dsp, lut, ff, source}, or {parts, chain, source} for a
+ * function composed of other rows.  What a file with "like": NAME lacks is taken from that platform. */
+#include "platform/platform.h"
+#include "base/data.h"
+#include "base/nearest.h"
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BRAM18_BYTES 2304
+#define URAM_BYTES 36864
+#define INTEGER_LUT 100       /* estimate of st_float_narrow: size 18, shifts of 18 bits by 16, 8, 4, 2 and 1 45, what is shifted out 7, exponent 6, zero 11; 13 for what a count by hand leaves out, */
+#define INTEGER_FF 105        /* and four stages of size, exponent and sign, 26 bits */
+#define NARROW_LUT 110        /* estimate of st_mul_narrow: choosing and rounding 24 bits 48, what is shifted out 6, exponent 20, zeros, infinities and NaN 20; 16 for what a count by hand leaves out */
+#define LIKE_MOST 4           /* files that refer to one another */
+
+struct file {
+	const char *path;
+	cJSON *json;
+};
+
+struct reader {
+	struct arena *arena;
+	struct diag *diag;
+	int files;
+	struct file file[LIKE_MOST];      /* the asked one, then those it is like */
+	bool failed;
+};
+
+enum figure_kind { FIGURE_INT, FIGURE_INT64, FIGURE_REAL };
+
+struct figure {
+	const char *group, *key;  /* group NULL: at the top */
+	enum figure_kind kind;
+	double low, high;         /* what is not absurd */
+	size_t offset;
+};
+
+#define FIGURE(group, key, kind, low, high, member) {group, key, kind, low, high, offsetof(struct platform, member)}
+static const struct figure figures[] = {
+	FIGURE(NULL, "clock_mhz", FIGURE_REAL, 1, 2000, clock_mhz),
+	FIGURE("crowded", "lut", FIGURE_INT64, 1, 100, crowded.lut),
+	FIGURE("crowded", "ff", FIGURE_INT64, 1, 100, crowded.ff),
+	FIGURE("crowded", "dsp", FIGURE_INT64, 1, 100, crowded.dsp),
+	FIGURE("crowded", "bram18", FIGURE_INT64, 1, 100, crowded.bram18),
+	FIGURE("crowded", "uram", FIGURE_INT64, 1, 100, crowded.uram),
+	FIGURE("crowded", "period", FIGURE_REAL, 1, 10, crowded_period),
+	FIGURE("slower", "ff", FIGURE_INT64, 1, 100, slower.ff),
+	FIGURE("slower", "bram18", FIGURE_INT64, 1, 100, slower.bram18),
+	FIGURE("slower", "uram", FIGURE_INT64, 1, 100, slower.uram),
+	FIGURE("slower", "wires", FIGURE_INT64, 100, 1000, slower_wires),
+	FIGURE(NULL, "crossing_wires", FIGURE_INT64, 0, 1e6, crossing_wires),
+	FIGURE(NULL, "launch_us", FIGURE_REAL, 0, 1e6, launch_us),
+	FIGURE(NULL, "watts", FIGURE_REAL, 0.1, 1e4, watts),
+	FIGURE(NULL, "idle_watts", FIGURE_REAL, 0.01, 1e4, idle_watts),
+	FIGURE(NULL, "fifo_lut", FIGURE_INT, 0, 1e5, fifo_word_lut),
+	FIGURE("memory", "die", FIGURE_INT, 0, PLATFORM_DIES - 1, memory_die),
+	FIGURE("memory", "channels", FIGURE_INT, 1, 1024, channels),
+	FIGURE("memory", "channel_bytes", FIGURE_INT64, 4096, 1e15, channel_bytes),
+	FIGURE("memory", "channel_gbps", FIGURE_REAL, 1e-3, 1e5, channel_gbps),
+	FIGURE("memory", "channel_efficiency", FIGURE_REAL, 0.01, 1, channel_efficiency),
+	FIGURE("memory", "latency_cycles", FIGURE_INT, 1, 1e5, memory_latency),
+	FIGURE("ports", "most", FIGURE_INT, 1, 1024, ports),
+	FIGURE("ports", "bits", FIGURE_INT, 8, 4096, port_bits),
+	FIGURE("ports", "burst", FIGURE_INT, 1, 256, burst),
+	FIGURE("ports", "outstanding", FIGURE_INT, 1, 256, outstanding),
+	FIGURE("ports", "lut", FIGURE_INT64, 0, 1e6, port_cost.lut),
+	FIGURE("ports", "ff", FIGURE_INT64, 0, 1e6, port_cost.ff),
+	FIGURE("ports", "read_lut", FIGURE_INT64, 0, 1e6, read_cost.lut),
+	FIGURE("ports", "read_ff", FIGURE_INT64, 0, 1e6, read_cost.ff),
+	FIGURE("ports", "bram18", FIGURE_INT64, 0, 1e4, port_cost.bram18),
+};
+
+struct resource_key {
+	const char *key;
+	double low, high;
+	size_t offset;
+};
+
+#define RESOURCE(key, low, high) {#key, low, high, offsetof(struct resources, key)}
+static const struct resource_key resource_keys[] = {
+	RESOURCE(lut, 1, 1e8), RESOURCE(ff, 1, 1e8), RESOURCE(dsp, 0, 1e6), RESOURCE(bram18, 0, 1e6), RESOURCE(uram, 0, 1e6),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void complain(struct reader *reader, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void complain(struct reader *reader, const char *path, const char *format, ...)
+{
+	struct text text = text_new(reader->arena);
+	va_list arguments;
+	va_start(arguments, format);
+	text_add_arguments(&text, format, arguments);
+	va_end(arguments);
+	diag_error(reader->diag, (struct location){.file = path}, "%s", text.data);
+	reader->failed = true;
+}
+
+/* The first file that has group.key. */
+static const cJSON *find(const struct reader *reader, const char *group, const char *key, const char **path)
+{
+	for (int i = 0; i < reader->files; i++) {
+		const cJSON *in = group ? cJSON_GetObjectItemCaseSensitive(reader->file[i].json, group) : reader->file[i].json;
+		const cJSON *item = in ? cJSON_GetObjectItemCaseSensitive(in, key) : NULL;
+		if (item) {
+			*path = reader->file[i].path;
+			return item;
+		}
+	}
+	*path = reader->file[0].path;
+	return NULL;
+}
+
+static const char *dotted(struct reader *reader, const char *group, const char *key)
+{
+	return group ? text_format(reader->arena, "%s.%s", group, key) : key;
+}
+
+static bool in_range(struct reader *reader, const char *path, const char *key, double value, double low, double high)
+{
+	if (value >= low && value <= high)
+		return true;
+	complain(reader, path, "'%s' is %.10g", key, value);
+	diag_note(reader->diag, "a number from %.10g to %.10g", low, high);
+	return false;
+}
+
+static double figure_read(struct reader *reader, const char *path, const char *key, const cJSON *item, double low, double high)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "value");
+	const cJSON *source = cJSON_GetObjectItemCaseSensitive(item, "source");
+	if (!item) {
+		complain(reader, path, "the figure '%s' is missing", key);
+	} else if (!cJSON_IsNumber(value)) {
+		complain(reader, path, "'%s' has no number", key);
+	} else if (!cJSON_IsString(source) || !*source->valuestring) {
+		complain(reader, path, "'%s' names no source", key);
+	} else if (in_range(reader, path, key, value->valuedouble, low, high)) {
+		return value->valuedouble;
+	} else {
+		return low;
+	}
+	diag_note(reader->diag, "{\"value\": a number from %.10g to %.10g, \"source\": \"where it is from\"}", low, high);
+	return low;
+}
+
+static void figure_store(struct platform *platform, const struct figure *figure, double value)
+{
+	char *at = (char *)platform + figure->offset;
+	if (figure->kind == FIGURE_REAL)
+		memcpy(at, &value, sizeof value);
+	else if (figure->kind == FIGURE_INT64)
+		memcpy(at, &(int64_t){(int64_t)value}, sizeof(int64_t));
+	else
+		memcpy(at, &(int){(int)value}, sizeof(int));
+}
+
+static void check_whole(struct reader *reader, const char *path, const char *key, double value)
+{
+	if (value == trunc(value))
+		return;
+	complain(reader, path, "'%s' is %.10g", key, value);
+	diag_note(reader->diag, "a whole number");
+}
+
+static void read_figures(struct reader *reader, struct platform *platform)
+{
+	for (size_t i = 0; i < COUNT(figures); i++) {
+		const struct figure *figure = &figures[i];
+		const char *path;
+		const cJSON *item = find(reader, figure->group, figure->key, &path);
+		const char *key = dotted(reader, figure->group, figure->key);
+		double value = figure_read(reader, path, key, item, figure->low, figure->high);
+		if (figure->kind != FIGURE_REAL)
+			check_whole(reader, path, key, value);
+		figure_store(platform, figure, value);
+	}
+}
+
+static void read_die(struct reader *reader, const char *path, int number, const cJSON *json, struct resources *die)
+{
+	for (size_t i = 0; i < COUNT(resource_keys); i++) {
+		const struct resource_key *key = &resource_keys[i];
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key->key);
+		const char *name = text_format(reader->arena, "dies[%d].%s", number, key->key);
+		double read = figure_read(reader, path, name, item, key->low, key->high);
+		int64_t value = (int64_t)read;
+		check_whole(reader, path, name, read);
+		memcpy((char *)die + key->offset, &value, sizeof value);
+	}
+}
+
+static void read_dies(struct reader *reader, struct platform *platform)
+{
+	const char *path;
+	const cJSON *dies = find(reader, NULL, "dies", &path), *die;
+	int count = cJSON_GetArraySize(dies);
+	if (!cJSON_IsArray(dies) || count < 1 || count > PLATFORM_DIES) {
+		complain(reader, path, "'dies' lists %d dies", count);
+		diag_note(reader->diag, "a list of 1 to %d", PLATFORM_DIES);
+		return;
+	}
+	cJSON_ArrayForEach(die, dies)
+		read_die(reader, path, platform->dies, die, &platform->die[platform->dies]), platform->dies++;
+	if (platform->memory_die >= platform->dies)
+		in_range(reader, path, "memory.die", platform->memory_die, 0, platform->dies - 1);
+}
+
+static double row_number(struct reader *reader, const char *path, const char *name, const cJSON *row, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(row, key);
+	const char *full = text_format(reader->arena, "operators.%s.%s", name, key);
+	if (cJSON_IsNumber(item))
+		return in_range(reader, path, full, item->valuedouble, 0, 1e6) ? item->valuedouble : 0;
+	complain(reader, path, "the figure '%s' is missing", full);
+	diag_note(reader->diag, "{\"latency\": …, \"dsp\": …, \"lut\": …, \"ff\": …, \"source\": …}");
+	return 0;
+}
+
+static void add_parts(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *list, bool chain, struct operator_cost *cost)
+{
+	const cJSON *part;
+	cJSON_ArrayForEach(part, list) {
+		enum op_code code = op_code_of(part->string, strlen(part->string));
+		const struct operator_cost *unit = &platform->cost[code];
+		if (code == OP_NONE || !cJSON_IsNumber(part) || (!unit->latency && !unit->lut)) {
+			complain(reader, path, "'operators.%s' is composed of '%s', which has no row of its own above it", name, part->string);
+			continue;
+		}
+		int count = part->valueint;
+		if (chain) {
+			cost->latency += count * unit->latency;
+			continue;
+		}
+		cost->dsp += count * unit->dsp;
+		cost->lut += count * unit->lut;
+		cost->ff += count * unit->ff;
+	}
+}
+
+static struct operator_cost read_row(struct reader *reader, const char *path, const struct platform *platform, const char *name, const cJSON *row)
+{
+	struct operator_cost cost = {0};
+	const cJSON *parts = cJSON_GetObjectItemCaseSensitive(row, "parts");
+	if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(row, "source")))
+		complain(reader, path, "'operators.%s' names no source", name);
+	if (!parts)
+		return (struct operator_cost){
+			.latency = (int)row_number(reader, path, name, row, "latency"), .dsp = (int)row_number(reader, path, name, row, "dsp"),
+			.lut = (int)row_number(reader, path, name, row, "lut"), .ff = (int)row_number(reader, path, name, row, "ff")};
+	add_parts(reader, path, platform, name, parts, false, &cost);
+	add_parts(reader, path, platform, name, cJSON_GetObjectItemCaseSensitive(row, "chain"), true, &cost);
+	return cost;
+}
+
+static bool has_cost(enum op_code code)
+{
+	return (op_info[code].levels & LEVEL_BODY) && (op_info[code].levels & LEVEL_HARDWARE) && code != OP_CONSTANT;
+}
+
+/* Rows first, compositions after them, so that a composition finds its parts. */
+static void read_operators(struct reader *reader, struct platform *platform)
+{
+	for (int composed = 0; composed < 2; composed++)
+		for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
+			const char *path;
+			const cJSON *row = has_cost((enum op_code)code) ? find(reader, "operators", op_info[code].name, &path) : NULL;
+			if (row && !cJSON_GetObjectItemCaseSensitive(row, "parts") == !composed)
+				platform->cost[code] = read_row(reader, path, platform, op_info[code].name, row);
+			else if (!row && !composed && has_cost((enum op_code)code))
+				complain(reader, reader->file[0].path, "the figure 'operators.%s' is missing", op_info[code].name);
+		}
+}
+
+/* What one figure says of another. */
+static void check_together(struct reader *reader, const struct platform *platform)
+{
+	const char *path;
+	if (platform->port_bits & (platform->port_bits - 1)) {
+		find(reader, "ports", "bits", &path);
+		complain(reader, path, "'ports.bits' is %d", platform->port_bits);
+		diag_note(reader->diag, "a power of two");
+	}
+	find(reader, NULL, "idle_watts", &path);
+	in_range(reader, path, "idle_watts", platform->idle_watts, 0, platform->watts);
+}
+
+/* --- keys: a misspelt one would leave a figure as that of the platform that the file is like, and of two the second would not be read */
+
+static bool has_text(const char *left, const char *right)
+{
+	return left && right && !strcmp(left, right);
+}
+
+static const char *nearest_key(const char *group, const char *key)
+{
+	static const char *const texts[] = {"name", "part", "xpfm", "like", "dies", "operators"};
+	struct nearest nearest = {.wanted = key};
+	for (size_t i = 0; !group && i < COUNT(texts); i++)
+		nearest_consider(&nearest, texts[i]);
+	for (size_t i = 0; i < COUNT(figures); i++)
+		if (!group || has_text(group, figures[i].group))
+			nearest_consider(&nearest, group || !figures[i].group ? figures[i].key : figures[i].group);
+	for (size_t i = 0; has_text(group, "dies") && i < COUNT(resource_keys); i++)
+		nearest_consider(&nearest, resource_keys[i].key);
+	for (int code = OP_NONE + 1; has_text(group, "operators") && code < OP_COUNT; code++)
+		if (has_cost((enum op_code)code))
+			nearest_consider(&nearest, op_info[code].name);
+	return nearest.found;
+}
+
+static void check_keys(struct reader *reader, const char *path, const char *group, const cJSON *json)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach(item, json) {
+		const char *nearest = nearest_key(group, item->string);
+		const cJSON *other = json->child;
+		while (other != item && strcmp(other->string, item->string))
+			other = other->next;
+		if (strcmp(nearest, item->string)) {
+			complain(reader, path, "'%s' is no key of a platform", dotted(reader, group, item->string));
+			diag_note(reader->diag, "the nearest is '%s'", dotted(reader, group, nearest));
+		} else if (other != item) {
+			complain(reader, path, "'%s' stands there twice", dotted(reader, group, item->string));
+		}
+	}
+}
+
+static void check_file(struct reader *reader, const struct file *file)
+{
+	const cJSON *item, *die;
+	check_keys(reader, file->path, NULL, file->json);
+	cJSON_ArrayForEach(item, file->json) {
+		bool group = !strcmp(item->string, "operators");
+		for (size_t i = 0; i < COUNT(figures); i++)
+			group |= has_text(item->string, figures[i].group);
+		if (group && cJSON_IsObject(item))
+			check_keys(reader, file->path, item->string, item);
+	}
+	const cJSON *dies = cJSON_GetObjectItemCaseSensitive(file->json, "dies");
+	cJSON_ArrayForEach(die, dies)
+		if (cJSON_IsObject(die))
+			check_keys(reader, file->path, "dies", die);
+}
+
+static const char *read_text(struct reader *reader, const char *key)
+{
+	const char *path;
+	const cJSON *item = find(reader, NULL, key, &path);
+	if (cJSON_IsString(item))
+		return text_copy(reader->arena, item->valuestring, strlen(item->valuestring));
+	complain(reader, path, "the text '%s' is missing", key);
+	return "";
+}
+
+static void unknown_platform(struct reader *reader, const char *name, const char *reason)
+{
+	const char *const *names;
+	int count = platform_names(reader->arena, &names);
+	struct text list = text_new(reader->arena);
+	for (int i = 0; i < count; i++)
+		text_add(&list, "%s%s", i ? ", " : "", names[i]);
+	diag_error(reader->diag, NOWHERE, "unknown platform '%s': %s", name, reason);
+	diag_note(reader->diag, "one of %s, or the path of a .json file", count ? list.data : "none (no platforms folder was found)");
+	reader->failed = true;
+}
+
+static const char *platform_path(struct arena *arena, const char *name)
+{
+	size_t size = strlen(name);
+	bool path = strchr(name, '/') || (size > 5 && !strcmp(name + size - 5, ".json"));
+	return path ? name : data_path(arena, text_format(arena, "platforms/%s.json", name));
+}
+
+static int line_of(const char *text, const char *at)
+{
+	int line = 1;
+	for (; text < at; text++)
+		line += *text == '\n';
+	return line;
+}
+
+/* Opens a file and those it is like; false after diagnostics. */
+static bool open_file(struct reader *reader, const char *name)
+{
+	size_t size;
+	const char *reason;
+	const char *path = platform_path(reader->arena, name);
+	const char *text = file_read(reader->arena, path, &size, &reason);
+	if (!text) {
+		unknown_platform(reader, name, reason);
+		return false;
+	}
+	const char *end = NULL;
+	cJSON *json = cJSON_ParseWithOpts(text, &end, 1);
+	if (!cJSON_IsObject(json)) {
+		cJSON_Delete(json);
+		diag_error(reader->diag, (struct location){path, line_of(text, end), 1}, "this is not the JSON of a platform");
+		return !(reader->failed = true);
+	}
+	reader->file[reader->files++] = (struct file){path, json};
+	const cJSON *like = cJSON_GetObjectItemCaseSensitive(json, "like");
+	if (!cJSON_IsString(like))
+		return true;
+	if (reader->files < LIKE_MOST)
+		return open_file(reader, like->valuestring);
+	complain(reader, path, "'like' leads through more than %d files", LIKE_MOST);
+	return false;
+}
+
+const struct platform *platform_load(struct arena *arena, struct diag *diag, const char *name)
+{
+	struct reader reader = {.arena = arena, .diag = diag};
+	struct platform *platform = ARENA_NEW(arena, struct platform);
+	if (open_file(&reader, name)) {
+		platform->name = read_text(&reader, "name");
+		platform->part = read_text(&reader, "part");
+		platform->xpfm = read_text(&reader, "xpfm");
+		read_figures(&reader, platform);
+		read_dies(&reader, platform);
+		read_operators(&reader, platform);
+		check_together(&reader, platform);
+	}
+	for (int i = 0; i < reader.files; i++)
+		check_file(&reader, &reader.file[i]);
+	for (int i = 0; i < reader.files; i++)
+		cJSON_Delete(reader.file[i].json);
+	return reader.failed ? NULL : platform;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+int platform_names(struct arena *arena, const char *const **names)
+{
+	VEC(const char *) found = {0};
+	DIR *folder = opendir(data_path(arena, "platforms"));
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		size_t size = strlen(entry->d_name);
+		if (size > 5 && !strcmp(entry->d_name + size - 5, ".json"))
+			VEC_PUSH(arena, &found, text_copy(arena, entry->d_name, size - 5));
+	}
+	if (folder)
+		closedir(folder);
+	if (found.count)
+		qsort(found.data, found.count, sizeof *found.data, compare_names);
+	*names = found.data;
+	return (int)found.count;
+}
+
+/* DSP slices of the low half of a product: 18-bit digits, only the pairs that reach the low half. */
+static int product_dsp(int bits)
+{
+	int digits = (bits + 17) / 18;
+	return digits * (digits + 1) / 2;
+}
+
+/* A multiplier is as wide as its operands, whatever the type of the product. */
+struct operator_cost platform_narrow(const struct platform *platform)
+{
+	struct operator_cost cost = platform->cost[OP_MULF];
+	return (struct operator_cost){cost.latency, 1, NARROW_LUT, cost.ff};
+}
+
+struct operator_cost platform_narrow_integer(const struct platform *platform)
+{
+	struct operator_cost cost = platform->cost[OP_SITOFP];
+	return (struct operator_cost){cost.latency, cost.dsp, cost.lut < INTEGER_LUT ? cost.lut : INTEGER_LUT, cost.ff < INTEGER_FF ? cost.ff : INTEGER_FF};
+}
+
+struct operator_cost platform_product(const struct platform *platform, int bits)
+{
+	struct operator_cost cost = platform->cost[OP_MULI];
+	return (struct operator_cost){cost.latency, product_dsp(bits), (cost.lut * bits + 31) / 32, (cost.ff * bits + 31) / 32};
+}
+
+/* The table is for 32 bits; f64 counts three units and half as much time again, narrow floats compute as f32. */
+struct operator_cost platform_operator(const struct platform *platform, enum op_code code, const struct type *scalar)
+{
+	struct operator_cost cost = platform->cost[code];
+	if (scalar->kind == TYPE_FLOAT && scalar->width == 64)
+		return (struct operator_cost){(cost.latency * 3 + 1) / 2, cost.dsp * 3, cost.lut * 3, cost.ff * 3};
+	if (scalar->kind != TYPE_INTEGER)
+		return cost;
+	if (code == OP_MULI)
+		return platform_product(platform, scalar->width);
+	cost.lut = (cost.lut * scalar->width + 31) / 32;
+	cost.ff = (cost.ff * scalar->width + 31) / 32;
+	return cost;
+}
+
+struct resources resources_add(struct resources left, struct resources right)
+{
+	return (struct resources){left.lut + right.lut, left.ff + right.ff, left.dsp + right.dsp, left.bram18 + right.bram18, left.uram + right.uram};
+}
+
+struct resources resources_less(struct resources all, struct resources used)
+{
+	const struct resources left = {all.lut - used.lut, all.ff - used.ff, all.dsp - used.dsp, all.bram18 - used.bram18, all.uram - used.uram};
+	return (struct resources){left.lut > 0 ? left.lut : 0, left.ff > 0 ? left.ff : 0, left.dsp > 0 ? left.dsp : 0, left.bram18 > 0 ? left.bram18 : 0, left.uram > 0 ? left.uram : 0};
+}
+
+int64_t resources_bytes(struct resources resources)
+{
+	return resources.bram18 * BRAM18_BYTES + resources.uram * URAM_BYTES;
+}
+
+static double share(int64_t used, int64_t has)
+{
+	return has ? (double)used / (double)has : 0;
+}
+
+double resources_share(struct resources used, struct resources has)
+{
+	const double of[] = {share(used.lut, has.lut), share(used.ff, has.ff), share(used.dsp, has.dsp), share(used.bram18, has.bram18), share(used.uram, has.uram)};
+	double most = 0;
+	for (size_t i = 0; i < COUNT(of); i++)
+		most = of[i] > most ? of[i] : most;
+	return most;
+}
+
+struct resources platform_total(const struct platform *platform)
+{
+	struct resources total = {0};
+	for (int i = 0; i < platform->dies; i++)
+		total = resources_add(total, platform->die[i]);
+	return total;
+}
+
+struct resources platform_uncrowded(const struct platform *platform, int die)
+{
+	const struct resources has = platform->die[die], part = platform->crowded;
+	return (struct resources){has.lut * part.lut / 100, has.ff * part.ff / 100, has.dsp * part.dsp / 100, has.bram18 * part.bram18 / 100, has.uram * part.uram / 100};
+}
+
+/* A slower clock keeps the latencies of operators, which then have time to spare, and fewer cycles pass until memory answers.  Where its period is as long as a crowded design's, longer wires have time as well. */
+const struct platform *platform_slower(struct arena *arena, const struct platform *platform, double mhz)
+{
+	struct platform *slower = arena_copy(arena, platform, sizeof *platform);
+	slower->clock_mhz = mhz;
+	slower->memory_latency = (int)(platform->memory_latency * mhz / platform->clock_mhz + 0.999);
+	if (mhz * platform->crowded_period > platform->clock_mhz)
+		return slower;
+	slower->crowded.ff = platform->slower.ff;
+	slower->crowded.bram18 = platform->slower.bram18;
+	slower->crowded.uram = platform->slower.uram;
+	slower->crossing_wires = platform->crossing_wires * platform->slower_wires / 100;
+	return slower;
+}
+
+double platform_launch_ms(const struct platform *platform, int64_t cycles)
+{
+	return (double)cycles / (platform->clock_mhz * 1e3) + platform->launch_us / 1e3;
+}
+
+double platform_channel_rate(const struct platform *platform)
+{
+	return platform->channel_gbps * platform->channel_efficiency * 1e3 / platform->clock_mhz;
+}

@@ -1,0 +1,62 @@
+#include "ports/memory.h"
+
+void shared_port_cast(struct shared_port *shared, struct value *from, struct value *to, const struct type *stream)
+{
+	struct design *design = shared->process.design;
+	struct arena *arena = design->module->arena;
+	VEC_PUSH(arena, &shared->from, from);
+	VEC_PUSH(arena, &shared->to, to);
+	VEC_PUSH(arena, &shared->stream, stream);
+	VEC_PUSH(arena, &shared->layers, design->layers);
+	VEC_PUSH(arena, &shared->final, design->final);
+}
+
+static bool any(const struct shared_port *shared, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (shared->takes(op, shared->scalar))
+			return true;
+	return false;
+}
+
+static void serve_block(struct shared_port *shared, const struct block *body)
+{
+	struct process *p = &shared->process;
+	for (const struct op *op = body->first; op; op = op->next) {
+		design_begin(p->design, op);
+		if (shared->takes(op, shared->scalar)) {
+			int opened = process_final(p);
+			shared->serve(shared, op);
+			process_close(p, opened);
+		}
+		if (op->code != OP_FOR || !any(shared, op->region[0]))
+			continue;
+		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
+		process_layers(p);
+		serve_block(shared, op->region[0]);
+		process_close(p, 1);
+		p->layer = NULL;
+		p->design->layers = 0;
+	}
+	design_begin(p->design, NULL);
+}
+
+void shared_port_lower(struct design *design, const struct block *body, const char *name, struct shared_port *shared)
+{
+	shared->process = process_new(design, text_format(design->module->arena, "%s_%s", shared->writes ? "store" : "load", name));
+	const struct type *word = shared->lanes > 1 ? type_shaped(design->module, TYPE_VECTOR, 1, &shared->lanes, shared->scalar) : shared->scalar;
+	shared->port = process_argument(&shared->process, design_port(design, name, word, name, shared->writes), "m");
+	if (!shared->writes)
+		map_set(&design->shared, name, shared->port);
+	serve_block(shared, body);
+	process_finish(&shared->process);
+	design_buffer(design, name, word, shared->elements / type_elements(word), (int)shared->segments.count, shared->segments.data);
+	for (size_t i = 0; i < shared->from.count; i++) {
+		design->layers = shared->layers.data[i];
+		design->final = shared->final.data[i];
+		add_cast(design, "cast", shared->from.data[i], shared->to.data[i], shared->stream.data[i]);
+	}
+	design->layers = 0;
+	design->final = NULL;
+}

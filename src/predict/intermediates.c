@@ -1,0 +1,136 @@
+#include "predict/intermediates.h"
+
+#define ELEMENT_BYTES 4
+
+static const struct op *rolled_layer(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next)
+		if (op->code == OP_FOR)
+			return op;
+	return NULL;
+}
+
+static bool is_weight(const struct op *main, int argument)
+{
+	const struct attr *role = function_argument_attr(main, argument, "stream.role");
+	return role && text_same(role->text, "weight");
+}
+
+/* Does the op's result depend on weights and constants alone?  value->id is set for those that do; a layer's counter picks among them. */
+static bool is_prepared(const struct op *op)
+{
+	if (op->code == OP_CONSTANT || op->code == OP_TENSOR_EMPTY)
+		return true;
+	if (op->code != OP_KERNEL && op->code != OP_PICK && op->code != OP_PART)
+		return false;
+	for (int j = op->code == OP_PICK; j < op->operands; j++)
+		if (!op->operand[j]->id)
+			return false;
+	return true;
+}
+
+static void mark_prepared(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		for (int r = 0; r < op->results; r++)
+			op->result[r]->id = is_prepared(op);
+		for (int i = 0; op->code == OP_FOR && i < op->region[0]->arguments; i++)
+			op->region[0]->argument[i]->id = 0;
+		if (op->code == OP_FOR)
+			mark_prepared(op->region[0]);
+	}
+}
+
+/* Moves elements and computes nothing: a copy, a concatenation, a fill. */
+static bool is_copy(const struct kernel *kernel)
+{
+	if (kernel_has_reduction(kernel))
+		return false;
+	for (int n = 0; n < kernel->update.count; n++) {
+		const struct node *node = &kernel->update.node[n];
+		if (node->kind == NODE_OP && node->code != OP_ACTIVE && node->code != OP_SELECT)
+			return false;
+	}
+	return true;
+}
+
+struct intermediates intermediates_count(const struct module *module)
+{
+	struct intermediates count = {0};
+	const struct op *main = module_main(module);
+	const struct block *block = main->region[0];
+	for (int i = 0; i < block->arguments; i++)
+		block->argument[i]->id = is_weight(main, i);
+	mark_prepared(block);
+	const struct op *layer = rolled_layer(block);
+	for (const struct op *op = layer ? layer->region[0]->first : block->first; op; op = op->next) {
+		if (op->code != OP_KERNEL || op->result[0]->id || is_copy(op->kernel))
+			continue;
+		count.bytes += ELEMENT_BYTES * type_elements(op->result[0]->type);
+		count.kernels++;
+	}
+	return count;
+}
+
+void intermediates_note(struct module *module, const char *attribute, struct intermediates count)
+{
+	const int64_t figures[] = {count.bytes, count.kernels};
+	attr_set(module, module->op, attribute, attr_integers(module, 2, figures));
+}
+
+struct intermediates intermediates_noted(const struct module *module, const char *attribute)
+{
+	const struct attr *figures = attr_get(module->op, attribute);
+	bool noted = figures && figures->count == 2 && figures->integers;
+	return noted ? (struct intermediates){figures->integers[0], (int)figures->integers[1]} : (struct intermediates){0};
+}
+
+static bool in_layer(const struct value *channel)
+{
+	return channel->def && attr_get(channel->def, "stream.layer");
+}
+
+static bool works_in_layer(const struct op *call)
+{
+	for (int j = 0; j < call->operands; j++)
+		if (in_layer(call->operand[j]))
+			return true;
+	return false;
+}
+
+static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
+{
+	const struct op *op = channel->op;
+	int64_t *kind = op->code == OP_BLOCKS ? &sum->converters : attr_get(op, "stream.ring") ? &sum->ring : attr_get(op, "stream.prefetch") ? &sum->prefetch : &sum->fifos;
+	*kind += channel->needed;
+}
+
+/* A process' arrays: "acc" holds a kernel's sums; "kept" is a converter's buffer in its reader; "parts", the word that a cast puts together, is registers; any other is a buffer. */
+static void add_array(struct op *op, void *context)
+{
+	struct on_chip *sum = context;
+	if (op->code != OP_ALLOCA)
+		return;
+	const char *name = attr_text_or(op, "stream.name", "");
+	if (text_same(name, "acc"))
+		sum->accumulators += memory_bytes(op);
+	else if (text_same(name, "kept"))
+		sum->converters += memory_bytes(op);
+	else if (!text_same(name, "parts"))
+		sum->buffers += memory_bytes(op);
+}
+
+struct on_chip on_chip_count(const struct design_cost *cost)
+{
+	struct on_chip sum = {0};
+	for (int i = 0; i < cost->channels; i++)
+		sum.rolled = sum.rolled || in_layer(cost->channel[i].op->result[0]);
+	for (int i = 0; i < cost->channels; i++)
+		if (!sum.rolled || in_layer(cost->channel[i].op->result[0]))
+			add_channel(&sum, &cost->channel[i]);
+	for (int i = 0; i < cost->processes; i++)
+		if (!sum.rolled || works_in_layer(cost->process[i].call))
+			ir_walk(cost->process[i].function->region[0], add_array, &sum);
+	sum.bytes = sum.converters + sum.accumulators + sum.fifos + sum.buffers + sum.ring;
+	return sum;
+}

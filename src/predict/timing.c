@@ -1,0 +1,284 @@
+#include "predict/timing.h"
+#include "ir/lookback.h"
+#include "ir/nest.h"
+#include "ir/rows.h"
+#include "platform/dot_cost.h"
+#include <string.h>
+
+struct walk {
+	const struct platform *platform;
+	const struct block *entry;        /* of the process */
+	const double *word_cycles;        /* [arguments] cycles a word of that memory port takes */
+	bool datapath[NEST_MARKS];        /* loops of the one that all so marked share were seen */
+	bool unbroken;            /* loops begin while those before them drain */
+	struct process_time time;
+};
+
+static int log2_ceil(int64_t n)
+{
+	int bits = 0;
+	while (((int64_t)1 << bits) < n)
+		bits++;
+	return bits;
+}
+
+int operation_latency(const struct platform *platform, const struct op *op)
+{
+	if (op->code == OP_TAKE || op->code == OP_PUSH || op->code == OP_WRITE || op->code == OP_MEMREF_STORE)
+		return 1;
+	if (op->code == OP_MEMREF_LOAD)
+		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
+	if (op->code == OP_TREE) {
+		const char *kind = attr_text_or(op, "kind", "");
+		enum op_code code = op_code_of(kind, strlen(kind));
+		return log2_ceil(type_elements(op->operand[0]->type)) * platform_operator(platform, code, type_scalar(op->operand[0]->type)).latency;
+	}
+	struct dot dot;
+	if (op->code == OP_DOT && dot_of(op, &dot))
+		return dot_cost(platform, &dot).latency;
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || type_scalar(op->result[0]->type)->kind == TYPE_INDEX)
+		return 0;
+	return platform_operator(platform, op->code, type_scalar(op->result[0]->type)).latency;
+}
+
+/* The longest way through a block; value->id holds when a value is ready. */
+static int64_t block_depth(const struct walk *walk, const struct block *block)
+{
+	int64_t depth = 0;
+	for (const struct op *op = block->first; op; op = op->next) {
+		int64_t ready = 0;
+		for (int i = 0; i < op->operands; i++) {
+			const struct value *operand = op->operand[i];
+			if (operand->def && operand->def->parent == block && operand->id > ready)
+				ready = operand->id;
+		}
+		ready += operation_latency(walk->platform, op);
+		for (int i = 0; i < op->results; i++)
+			op->result[i]->id = (int)ready;
+		depth = ready > depth ? ready : depth;
+	}
+	return depth;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return attr ? attr->integer : 0;
+}
+
+const char *timing_dim_symbol(const struct attr *dim)
+{
+	const struct attr *symbol = dim->kind == ATTR_STRING ? dim : attr_item(dim, "symbol");
+	return symbol && symbol->kind == ATTR_STRING && *symbol->text ? symbol->text : NULL;
+}
+
+bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times)
+{
+	const struct attr *attr = attr_get(op, "stream.run_time");
+	const struct attr *symbol = attr ? attr_item(attr, "symbol") : NULL, *plus = attr ? attr_item(attr, "plus") : NULL;
+	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
+	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
+		return false;
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item(attr, "final"), attr_item_integer(attr, "least", 0), attr_item_integer(attr, "among", 0)};
+	*times = over->integer;
+	return true;
+}
+
+struct symbols {
+	struct arena *arena;
+	VEC(struct extent_value) list;
+};
+
+static void add_symbol(struct op *op, void *context)
+{
+	struct symbols *symbols = context;
+	struct run_time_trip trip;
+	int64_t times;
+	if (!timing_run_time(op, &trip, &times) || trip.rest)
+		return;
+	int64_t most = trip.most * trip.tile - trip.plus;
+	for (size_t i = 0; i < symbols->list.count; i++)
+		if (text_same(symbols->list.data[i].symbol, trip.symbol)) {
+			symbols->list.data[i].value = most > symbols->list.data[i].value ? most : symbols->list.data[i].value;
+			return;
+		}
+	VEC_PUSH(symbols->arena, &symbols->list, ((struct extent_value){trip.symbol, most}));
+}
+
+int timing_extents(struct arena *arena, const struct module *module, struct extent_value **extent)
+{
+	struct symbols symbols = {.arena = arena};
+	ir_walk(module_body(module), add_symbol, &symbols);
+	const struct op *main = module_main(module);
+	for (size_t i = 0; rows_may_go_on(main) && i < symbols.list.count; i++)      /* a loop's last tile goes beyond the rows, of which one more would say that others follow */
+		if (text_same(symbols.list.data[i].symbol, rows_counter(main)) && symbols.list.data[i].value > rows_most(main))
+			symbols.list.data[i].value = rows_most(main);
+	*extent = symbols.list.data;
+	return (int)symbols.list.count;
+}
+
+bool timing_extent(const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+{
+	for (int i = 0; i < extents; i++)
+		if (text_same(extent[i].symbol, symbol)) {
+			*value = extent[i].value;
+			return true;
+		}
+	return false;
+}
+
+/* Of layers that differ, the mean. */
+static bool mean_of_layers(const struct op *op, const char *symbol, int extents, const struct extent_value *extent, int64_t *value)
+{
+	struct lookback lookback;
+	int64_t all, sum = 0;
+	if (!lookback_of(op, symbol, &lookback))
+		return false;
+	if (!timing_extent(lookback.symbol, extents, extent, &all))
+		all = lookback.most;
+	for (int i = 0; i < lookback.layers; i++)
+		sum += lookback_value(&lookback, i, all);
+	*value = sum / lookback.layers;
+	return true;
+}
+
+static int64_t dealt(const struct run_time_trip *trip, int64_t turns)
+{
+	return trip->among > 1 ? (turns + trip->among - 1) / trip->among : turns;
+}
+
+int64_t timing_run_time_at(const struct op *op, int extents, const struct extent_value *extent)
+{
+	struct run_time_trip trip;
+	int64_t times, value;
+	if (!timing_run_time(op, &trip, &times))
+		return -1;
+	if (timing_extent(trip.symbol, extents, extent, &value) || mean_of_layers(op, trip.symbol, extents, extent, &value))
+		return dealt(&trip, times * run_time_count(&trip, value));
+	return dealt(&trip, times * (trip.rest && !trip.final ? 0 : trip.most));
+}
+
+int64_t timing_trips(const struct op *loop, int extents, const struct extent_value *extent)
+{
+	int64_t step = constant_of(loop->operand[2]), span = constant_of(loop->operand[1]) - constant_of(loop->operand[0]), known = timing_run_time_at(loop, extents, extent);
+	return known >= 0 ? known : step < 1 || span < 0 ? 0 : (span + step - 1) / step;
+}
+
+static int argument_of(const struct walk *walk, const struct value *value)
+{
+	return !value->def && value->block == walk->entry ? value->index : -1;
+}
+
+/* Cycles between the starts of two iterations: the stated interval, or what memory gives. */
+static double interval_of(struct walk *walk, const struct op *loop, int64_t trips)
+{
+	double interval = (double)attr_integer_or(loop, "stream.pipeline", 1);
+	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
+		const struct value *value = op_accessed(op);
+		int argument = value ? argument_of(walk, value) : -1;
+		if (argument < 0 || !type_is_port(walk->entry->argument[argument]->type))
+			continue;
+		double cycles = walk->word_cycles[argument];
+		interval = cycles > interval ? cycles : interval;
+		walk->time.memory_bytes += (double)trips * (double)type_bits(walk->entry->argument[argument]->type->element) / 8;
+	}
+	return interval;
+}
+
+static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips, bool again)
+{
+	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
+	for (const struct op *op = loop->region[0]->first; op; op = op->next)
+		if (op->code == OP_DOT)
+			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
+		else if (op->code == OP_MULF || (op->code == OP_MULI && type_scalar(op->result[0]->type)->kind != TYPE_INDEX))
+			lanes += type_lanes(op->result[0]->type);
+	walk->time.multiplies += lanes * trips;
+	walk->time.multipliers += again ? 0 : (lanes + interval - 1) / interval;
+}
+
+struct op *timing_only_loop(const struct block *block)
+{
+	struct op *loop = NULL;
+	for (struct op *op = block->first; op; op = op->next) {
+		bool idle = op->code == OP_CONSTANT || op->code == OP_APPLY || op->code == OP_YIELD;
+		if (!idle && (loop || op->code != OP_FOR))
+			return NULL;
+		loop = op->code == OP_FOR ? op : loop;
+	}
+	return loop;
+}
+
+static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats);
+
+static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t repeats)
+{
+	int mark = nest_mark(loop);
+	bool again = mark >= 0 && walk->datapath[mark];
+	int64_t trips = timing_trips(loop, 0, NULL);
+	if (mark >= 0)
+		walk->datapath[mark] = true;
+	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
+		trips *= timing_trips(inner, 0, NULL);
+	const int64_t own = walk->unbroken ? 0 : LOOP_CYCLES;
+	if (trips == 0)
+		return own;
+	if (!attr_get(loop, "stream.pipeline"))
+		return own + trips * block_cycles(walk, loop->region[0], repeats * trips);
+	count_multiplies(walk, loop, trips * repeats, again);
+	double interval = interval_of(walk, loop, trips * repeats);
+	return walk->unbroken ? (int64_t)(interval * (double)trips) : (int64_t)(interval * (double)(trips - 1)) + block_depth(walk, loop->region[0]) + own;
+}
+
+static int64_t block_cycles(struct walk *walk, const struct block *block, int64_t repeats)
+{
+	int64_t cycles = 0;
+	for (const struct op *op = block->first; op; op = op->next)
+		cycles += op->code == OP_FOR ? loop_cycles(walk, op, repeats) : operation_latency(walk->platform, op);
+	return cycles;
+}
+
+/* Each port has its channel for itself: a process is not quicker, and ports that share a channel need not be busy together. */
+static double *port_cycles(struct arena *arena, const struct platform *platform, const struct op *function)
+{
+	const struct block *body = function->region[0];
+	double *cycles = ARENA_ARRAY(arena, double, body->arguments + 1);
+	double rate = platform_channel_rate(platform);
+	for (int i = 0; i < body->arguments; i++)
+		if (type_is_port(body->argument[i]->type))
+			cycles[i] = (double)type_bits(body->argument[i]->type->element) / 8 / rate;
+	return cycles;
+}
+
+static struct process_time process_time(struct arena *arena, const struct platform *platform, const double *cycles, const struct process_cost *process)
+{
+	const struct block *entry = process->function->region[0];
+	double *own = ARENA_ARRAY(arena, double, entry->arguments + 1);
+	for (int i = 0; i < process->call->operands; i++) {
+		const struct value *operand = process->call->operand[i];
+		own[i] = operand->def ? 0 : cycles[operand->index];
+	}
+	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own, .unbroken = attr_get(process->function, NEST_UNBROKEN)};
+	walk.time.busy = block_cycles(&walk, entry, 1) + PROCESS_CYCLES;
+	return walk.time;
+}
+
+struct design_time design_time(struct arena *arena, const struct platform *platform, const struct module *module, const struct design_cost *cost)
+{
+	struct op *function = module_main(module);
+	struct design_time time = {.process = ARENA_ARRAY(arena, struct process_time, cost->processes)};
+	double *cycles = port_cycles(arena, platform, function);
+	for (int i = 0; i < cost->processes; i++) {
+		struct process_time own = time.process[i] = process_time(arena, platform, cycles, &cost->process[i]);
+		time.multiplies += own.multiplies;
+		time.multipliers += own.multipliers;
+		time.memory_bytes += own.memory_bytes;
+		if (own.busy > time.least) {
+			time.least = own.busy;
+			time.longest = i;
+		}
+	}
+	int64_t chain = longest_chain(arena, platform, cost, time.process);
+	time.most = chain < time.least ? time.least : chain;
+	return time;
+}

@@ -1,0 +1,284 @@
+/* The figures of a report, and whether the design fits. */
+#include "report/report.h"
+#include "predict/feedback.h"
+#include "predict/token.h"
+#include "fifo/fifo.h"
+#include <string.h>
+
+#define SIMULATED_MOST 24000000       /* iterations, about a second: a compilation simulates no more unless told to */
+#define SAMPLES 256           /* over time, of what report.html draws */
+
+static void count_channels(struct report *report)
+{
+	for (int i = 0; i < report->cost.channels; i++) {
+		const struct channel_cost *channel = &report->cost.channel[i];
+		struct memories *kind = channel->op->code == OP_FIFO ? &report->fifos : &report->converters;
+		kind->count++;
+		kind->bytes += channel->bytes;
+		kind->needed += channel->needed;
+		kind->most_depth = channel->depth > kind->most_depth ? channel->depth : kind->most_depth;
+	}
+}
+
+/* That a launch reads; of a table, the rows that it gathers. */
+static double item_bytes(const struct attr *item)
+{
+	const struct attr *type = attr_item(item, "type");
+	return type ? (double)attr_item_integer(item, "gathered", type_elements(type->type)) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
+}
+
+static bool has_role(const struct attr *item, const char *role)
+{
+	return text_same(attr_item_text(item, "role"), role);
+}
+
+/* Is a dim as long as an input says? */
+static bool has_extent(const struct attr *dims)
+{
+	for (int d = 0; dims && d < dims->count; d++)
+		if (timing_dim_symbol(dims->items[d].value))
+			return true;
+	return false;
+}
+
+int64_t report_tokens(const struct module *module)
+{
+	const struct attr *outputs = attr_get(module_main(module), "stream.outputs");
+	for (int i = 0; outputs && i < outputs->count; i++) {
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis");
+		if (has_role(item, "state") && axis)
+			return attr_item(item, "type")->type->shape[axis->integer];
+	}
+	return 0;
+}
+
+/* Weights and states are read once a launch; of a state, all its rows; of a table, those that are gathered. */
+static void read_signature(struct report *report)
+{
+	const struct op *function = module_main(report->module);
+	const struct attr *inputs = attr_get(function, "stream.inputs"), *outputs = attr_get(function, "stream.outputs");
+	report->tokens = report_tokens(report->module);
+	for (int i = 0; inputs && i < inputs->count; i++)
+		if (!has_role(inputs->items[i].value, "input"))
+			report->host_bytes += item_bytes(inputs->items[i].value);
+	for (int i = 0; outputs && i < outputs->count; i++) {
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis"), *name = attr_item(item, "name");
+		if (!has_role(item, "state") || !axis || !name)
+			continue;
+		report->decodes = true;
+		report->sequences = attr_item_integer(item, "batch", 1);
+		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, "type");
+		if (!type || axis->integer >= type->type->rank)
+			continue;
+		report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
+		report->context = attr_item_integer(item, "past", type->type->shape[axis->integer]) + report->run_time;
+	}
+}
+
+/* A process works while it does not wait: as simulated, or all that the model gives it. */
+static void estimate_energy(struct report *report, struct arena *arena)
+{
+	int64_t *busy = ARENA_ARRAY(arena, int64_t, report->cost.processes + 1), cycles = report->simulated ? report->cycles : report->time.most;
+	double bytes = 0;
+	for (int i = 0; i < report->cost.processes; i++)
+		busy[i] = report->simulated ? flow_busy(&report->flow.process[i]) : report->time.process[i].busy;
+	for (int i = 0; report->simulated && i < report->flow.ports; i++)
+		bytes += (double)report->flow.port[i].bytes;
+	bytes = report->simulated ? bytes : report->time.memory_bytes;
+	report->energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->latency_ms);
+	if (report->together)
+		report->token_energy = energy_of(report->platform, &report->cost, busy, bytes, cycles, report->token_ms);
+}
+
+static void set_latency(struct report *report, int64_t cycles)
+{
+	const struct platform *platform = report->platform;
+	struct feedback feedback;
+	report->latency_ms = platform_launch_ms(platform, cycles);
+	if (!feedback_read(module_main(report->module), &feedback) || feedback.rows)     /* a launch is reported with all its rows, and several steps have one each */
+		return;
+	report->together = feedback.most < FEEDBACK_TOKENS ? feedback.most : FEEDBACK_TOKENS;
+	report->token_ms = platform_launch_ms(platform, cycles * report->together) / (double)report->together;
+}
+
+int64_t report_cycles(const struct session *session, struct token_detail detail)
+{
+	int64_t cycles = token_cycles_at(session->platform, session->module, detail);
+	int64_t moved = (int64_t)bundle_cycles(session->module->arena, session->platform, session->module, detail.extents, detail.extent);
+	return cycles > 0 && moved > cycles ? moved : cycles;
+}
+
+/* Of one module they are asked for when it is built and when it is reported. */
+static int64_t predicted_cycles(struct session *session)
+{
+	if (session->predicted != session->module)
+		session->predicted_cycles = report_cycles(session, token_detail_predicted);
+	session->predicted = session->module;
+	return session->predicted_cycles;
+}
+
+static const char *shown_by(const struct module *module)
+{
+	const char *by = attr_text_or(module_main(module), "stream.ends", NULL);
+	return by && !text_same(by, fifo_shown_name[FIFO_NOT_SHOWN]) ? by : NULL;
+}
+
+struct forecast *forecast_open(struct session *session)
+{
+	struct arena *arena = arena_within(session->arena);
+	struct forecast *forecast = ARENA_NEW(arena, struct forecast);
+	*forecast = (struct forecast){.arena = arena, .session = ARENA_NEW(arena, struct session), .of = session->module};
+	forecast->session->platform = session->platform;
+	forecast->session->module = module_clone(session->module, arena);
+	forecast->session->module->guard = &forecast->guard;
+	return forecast;
+}
+
+void forecast_run(void *data, struct arena *scratch)
+{
+	struct forecast *forecast = data;
+	arena_leave_as(forecast->arena, scratch);
+	if (setjmp(forecast->guard.leave))
+		return;
+	forecast->cycles = report_cycles(forecast->session, token_detail_predicted);
+	forecast->launches = launches_modelled(forecast->session, forecast->arena);
+}
+
+struct launches forecast_take(struct session *session, struct forecast *forecast)
+{
+	struct launches launches = forecast->launches;
+	if (forecast->guard.reason != GUARD_NONE)
+		guard_leave(&session->guard, forecast->guard.reason, "%s", forecast->guard.message);
+	session->predicted = forecast->of;
+	session->predicted_cycles = forecast->cycles;
+	arena_leave_as(forecast->arena, session->arena);
+	arena_free(forecast->arena);
+	return launches;
+}
+
+/* Processes whose ports share a memory channel may each be quicker than the channel brings what all of them ask for. */
+static void bound_by_memory(struct report *report)
+{
+	struct design_time *time = &report->time;
+	int64_t brought = (int64_t)report->channel.cycles;
+	report->memory_least = brought > time->least;
+	time->least = report->memory_least ? brought : time->least;
+	time->most = time->most > time->least ? time->most : time->least;
+}
+
+struct report report_make(struct session *session, const char *name)
+{
+	const struct platform *platform = session->platform;
+	struct report report = {.quant = session->quant ? session->quant->text : "none", .name = name, .module = session->module, .platform = platform};
+	report.cost = design_cost(session->arena, platform, session->module);
+	report.time = design_time(session->arena, platform, session->module, &report.cost);
+	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST;
+	count_channels(&report);
+	report.unfused = intermediates_noted(session->module, "stream.unfused");
+	report.fused = intermediates_noted(session->module, "stream.fused");
+	report.on_chip = on_chip_count(&report.cost);
+	read_signature(&report);
+	report.shown = shown_by(session->module);
+	int64_t cycles = predicted_cycles(session);
+	report.predicted = cycles > 0;
+	report.time.most = cycles > 0 ? cycles : report.time.most;
+	report.channel = bundle_busiest_channel(session->arena, platform, session->module, 0, NULL);
+	bound_by_memory(&report);
+	double per_ms = platform->clock_mhz * 1e3;
+	report.model_ms = platform_launch_ms(platform, report.time.most);
+	report.least_ms = platform_launch_ms(platform, report.time.least);
+	set_latency(&report, report.time.most);
+	report.memory_ms = report.host_bytes / (platform->channels * platform->channel_gbps * platform->channel_efficiency * 1e6);
+	report.mac_ms = report.time.multipliers ? (double)report.time.multiplies / (double)report.time.multipliers / per_ms : 0;
+	estimate_energy(&report, session->arena);
+	return report;
+}
+
+bool report_ends(const struct report *report)
+{
+	return report->simulated && !report->deadlock;
+}
+
+double report_products(const struct report *report)
+{
+	return (double)report->time.multipliers * report->mac_ms / report->latency_ms;
+}
+
+struct simulation simulation_open(struct session *session)
+{
+	int told = session->diag.count;
+	struct arena *arena = arena_within(session->arena);
+	int64_t budget = session->options.events ? session->options.events : SIMULATED_MOST;
+	struct simulation simulation = {.arena = arena, .network = flow_open(arena, session->platform, session->module), .outcome = FLOW_REFUSED, .flow = {.first_output = -1}};
+	simulation.options = (struct flow_options){.arena = arena, .budget = budget, .samples = SAMPLES, .path = true, .remedy = true, .stop = &session->stop};
+	session->diag.count = told;        /* what cannot be simulated is compiled all the same */
+	return simulation;
+}
+
+void simulation_run(void *data, struct arena *scratch)
+{
+	struct simulation *simulation = data;
+	arena_leave_as(simulation->arena, scratch);
+	if (simulation->network)
+		simulation->outcome = flow_run(simulation->network, &simulation->options, &simulation->flow);
+}
+
+void report_simulated(struct session *session, const struct simulation *simulation, struct report *report)
+{
+	arena_leave_as(simulation->arena, session->arena);
+	report->simulated = simulation->outcome == FLOW_DONE || simulation->outcome == FLOW_DEADLOCK;
+	report->flow = simulation->flow;
+	if (!report->simulated)
+		return;
+	report->cycles = report->flow.cycles;
+	report->first_output = report->flow.first_output;
+	report->deadlock = report->flow.deadlock;
+	if (report->deadlock) {
+		text_add(&session->notices, "stc: the simulated design does not end: %s\n", report->deadlock);
+		return;
+	}
+	set_latency(report, report->cycles);
+	estimate_energy(report, session->arena);
+}
+
+void report_simulate(struct session *session, struct report *report)
+{
+	struct simulation simulation = simulation_open(session);
+	simulation_run(&simulation, session->arena);
+	report_simulated(session, &simulation, report);
+}
+
+static const char *remedy(const char *resource)
+{
+	bool memory = !strncmp(resource, "BRAM", 4) || !strncmp(resource, "URAM", 4);
+	return memory ? "--on-chip BYTES gives converters and FIFOs less, a shorter context or a larger --platform needs less"
+		      : "--dsp COUNT gives kernels fewer operators; or a larger --platform";
+}
+
+static bool exceeds(struct session *session, struct resources used, struct resources available, const char *where)
+{
+	int64_t have, need;
+	const char *resource = resources_exceeded(used, available, &have, &need);
+	if (!resource)
+		return false;
+	diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %lld %s%s, %lld more than the %lld that %s has", (long long)need, resource, where,
+		   (long long)(need - have), (long long)have, session->platform->name);
+	diag_note(&session->diag, "%s", remedy(resource));
+	return true;
+}
+
+bool report_fits(struct session *session, const struct design_cost *cost)
+{
+	const struct platform *platform = session->platform;
+	if (cost->ports > platform->ports) {
+		diag_error(&session->diag, NOWHERE, "the design does not fit: it needs %d memory ports, %d more than the %d that %s has", cost->ports, cost->ports - platform->ports,
+			   platform->ports, platform->name);
+		return diag_note(&session->diag, "--dsp COUNT gives kernels fewer lanes, and so fewer ports");
+	}
+	if (exceeds(session, cost->total, platform_total(platform), ""))
+		return false;
+	for (int i = 0; i < platform->dies && pass_find("place_dies") >= 0; i++)
+		if (exceeds(session, cost->die[i], platform->die[i], text_format(session->arena, " on die %d", i)))
+			return false;
+	return true;
+}

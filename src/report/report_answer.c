@@ -1,0 +1,218 @@
+/* What limits the design and what would change that, in words.  Rests on the simulation where there is one, else on the model. */
+#include "report/report.h"
+
+#define MOST_OF_THE_TIME 0.6
+#define ADVICE_MOST 6
+
+struct busiest {
+	int process;
+	int64_t cycles;           /* works or waits for memory */
+	double share;             /* of the launch */
+	bool memory;              /* it has a memory port */
+};
+
+static int64_t active(const struct report *report, int process)
+{
+	if (!report_ends(report))
+		return report->time.process[process].busy;
+	const struct flow_process_result *result = &report->flow.process[process];
+	return result->active - result->input - result->output;
+}
+
+static int64_t whole(const struct report *report)
+{
+	return report_ends(report) ? report->cycles : report->time.most;
+}
+
+static struct busiest find_busiest(const struct report *report, bool all)      /* or only those with arithmetic */
+{
+	struct busiest found = {0};
+	for (int i = 0; i < report->cost.processes; i++)
+		if (active(report, i) > found.cycles && (all || report->cost.process[i].resources.dsp > 0))
+			found = (struct busiest){.process = i, .cycles = active(report, i)};
+	found.share = whole(report) ? (double)found.cycles / (double)whole(report) : 0;
+	found.memory = report->cost.processes && report->time.process[found.process].memory_bytes > 0;
+	return found;
+}
+
+static const char *name_of(const struct report *report, int process)
+{
+	return report->cost.process[process].name;
+}
+
+static double channel_share(const struct report *report)
+{
+	return whole(report) ? report->channel.cycles / (double)whole(report) : 0;
+}
+
+/* Is it one memory channel of several ports that takes longest? */
+static bool is_channel(const struct report *report, struct busiest busiest)
+{
+	return report->channel.adapters > 1 && channel_share(report) > MOST_OF_THE_TIME && channel_share(report) > busiest.share;
+}
+
+static const char *milliseconds(struct arena *arena, double ms)
+{
+	return ms >= 1 ? text_format(arena, "%.3g ms", ms) : ms >= 1e-3 ? text_format(arena, "%.3g us", ms * 1e3) : text_format(arena, "%.3g ns", ms * 1e6);
+}
+
+static const char *limit(struct arena *arena, const struct report *report, struct busiest busiest)
+{
+	const char *basis = report_ends(report) ? "time (simulated)" : "time that the model gives";
+	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
+	if (report->deadlock)
+		return text_format(arena, "it does not end: %s", report->deadlock);
+	if (launch > MOST_OF_THE_TIME)
+		return text_format(arena, "the host: launching takes %g us, %.0f %% of the time", report->platform->launch_us, 100 * launch);
+	if (is_channel(report, busiest))
+		return text_format(arena, "memory: %d memory ports share channel %d, which is busy %.0f %% of the %s", report->channel.adapters, report->channel.number, 100 * channel_share(report), basis);
+	if (busiest.share < MOST_OF_THE_TIME)
+		return text_format(arena, "the chain of kernels: each waits for the one before it; the busiest process, %s, works %.0f %% of the %s", name_of(report, busiest.process),
+				   100 * busiest.share, basis);
+	return text_format(arena, "%s: %s is busy %.0f %% of the %s", busiest.memory ? "memory" : "one process", name_of(report, busiest.process), 100 * busiest.share, basis);
+}
+
+static void add(struct report_answer *answer, const char *advice)
+{
+	if (answer->count < ADVICE_MOST)
+		answer->advice[answer->count++] = advice;
+}
+
+/* Bits of the first memory port; 0: none. */
+static int64_t port_bits(const struct report *report, int process)
+{
+	const struct block *entry = report->cost.process[process].function->region[0];
+	for (int i = 0; i < entry->arguments; i++) {
+		const struct type *type = entry->argument[i]->type;
+		if (type_is_port(type))
+			return type_bits(type->element);
+	}
+	return 0;
+}
+
+/* Small tensors share a port that is one element wide. */
+static bool is_narrow(const struct report *report, int process)
+{
+	int64_t bits = port_bits(report, process);
+	return bits > 0 && bits < report->platform->port_bits / 4;
+}
+
+static void advise_narrow(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
+{
+	if (is_narrow(report, busiest.process))
+		add(answer, text_format(arena, "%s moves %lld of the %d bits of a port a cycle, for all tensors too small for a port of their own", name_of(report, busiest.process),
+					(long long)port_bits(report, busiest.process), report->platform->port_bits));
+}
+
+static void advise_busiest(struct arena *arena, const struct report *report, struct busiest busiest, struct report_answer *answer)
+{
+	const struct process_cost *process = &report->cost.process[busiest.process];
+	const struct platform *platform = report->platform;
+	bool wide = busiest.memory && !is_narrow(report, busiest.process);
+	if (wide && report->cost.ports < platform->ports)
+		add(answer, text_format(arena, "%s has one port, and %d of %d are used: a kernel with more lanes gets more ports", process->name, report->cost.ports, platform->ports));
+	if (wide && report->cost.ports >= platform->ports - 1)
+		add(answer, text_format(arena, "%d of %d memory ports are used, so %s gets no more bandwidth: what helps is fewer bytes, or a platform with faster memory", report->cost.ports,
+					platform->ports, process->name));
+	if (!busiest.memory && process->interval > 1)
+		add(answer, text_format(arena, "%s begins an iteration every %lld cycles: an interval of 1 would divide its time", process->name, (long long)process->interval));
+	if (!busiest.memory && !process->resources.dsp)
+		add(answer, text_format(arena, "%s moves words and computes nothing, so more DSP slices leave it as it is: what helps is wider words, or fewer", process->name));
+	if (!busiest.memory && process->resources.dsp)
+		add(answer, text_format(arena, "%s has %lld lane%s: a larger --dsp may give it more (%.0f %% of the platform's DSPs are used)", process->name, (long long)process->lanes, process->lanes > 1 ? "s" : "",
+					100.0 * (double)report->cost.total.dsp / (double)platform_total(platform).dsp));
+}
+
+static void advise_channel(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct platform *platform = report->platform;
+	add(answer, text_format(arena, "%s has %d memory channel%s, so more ports bring no more: what helps is fewer bytes (--quant), or a platform with faster memory", platform->name, platform->channels,
+				platform->channels > 1 ? "s" : ""));
+}
+
+static void advise_chain(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct busiest kernel = find_busiest(report, false);
+	const struct process_cost *process = &report->cost.process[kernel.process];
+	if (report->memory_ms > 0.02 * report->latency_ms && report->memory_ms < 0.5 * report->latency_ms)
+		add(answer, text_format(arena, "weights and states could be read in %s of the %s: each kernel reads through ports of its own, which rest while the others work; kernels that share ports or a unit, or reading ahead, would use them",
+					milliseconds(arena, report->memory_ms), milliseconds(arena, report->latency_ms)));
+	const char *how = process->interval > 1 ? text_format(arena, "begins an iteration only every %lld cycles", (long long)process->interval) :
+				  process->lanes > 1 ? text_format(arena, "has %lld lanes", (long long)process->lanes) : "has one lane";
+	bool told = report_ends(report) && report->flow.segments;        /* by the critical path */
+	if (kernel.cycles && (!told || process->interval > 1))
+		add(answer, text_format(arena, "%s computes longest, %.0f %% of the time, and %s", process->name, 100 * kernel.share, how));
+}
+
+/* Only what is on the critical path makes the launch longer. */
+static void advise_path(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	struct text text = text_new(arena);
+	int64_t below = INT64_MAX;
+	int last = -1;
+	for (int listed = 0; listed < 3; listed++) {
+		int next = -1;
+		for (int i = 0; i < report->cost.processes; i++) {
+			int64_t cycles = report->flow.on_path[i];
+			bool later = cycles < below || (cycles == below && i > last);
+			next = later && cycles > 0 && (next < 0 || cycles > report->flow.on_path[next]) ? i : next;
+		}
+		if (next < 0)
+			break;
+		text_add(&text, "%s%s %.0f %%", listed ? ", " : "", name_of(report, next), 100.0 * (double)report->flow.on_path[next] / (double)report->cycles);
+		below = report->flow.on_path[next];
+		last = next;
+	}
+	if (text.size)
+		add(answer, text_format(arena, "most of the critical path: %s; the launch gets shorter where one of these does", text.data));
+}
+
+static void advise_dies(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	const struct platform *platform = report->platform;
+	int full = 0, empty = 0;
+	for (int i = 1; i < platform->dies; i++) {
+		double share = resources_share(report->cost.die[i], platform->die[i]);
+		full = share > resources_share(report->cost.die[full], platform->die[full]) ? i : full;
+		empty = share < resources_share(report->cost.die[empty], platform->die[empty]) ? i : empty;
+	}
+	double most = 100 * resources_share(report->cost.die[full], platform->die[full]), least = 100 * resources_share(report->cost.die[empty], platform->die[empty]);
+	if (most > 70 && least < most / 2)
+		add(answer, text_format(arena, "die %d is %.0f %% full while die %d is %.0f %% full: wires will be tight there; a smaller --dsp relieves it", full, most, empty, least));
+}
+
+/* A deadlock: what would let it go on. */
+static void advise_depths(struct arena *arena, const struct report *report, struct report_answer *answer)
+{
+	for (int i = 0; i < report->flow.cycle; i++) {
+		const struct flow_wait *wait = &report->flow.wait[i];
+		if (wait->room && wait->needed)
+			add(answer, text_format(arena, "%s would have to hold %lld words instead of %lld", report->flow.channel[wait->channel].name, (long long)wait->needed, (long long)wait->depth));
+	}
+}
+
+struct report_answer report_answer(struct arena *arena, const struct report *report)
+{
+	struct busiest busiest = find_busiest(report, true);
+	struct report_answer answer = {.limit = limit(arena, report, busiest), .advice = ARENA_ARRAY(arena, const char *, ADVICE_MOST)};
+	double launch = report->platform->launch_us / 1e3 / report->latency_ms;
+	if (report->deadlock)
+		advise_depths(arena, report, &answer);
+	if (report->deadlock || !report->cost.processes)
+		return answer;
+	if (launch > 0.2 && !report->together)
+		add(&answer, text_format(arena, "launching takes %g us whatever the design does: a launch with more work (a longer input, a larger batch) spreads it", report->platform->launch_us));
+	if (report_ends(report) && report->flow.segments)
+		advise_path(arena, report, &answer);
+	if (is_channel(report, busiest))
+		advise_channel(arena, report, &answer);
+	else if (busiest.share < MOST_OF_THE_TIME)
+		advise_chain(arena, report, &answer);
+	else
+		advise_busiest(arena, report, busiest, &answer);
+	advise_narrow(arena, report, busiest, &answer);
+	if (report->decodes && !report->run_time)
+		add(&answer, text_format(arena, "the context is fixed at %lld: every token pays for all of it; compile for the context that is needed", (long long)report->context));
+	advise_dies(arena, report, &answer);
+	return answer;
+}

@@ -1,0 +1,294 @@
+/* The design as a graph, in JSON, for report.html: processes, channels, memory ports; what each does, and what the simulation saw there. */
+#include "base/json.h"
+#include "report/report.h"
+#include "emit/emit.h"
+#include <string.h>
+
+#define TENSORS_NAMED 3       /* of a buffer; the others are counted */
+#define CHANNELS_DRAWN 16     /* over time */
+
+struct survey {               /* of one process */
+	const struct block *entry;
+	bool *reads;              /* [arguments] taken from, or acquired to read */
+	bool loads, stores, blocks, computes;
+	int64_t held, widest;     /* bits of its largest array, and of its widest channel */
+	int64_t operators[OP_COUNT];       /* lanes of real and integer arithmetic */
+};
+
+static bool is_arithmetic(const struct op *op)
+{
+	if (op->results != 1 || !(op_info[op->code].levels & LEVEL_BODY) || op->code == OP_CONSTANT || op->code == OP_SELECT)
+		return false;
+	const struct type *scalar = type_scalar(op->result[0]->type);
+	return scalar->kind != TYPE_INDEX && type_bits(scalar) > 1;
+}
+
+static void survey_op(struct op *op, void *context)
+{
+	struct survey *survey = context;
+	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, "side", ""), "read");
+	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : acquires ? op->operand[0] : NULL;
+	if (channel && !channel->def)
+		survey->reads[channel->index] = true;
+	survey->blocks |= op->code == OP_ACQUIRE;
+	int64_t held = op->code == OP_ALLOCA ? type_bits(op->result[0]->type) : 0;
+	survey->held = held > survey->held ? held : survey->held;
+	const struct value *memory = op_accessed(op);
+	bool port = memory && type_is_port(memory->type);
+	survey->loads |= port && op->code == OP_MEMREF_LOAD;
+	survey->stores |= port && op_writes(op, memory);
+	if (op->code == OP_TREE || is_arithmetic(op)) {
+		const struct type *type = op->code == OP_TREE ? op->operand[0]->type : op->result[0]->type;
+		survey->computes = true;
+		survey->operators[op->code] += type_lanes(type);
+	}
+	if (op->code == OP_DOT) {
+		survey->computes = true;
+		survey->operators[op->code] += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
+	}
+}
+
+static struct survey survey_process(struct arena *arena, const struct process_cost *process)
+{
+	struct survey survey = {.entry = process->function->region[0], .reads = ARENA_ARRAY(arena, bool, process->call->operands + 1)};
+	ir_walk(process->function->region[0], survey_op, &survey);
+	for (int i = 0; i < survey.entry->arguments; i++) {
+		const struct type *type = survey.entry->argument[i]->type;
+		int64_t bits = type->kind == TYPE_FIFO ? type_bits(type->element) : 0;
+		survey.widest = bits > survey.widest ? bits : survey.widest;
+	}
+	return survey;
+}
+
+static const char *kind_of(const struct survey *survey)
+{
+	int in = 0, out = 0;
+	for (int i = 0; i < survey->entry->arguments; i++) {
+		in += survey->reads[i];
+		out += !survey->reads[i] && !type_is_port(survey->entry->argument[i]->type);
+	}
+	if (survey->loads || survey->stores)
+		return survey->stores ? "store" : "load";
+	if (survey->computes)
+		return "kernel";
+	if (survey->blocks || survey->held > survey->widest)
+		return "convert";
+	return in > 1 && out > 1 ? "move" : in > 1 ? "join" : out > 1 ? "fork" : "cast";
+}
+
+static void add_operators(const struct survey *survey, struct text *out)
+{
+	int listed = 0;
+	for (int code = 0; code < OP_COUNT; code++)
+		if (survey->operators[code])
+			text_add(out, "%s\"%s\":%lld", listed++ ? "," : ",\"operators\":{", op_info[code].name, (long long)survey->operators[code]);
+	text_add(out, "%s", listed ? "}" : "");
+}
+
+/* What most of each piece of time went to: b(usy), i(nput), o(utput), m(emory), or . where it was not active. */
+static void add_timeline(const struct report *report, int index, struct text *out)
+{
+	static const char letter[CAUSES] = {[CAUSE_NONE] = '.', [CAUSE_INPUT] = 'i', [CAUSE_OUTPUT] = 'o', [CAUSE_MEMORY] = 'm'};
+	const struct flow_process_result *process = &report->flow.process[index];
+	text_add(out, ",\"timeline\":\"");
+	for (int s = 0; s < flow_points(&report->flow); s++) {
+		int64_t step = report->flow.sample_cycles, rest = report->cycles - s * step, left = rest < step ? rest : step, most = 0;
+		char what = 'b';
+		for (int cause = 0; cause < CAUSES; cause++) {
+			int64_t cycles = process->waited[cause][s];
+			left -= cycles;
+			what = cycles > most ? letter[cause] : what;
+			most = cycles > most ? cycles : most;
+		}
+		text_add(out, "%c", left >= most ? 'b' : what);
+	}
+	text_add(out, "\"");
+}
+
+static void add_series(const char *key, const int64_t *series, int samples, struct text *out)
+{
+	text_add(out, ",\"%s\":[", key);
+	for (int s = 0; s < samples; s++)
+		text_add(out, "%s%lld", s ? "," : "", (long long)series[s]);
+	text_add(out, "]");
+}
+
+static void add_process(const struct report *report, int index, const struct survey *survey, struct text *out)
+{
+	const struct process_cost *process = &report->cost.process[index];
+	text_add(out, "%s\n{\"name\":", index ? "," : "");
+	json_quote(out, process->name);
+	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey), (long long)report->time.process[index].busy, process->die);
+	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes, (long long)process->interval, attr_text_or(process->function, "stream.style", ""));
+	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld", (long long)process->resources.lut, (long long)process->resources.ff,
+		 (long long)process->resources.dsp, (long long)process->resources.bram18, (long long)process->resources.uram);
+	if (attr_get(process->function, "stream.layers"))
+		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, "stream.layers", 0));
+	add_operators(survey, out);
+	if (report->simulated) {
+		const struct flow_process_result *flow = &report->flow.process[index];
+		text_add(out, ",\"end\":%lld,\"input\":%lld,\"output\":%lld,\"memory\":%lld", (long long)flow->end, (long long)flow->input, (long long)flow->output, (long long)flow->memory);
+		if (report->flow.segments)
+			text_add(out, ",\"path\":%lld", (long long)report->flow.on_path[index]);
+		if (report->flow.samples)
+			add_timeline(report, index, out);
+	}
+	text_add(out, "}");
+}
+
+struct ends {
+	int from, to;             /* processes; -1: none */
+};
+
+static struct ends ends_of(const struct report *report, const struct survey *survey, const struct value *channel)
+{
+	struct ends ends = {-1, -1};
+	for (int i = 0; i < report->cost.processes; i++)
+		for (int j = 0; j < report->cost.process[i].call->operands; j++)
+			if (report->cost.process[i].call->operand[j] == channel)
+				*(survey[i].reads[j] ? &ends.to : &ends.from) = i;
+	return ends;
+}
+
+/* The bits it held at most; those that hold more are drawn. */
+static bool is_drawn(const struct report *report, int index)
+{
+	int before = 0;
+	const int64_t own = report->flow.channel[index].most * report->cost.channel[index].bytes / report->cost.channel[index].depth;
+	for (int i = 0; i < report->cost.channels; i++) {
+		int64_t held = report->flow.channel[i].most * report->cost.channel[i].bytes / report->cost.channel[i].depth;
+		before += held > own || (held == own && i < index);
+	}
+	return before < CHANNELS_DRAWN;
+}
+
+static void add_channel(const struct report *report, int index, const struct survey *survey, struct text *out)
+{
+	const struct channel_cost *channel = &report->cost.channel[index];
+	const struct value *value = channel->op->result[0];
+	struct ends ends = ends_of(report, survey, value);
+	const char *storage = attr_text_or(channel->op, "stream.storage", NULL);
+	text_add(out, "%s\n{\"name\":", index ? "," : "");
+	json_quote(out, attr_text_or(channel->op, "name", ""));
+	text_add(out, ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d", channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
+		 (long long)channel->depth, (long long)channel->bytes, channel->die);
+	text_add(out, ",\"bits\":%lld", (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
+	if (storage)
+		text_add(out, ",\"storage\":\"%s\"", storage);
+	if (report->simulated)
+		text_add(out, ",\"words\":%lld,\"most\":%lld", (long long)report->flow.channel[index].words, (long long)report->flow.channel[index].most);
+	if (report->simulated && report->flow.samples && is_drawn(report, index))
+		add_series("held", report->flow.channel[index].held, flow_points(&report->flow), out);
+	text_add(out, "}");
+}
+
+static const struct flow_port_result *simulated_port(const struct report *report, int argument)
+{
+	for (int i = 0; report->simulated && i < report->flow.ports; i++)
+		if (report->flow.port[i].number == argument)
+			return &report->flow.port[i];
+	return NULL;
+}
+
+/* Equal but for the numbers of layers in them. */
+static bool same_kind(const char *left, const char *right)
+{
+	for (;;) {
+		left += strspn(left, "0123456789");
+		right += strspn(right, "0123456789");
+		if (*left != *right || !*left)
+			return *left == *right;
+		left++;
+		right++;
+	}
+}
+
+/* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
+static void add_tensors(const struct op *main, const char *buffer, struct text *out)
+{
+	const struct attr *segments = attr_item(attr_entry(attr_get(main, "stream.buffers"), buffer), "segments");
+	const char *last = NULL;
+	int count = 0;
+	VEC(const char *) kinds = {0};
+	text_add(out, ",\"tensors\":[");
+	for (int i = 0; segments && i < segments->count; i++) {
+		const char *name = attr_item(segments->items[i].value, "name")->text;
+		if (text_same(name, last))
+			continue;
+		last = name;
+		count++;
+		size_t kind = 0;
+		while (kind < kinds.count && !same_kind(kinds.data[kind], name))
+			kind++;
+		if (kind < kinds.count)
+			continue;
+		if (kind < TENSORS_NAMED) {
+			text_add(out, "%s", kind ? "," : "");
+			json_quote(out, name);
+		}
+		VEC_PUSH(out->arena, &kinds, name);
+	}
+	text_add(out, "],\"tensor_count\":%d,\"tensor_kinds\":%zu", count, kinds.count);
+	if (segments && segments->count)
+		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, "role")->text);
+}
+
+/* The process whose port it is; -1: none. */
+static int process_of(const struct report *report, const struct value *port)
+{
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct op *call = report->cost.process[i].call;
+		for (int j = 0; j < call->operands; j++)
+			if (call->operand[j] == port)
+				return i;
+	}
+	return -1;
+}
+
+/* Simulated, or as the loops around its words say, with run-time extents at their most. */
+static double port_bytes(const struct report *report, int argument)
+{
+	const struct block *main = module_main(report->module)->region[0];
+	const struct flow_port_result *simulated = simulated_port(report, argument);
+	const struct type *word = main->argument[argument]->type->element;
+	if (simulated)
+		return (double)simulated->bytes;
+	return (double)bundle_words(report->module, main, main->argument[argument], false, 0, NULL) * (double)type_bits(word) / 8;
+}
+
+static void add_port(const struct report *report, int argument, struct text *out)
+{
+	const struct op *main = module_main(report->module);
+	struct memory_port port = emit_port(main, argument);
+	int process = process_of(report, main->region[0]->argument[argument]);
+	double bytes = port_bytes(report, argument);
+	text_add(out, "%s\n{\"name\":", argument ? "," : "");
+	json_quote(out, port.name);
+	text_add(out, ",\"adapter\":");
+	json_quote(out, port.bundle);
+	text_add(out, ",\"channel\":%lld,\"direction\":\"%s\",\"bits\":%lld,\"process\":%d", (long long)port.channel, port.write ? "write" : "read", (long long)type_bits(port.word), process);
+	if (bytes > 0)
+		text_add(out, ",\"bytes\":%.0f", bytes);
+	if (simulated_port(report, argument) && report->flow.samples)
+		add_series("moved", simulated_port(report, argument)->moved, flow_points(&report->flow), out);
+	add_tensors(main, port.buffer, out);
+	text_add(out, "}");
+}
+
+void report_graph(const struct report *report, struct text *out)
+{
+	const struct design_cost *cost = &report->cost;
+	struct survey *survey = ARENA_ARRAY(out->arena, struct survey, cost->processes + 1);
+	for (int i = 0; i < cost->processes; i++)
+		survey[i] = survey_process(out->arena, &cost->process[i]);
+	text_add(out, "{\"processes\":[");
+	for (int i = 0; i < cost->processes; i++)
+		add_process(report, i, &survey[i], out);
+	text_add(out, "],\n\"channels\":[");
+	for (int i = 0; i < cost->channels; i++)
+		add_channel(report, i, survey, out);
+	text_add(out, "],\n\"ports\":[");
+	for (int i = 0; i < emit_ports(report->module); i++)
+		add_port(report, i, out);
+	text_add(out, "]}");
+}

@@ -1,0 +1,112 @@
+/* What a layer keeps on chip against what its operators would hand to each other unfused, and why each converter is there. */
+#include "base/json.h"
+#include "report/report.h"
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static const struct attr *explanations(const struct report *report)
+{
+	return attr_get(module_main(report->module), "stream.converters");
+}
+
+static void add_converter(struct text *out, const struct attr *item)
+{
+	static const char *const keys[] = {"writer", "from", "to", "avoided_by"};
+	const struct attr *readers = attr_item(item, "readers");
+	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "true" : "false");
+	for (int i = 0; readers && i < readers->count; i++) {
+		text_add(out, i ? ", " : "");
+		json_quote(out, readers->items[i].value->text);
+	}
+	text_add(out, "]");
+	for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+		text_add(out, ", \"%s\": ", keys[k]);
+		json_quote(out, attr_item_text(item, keys[k]));
+	}
+	text_add(out, "}");
+}
+
+static void add_intermediates(const struct report *report, struct text *out)
+{
+	const struct on_chip *sum = &report->on_chip;
+	text_add(out, "  \"intermediates\": {");
+	if (report->unfused.kernels)
+		text_add(out, "\"unfused_bytes\": %lld, \"unfused_after_elementwise_bytes\": %lld, \"kernels_before\": %d, \"kernels_after\": %d, ",
+			 (long long)report->unfused.bytes, (long long)report->fused.bytes, report->unfused.kernels, report->fused.kernels);
+	text_add(out, "\"on_chip_bytes\": %lld, \"converters\": %lld, \"accumulators\": %lld, \"fifos\": %lld, \"buffers\": %lld, \"ring\": %lld, \"prefetch\": %lld",
+		 (long long)sum->bytes, (long long)sum->converters, (long long)sum->accumulators, (long long)sum->fifos, (long long)sum->buffers, (long long)sum->ring,
+		 (long long)sum->prefetch);
+	if (report->unfused.bytes && report->fused.bytes)
+		text_add(out, ", \"percent\": {\"of_unfused\": %.4g, \"of_unfused_after_elementwise\": %.4g}", percent(sum->bytes, report->unfused.bytes),
+			 percent(sum->bytes, report->fused.bytes));
+	text_add(out, "},\n");
+}
+
+/* Processes that scan scores, in the design's order. */
+static void add_scans(const struct report *report, struct text *out, const char *before, const char *between, const char *after)
+{
+	bool any = false;
+	for (int i = 0; i < report->cost.processes; i++) {
+		const struct op *function = report->cost.process[i].function;
+		if (!attr_get(function, "stream.scan"))
+			continue;
+		text_add(out, "%s%s", any ? between : before, attr_text_or(function, "sym_name", ""));
+		any = true;
+	}
+	text_add(out, any ? after : "");
+}
+
+void report_layer_json(const struct report *report, struct text *out)
+{
+	const struct attr *list = explanations(report);
+	add_intermediates(report, out);
+	add_scans(report, out, "  \"running_maxima\": [\"", "\", \"", "\"],\n");
+	text_add(out, "  \"converters\": {\"count\": %d, \"bytes\": %lld", report->converters.count, (long long)report->converters.bytes);
+	for (int i = 0; list && i < list->count; i++) {
+		text_add(out, i ? ",\n    " : ", \"list\": [\n    ");
+		add_converter(out, list->items[i].value);
+	}
+	text_add(out, "%s},\n", list && list->count ? "]" : "");
+}
+
+static void row(const struct report *report, struct text *out, const char *name, int64_t bytes)
+{
+	text_add(out, "  %-16s %12lld", name, (long long)bytes);
+	if (report->unfused.bytes && report->fused.bytes)
+		text_add(out, " %7.1f %% %7.1f %%", percent(bytes, report->unfused.bytes), percent(bytes, report->fused.bytes));
+	text_add(out, "\n");
+}
+
+static void explain(struct text *out, const struct attr *item)
+{
+	const struct attr *readers = attr_item(item, "readers");
+	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "through memory" : "on chip", attr_item_text(item, "writer"));
+	for (int i = 0; readers && i < readers->count; i++)
+		text_add(out, "%s %s", i ? "," : "", readers->items[i].value->text);
+	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", attr_item_text(item, "from"), attr_item_text(item, "to"), attr_item_text(item, "avoided_by"));
+}
+
+void report_layer_text(const struct report *report, struct text *out)
+{
+	const struct on_chip *sum = &report->on_chip;
+	const struct attr *list = explanations(report);
+	text_add(out, "\non chip in %s (counted; prefetch is words on their way from memory, not in the sum)\n", sum->rolled ? "one layer" : "the design");
+	if (report->unfused.kernels)
+		text_add(out, "  %-16s %12s    of the %lld bytes that %d kernels hand on unfused, and of the %lld of %d kernels after elementwise fusion\n", "", "bytes",
+			 (long long)report->unfused.bytes, report->unfused.kernels, (long long)report->fused.bytes, report->fused.kernels);
+	row(report, out, "converters", sum->converters);
+	row(report, out, "accumulators", sum->accumulators);
+	row(report, out, "FIFOs", sum->fifos);
+	row(report, out, "buffers", sum->buffers);
+	row(report, out, "ring", sum->ring);
+	row(report, out, "all", sum->bytes);
+	row(report, out, "prefetch", sum->prefetch);
+	add_scans(report, out, "  no score waits for its maximum, which runs in ", ", ", "\n");
+	for (int i = 0; list && i < list->count; i++) {
+		text_add(out, i ? "" : "\nwhy converters are there\n");
+		explain(out, list->items[i].value);
+	}
+}

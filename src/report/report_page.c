@@ -1,0 +1,84 @@
+/* report.html: share/report.html with the figures put in as one block of JSON.  Everything that is drawn is drawn by the page itself. */
+#include "base/data.h"
+#include "base/json.h"
+#include "report/report.h"
+#include <string.h>
+
+#define TEMPLATE "share/report.html"
+#define PLACE "@REPORT@"      /* in the template, once */
+
+static void add_platform(const struct platform *platform, struct text *out)
+{
+	text_add(out, "{\"name\":");
+	json_quote(out, platform->name);
+	text_add(out, ",\"part\":");
+	json_quote(out, platform->part);
+	text_add(out, ",\"channels\":%d,\"channel_gbps\":%.6g,\"channel_efficiency\":%.6g,\"ports\":%d,\"memory_die\":%d,\"memory_latency\":%d,\"launch_us\":%.6g}", platform->channels,
+		 platform->channel_gbps, platform->channel_efficiency, platform->ports, platform->memory_die, platform->memory_latency, platform->launch_us);
+}
+
+static void add_answer(const struct report *report, struct text *out)
+{
+	struct report_answer answer = report_answer(out->arena, report);
+	text_add(out, "{\"limit\":");
+	json_quote(out, answer.limit);
+	text_add(out, ",\"advice\":[");
+	for (int i = 0; i < answer.count; i++) {
+		text_add(out, "%s", i ? "," : "");
+		json_quote(out, answer.advice[i]);
+	}
+	text_add(out, "]}");
+}
+
+static void add_model(const struct report *report, struct text *out)
+{
+	text_add(out, "{\"model_ms\":%.6g,\"least_ms\":%.6g,\"products\":%lld,\"multipliers\":%lld,\"memory_bytes\":%.0f,\"host_bytes\":%.0f", report->model_ms, report->least_ms,
+		 (long long)report->time.multiplies, (long long)report->time.multipliers, report->time.memory_bytes, report->host_bytes);
+	if (report->simulated)
+		text_add(out, ",\"simulated_cycles\":%lld", (long long)report->cycles);
+	int samples = report->simulated ? flow_points(&report->flow) : 0;
+	if (samples)
+		text_add(out, ",\"samples\":%d,\"sample_cycles\":%lld", samples, (long long)report->flow.sample_cycles);
+	text_add(out, ",\"predicted\":%s", report->predicted ? "true" : "false");
+	text_add(out, ",\"iterations\":%lld", (long long)report->flow.events);
+	if (report->deadlock) {
+		text_add(out, ",\"deadlock\":");
+		json_quote(out, report->deadlock);
+	}
+	text_add(out, "}");
+}
+
+/* Inside a script element nothing may look like the end of one. */
+static void add_escaped(struct text *out, const char *json)
+{
+	for (const char *next; (next = strchr(json, '<')); json = next + 1) {
+		text_add_bytes(out, json, (size_t)(next - json));
+		text_add(out, "\\u003c");
+	}
+	text_add(out, "%s", json);
+}
+
+bool report_page(const struct report *report, struct diag *diag, struct text *out)
+{
+	const char *path = data_path(out->arena, TEMPLATE), *reason;
+	size_t size;
+	const char *page = file_read(out->arena, path, &size, &reason), *place = page ? strstr(page, PLACE) : NULL;
+	if (!place)
+		return diag_error(diag, (struct location){.file = path}, "%s%s", page ? "has no place for the figures" : "cannot be read: ", page ? "" : reason);
+	struct text json = text_new(out->arena);
+	text_add(&json, "{\"report\":");
+	report_json(report, &json);
+	text_add(&json, ",\"platform\":");
+	add_platform(report->platform, &json);
+	text_add(&json, ",\"answer\":");
+	add_answer(report, &json);
+	text_add(&json, ",\"model\":");
+	add_model(report, &json);
+	text_add(&json, ",\"graph\":");
+	report_graph(report, &json);
+	text_add(&json, "}");
+	text_add_bytes(out, page, (size_t)(place - page));
+	add_escaped(out, json.data);
+	text_add(out, "%s", place + strlen(PLACE));
+	return true;
+}

@@ -1,0 +1,281 @@
+/* The result of a simulation as text for people, the answer first, and as JSON. */
+#include "base/json.h"
+#include "report/simulate.h"
+
+#define LISTED 12             /* rows of a table in the text */
+#define SCHEMA 2
+
+/* --- JSON */
+
+static void add_points(struct text *out, const char *key, const int64_t *values, int points)
+{
+	text_add(out, ", \"%s\": [", key);
+	for (int i = 0; i < points; i++)
+		text_add(out, "%s%lld", i ? "," : "", (long long)values[i]);
+	text_add(out, "]");
+}
+
+static void begin_row(struct text *out, int number, const char *key, const char *name)
+{
+	text_add(out, "%s\n    {\"%s\": ", number ? "," : "", key);
+	json_quote(out, name);
+}
+
+static void add_processes(struct text *out, const struct flow_result *flow)
+{
+	text_add(out, "  \"processes\": [");
+	for (int i = 0; i < flow->processes; i++) {
+		const struct flow_process_result *process = &flow->process[i];
+		begin_row(out, i, "name", process->name);
+		text_add(out, ", \"end\": %lld, \"busy\": %lld, \"input\": %lld, \"output\": %lld, \"memory\": %lld, \"ended\": %s", (long long)process->end, (long long)flow_busy(process),
+			 (long long)process->input, (long long)process->output, (long long)process->memory, process->ended ? "true" : "false");
+		if (flow->on_path)
+			text_add(out, ", \"on_path\": %lld", (long long)flow->on_path[i]);
+		if (flow->samples) {
+			add_points(out, "input_over_time", process->waited[CAUSE_INPUT], flow->samples);
+			add_points(out, "output_over_time", process->waited[CAUSE_OUTPUT], flow->samples);
+			add_points(out, "memory_over_time", process->waited[CAUSE_MEMORY], flow->samples);
+		}
+		text_add(out, "}");
+	}
+	text_add(out, "\n  ],\n");
+}
+
+static void add_channels(struct text *out, const struct flow_result *flow)
+{
+	text_add(out, "  \"channels\": [");
+	for (int i = 0; i < flow->channels; i++) {
+		const struct flow_channel_result *channel = &flow->channel[i];
+		begin_row(out, i, "name", channel->name);
+		text_add(out, ", \"kind\": \"%s\", \"depth\": %lld, \"most\": %lld, \"words\": %lld", channel->blocks ? "blocks" : "fifo", (long long)channel->depth,
+			 (long long)channel->most, (long long)channel->words);
+		if (flow->samples)
+			add_points(out, "held", channel->held, flow->samples);
+		text_add(out, "}");
+	}
+	text_add(out, "\n  ],\n");
+}
+
+static void add_ports(struct text *out, const struct flow_result *flow)
+{
+	text_add(out, "  \"ports\": [");
+	for (int i = 0; i < flow->ports; i++) {
+		const struct flow_port_result *port = &flow->port[i];
+		begin_row(out, i, "name", port->name);
+		text_add(out, ", \"process\": ");
+		json_quote(out, flow->process[port->process].name);
+		text_add(out, ", \"channel\": %d, \"direction\": \"%s\", \"bytes\": %lld", port->channel, port->write ? "write" : "read", (long long)port->bytes);
+		if (flow->samples)
+			add_points(out, "moved", port->moved, flow->samples);
+		text_add(out, "}");
+	}
+	text_add(out, "\n  ]");
+}
+
+static void add_path(struct text *out, const struct flow_result *flow)
+{
+	text_add(out, "  \"path\": [");
+	for (int i = 0; i < flow->segments; i++) {
+		const struct flow_segment *segment = &flow->segment[i];
+		begin_row(out, i, "process", flow->process[segment->process].name);
+		text_add(out, ", \"begin\": %lld, \"end\": %lld, \"busy\": %lld, \"memory\": %lld", (long long)segment->begin, (long long)segment->end, (long long)segment->busy,
+			 (long long)segment->memory);
+		if (segment->via >= 0) {
+			text_add(out, ", \"via\": ");
+			json_quote(out, flow->channel[segment->via].name);
+		}
+		text_add(out, "}");
+	}
+	text_add(out, "\n  ],\n");
+}
+
+static void add_waits(struct text *out, const struct flow_result *flow)
+{
+	text_add(out, "  \"waits\": [");
+	for (int i = 0; i < flow->waits; i++) {
+		const struct flow_wait *wait = &flow->wait[i];
+		begin_row(out, i, "process", flow->process[wait->process].name);
+		text_add(out, ", \"channel\": ");
+		json_quote(out, flow->channel[wait->channel].name);
+		text_add(out, ", \"for\": \"%s\", \"since\": %lld, \"depth\": %lld, \"in_cycle\": %s", wait->room ? "room" : "word", (long long)wait->since, (long long)wait->depth,
+			 i < flow->cycle ? "true" : "false");
+		if (wait->needed)
+			text_add(out, ", \"needed\": %lld", (long long)wait->needed);
+		text_add(out, "}");
+	}
+	text_add(out, "\n  ],\n");
+}
+
+static double ms_of(struct session *session, const struct simulated *simulated)
+{
+	return platform_launch_ms(session->platform, simulated->steps ? simulated->cycles : simulated->flow->cycles);
+}
+
+void simulated_json(struct session *session, const struct simulated *simulated)
+{
+	const struct flow_result *flow = simulated->flow;
+	struct text *out = &session->out;
+	bool whole = !flow->deadlock && !simulated->stopped;
+	text_add(out, "{\n  \"schema\": %d,\n  \"name\": ", SCHEMA);
+	json_quote(out, simulated->name);
+	text_add(out, ",\n  \"platform\": \"%s\",\n  \"clock_mhz\": %.6g,\n", session->platform->name, session->platform->clock_mhz);
+	text_add(out, "  \"cycles\": %lld,\n  \"launches\": %lld,\n", (long long)(simulated->steps ? simulated->cycles : flow->cycles), (long long)flow->launches);
+	if (simulated->steps)
+		text_add(out, "  \"tokens\": %lld,\n  \"steps\": %lld,\n  \"simulated_steps\": %lld,\n  \"token_ms\": %.6g,\n", (long long)simulated->tokens, (long long)simulated->steps, (long long)simulated->sampled,
+			 ms_of(session, simulated) / (double)simulated->tokens);
+	if (whole)
+		text_add(out, "  \"steady\": %lld,\n", (long long)flow->steady);
+	if (flow->first_output >= 0)
+		text_add(out, "  \"first_output\": %lld,\n", (long long)flow->first_output);
+	if (whole && simulated->wanted == 1)
+		text_add(out, "  \"latency_ms\": %.6g,\n", ms_of(session, simulated));
+	text_add(out, "  \"events\": %lld,\n  \"stopped\": %s,\n  \"deadlock\": ", (long long)flow->events, simulated->stopped ? "true" : "false");
+	if (flow->deadlock)
+		json_quote(out, flow->deadlock);
+	else
+		text_add(out, "false");
+	text_add(out, ",\n");
+	if (flow->samples)
+		text_add(out, "  \"sample_cycles\": %lld,\n", (long long)flow->sample_cycles);
+	if (flow->deadlock)
+		add_waits(out, flow);
+	add_path(out, flow);
+	add_processes(out, flow);
+	add_channels(out, flow);
+	add_ports(out, flow);
+	text_add(out, "\n}\n");
+}
+
+/* --- text */
+
+/* The row by falling key after `last`; -1: none is left. */
+static int next_of(int count, const int64_t *key, int last)
+{
+	int found = -1;
+	for (int i = 0; i < count; i++) {
+		bool later = last < 0 || key[i] < key[last] || (key[i] == key[last] && i > last);
+		if (later && (found < 0 || key[i] > key[found]))
+			found = i;
+	}
+	return found;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100 * (double)part / (double)whole : 0;
+}
+
+static int64_t path_length(const struct flow_result *flow)
+{
+	int64_t length = 0;
+	for (int i = 0; flow->on_path && i < flow->processes; i++)
+		length += flow->on_path[i];
+	return length;
+}
+
+static void add_answer(struct session *session, const struct simulated *simulated)
+{
+	const struct flow_result *flow = simulated->flow;
+	struct text *out = &session->out;
+	const char *steps = simulated->tokens > simulated->steps ? text_format(session->arena, " in %lld step%s", (long long)simulated->steps, simulated->steps > 1 ? "s" : "") : "";
+	const char *count = simulated->wanted == 1 ? "one launch " : text_format(session->arena, "%lld launches", (long long)simulated->wanted);
+	if (flow->deadlock)
+		text_add(out, "%-15s does not end: %s\n", count, flow->deadlock);
+	else if (simulated->stopped)
+		text_add(out, "%-15s up to cycle %lld, then stopped: %.1f %% of the iterations\n", count, (long long)flow->cycles, percent(flow->events, simulated->total));
+	else if (simulated->steps)
+		text_add(out, "%-15s of %lld token%s%s: %lld cycles at %g MHz, %.4g ms with %g us to launch, %.4g ms a token    (%lld of %s simulated)\nthe last %-6s %lld cycles\n", count,
+			 (long long)simulated->tokens, simulated->tokens > 1 ? "s" : "", steps, (long long)simulated->cycles, session->platform->clock_mhz, ms_of(session, simulated), session->platform->launch_us,
+			 ms_of(session, simulated) / (double)simulated->tokens, (long long)simulated->sampled, *steps ? "these" : "them", *steps ? "step" : "token", (long long)flow->cycles);
+	else if (simulated->wanted == 1)
+		text_add(out, "%-15s %lld cycles at %g MHz, %.4g ms with %g us to launch    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
+			 ms_of(session, simulated), session->platform->launch_us);
+	else
+		text_add(out, "%-15s %lld cycles at %g MHz; one more takes %lld, %.4g ms    (simulated)\n", count, (long long)flow->cycles, session->platform->clock_mhz,
+			 (long long)flow->steady, (double)flow->steady / (session->platform->clock_mhz * 1e3));
+}
+
+static void add_limit(struct session *session, const struct flow_result *flow)
+{
+	int most = flow->segments ? next_of(flow->processes, flow->on_path, -1) : -1;
+	if (most < 0)
+		return;
+	const struct flow_process_result *process = &flow->process[most];
+	text_add(&session->out, "limited by      %s: on the critical path for %.0f %% of the cycles, itself busy for %.0f %% and waiting for memory for %.0f %%\n", process->name,
+		 percent(flow->on_path[most], path_length(flow)), percent(flow_busy(process), process->active), percent(process->memory, process->active));
+}
+
+static void add_remedies(struct text *out, const struct flow_result *flow)
+{
+	for (int i = 0; i < flow->cycle; i++)
+		if (flow->wait[i].room && flow->wait[i].needed)
+			text_add(out, "remedy          %s of depth %lld instead of %lld, the others as they are\n", flow->channel[flow->wait[i].channel].name, (long long)flow->wait[i].needed,
+				 (long long)flow->wait[i].depth);
+}
+
+static void add_path_table(struct session *session, const struct flow_result *flow)
+{
+	int64_t length = path_length(flow);
+	text_add(&session->out, "\ncritical path, in cycles\n  %-32s %12s %12s\n", "", "on path", "share");
+	for (int i = next_of(flow->processes, flow->on_path, -1), listed = 0; i >= 0 && listed < LISTED && flow->on_path[i] > 0; i = next_of(flow->processes, flow->on_path, i), listed++)
+		text_add(&session->out, "  %-32s %12lld %10.1f %%\n", flow->process[i].name, (long long)flow->on_path[i], percent(flow->on_path[i], length));
+}
+
+static void add_busiest(struct session *session, const struct flow_result *flow)
+{
+	struct text *out = &session->out;
+	int64_t *key = ARENA_ARRAY(session->arena, int64_t, flow->processes + 1);
+	for (int i = 0; i < flow->processes; i++)
+		key[i] = flow_busy(&flow->process[i]);
+	text_add(out, "\nbusiest processes, in cycles\n  %-32s %12s %12s %12s %12s %12s\n", "", "busy", "no input", "no room", "memory", "end");
+	for (int i = next_of(flow->processes, key, -1), listed = 0; i >= 0 && listed < LISTED; i = next_of(flow->processes, key, i), listed++) {
+		const struct flow_process_result *process = &flow->process[i];
+		text_add(out, "  %-32s %12lld %12lld %12lld %12lld %12lld\n", process->name, (long long)key[i], (long long)process->input, (long long)process->output,
+			 (long long)process->memory, (long long)process->end);
+	}
+}
+
+static void add_full(struct text *out, const struct flow_result *flow)
+{
+	int full = 0;
+	text_add(out, "\nchannels that were full\n  %-32s %12s %12s\n", "", "depth", "words");
+	for (int i = 0; i < flow->channels; i++) {
+		const struct flow_channel_result *channel = &flow->channel[i];
+		if (channel->most < channel->depth || full++ >= LISTED)
+			continue;
+		text_add(out, "  %-32s %12lld %12lld%s\n", channel->name, (long long)channel->depth, (long long)channel->words, channel->blocks ? "  blocks" : "");
+	}
+	if (full > LISTED)
+		text_add(out, "  and %d more; --json lists all\n", full - LISTED);
+}
+
+static void add_memory(struct session *session, const struct flow_result *flow)
+{
+	int64_t *key = ARENA_ARRAY(session->arena, int64_t, flow->ports + 1);
+	for (int i = 0; i < flow->ports; i++)
+		key[i] = flow->port[i].bytes;
+	text_add(&session->out, "\nmemory ports\n  %-32s %12s %12s %12s\n", "", "bytes", "channel", "of its peak");
+	for (int i = next_of(flow->ports, key, -1), listed = 0; i >= 0 && listed < LISTED; i = next_of(flow->ports, key, i), listed++) {
+		double peak = session->platform->channel_gbps * 1e3 / session->platform->clock_mhz * (double)flow->cycles;
+		text_add(&session->out, "  %-32s %12lld %12d %10.1f %%\n", flow->port[i].name, (long long)flow->port[i].bytes, flow->port[i].channel, peak > 0 ? 100 * (double)key[i] / peak : 0);
+	}
+}
+
+void simulated_text(struct session *session, const struct simulated *simulated)
+{
+	const struct flow_result *flow = simulated->flow;
+	struct text *out = &session->out;
+	text_add(out, "%s on %s\n\n", simulated->name, session->platform->name);
+	add_answer(session, simulated);
+	if (flow->deadlock)
+		add_remedies(out, flow);
+	add_limit(session, flow);
+	if (flow->first_output >= 0)
+		text_add(out, "first output    in cycle %lld\n", (long long)flow->first_output);
+	text_add(out, "simulated       %d processes, %d channels, %lld iterations\n", flow->processes, flow->channels, (long long)flow->events);
+	if (flow->segments)
+		add_path_table(session, flow);
+	add_busiest(session, flow);
+	add_full(out, flow);
+	add_memory(session, flow);
+}

@@ -1,0 +1,187 @@
+/* A simulation over time as a file for viewers: the trace events of Chrome and Perfetto (JSON), or value changes (VCD).
+ * Both are made from the same points, so a file's size is bounded; neighbours that show the same are one. */
+#include "base/json.h"
+#include "pipeline/output.h"
+#include "report/simulate.h"
+#include <string.h>
+
+enum state { STATE_BUSY, STATE_INPUT, STATE_OUTPUT, STATE_MEMORY, STATE_IDLE, STATES };
+static const char *const state_names[] = {"busy", "waits for words", "waits for room", "waits for memory", "not active"};
+
+struct tracing {
+	const struct session *session;
+	const struct flow_result *flow;
+	struct text *out;
+	int points;               /* up to the end */
+	bool first;
+};
+
+static bool ends_in(const char *path, const char *suffix)
+{
+	size_t size = strlen(path), end = strlen(suffix);
+	return size > end && !strcmp(path + size - end, suffix);
+}
+
+bool trace_has_format(const char *path)
+{
+	return ends_in(path, ".json") || ends_in(path, ".vcd");
+}
+
+static int64_t cycles_of(const struct tracing *t, int point)
+{
+	int64_t begin = point * t->flow->sample_cycles, rest = t->flow->cycles - begin;
+	return rest < t->flow->sample_cycles ? rest : t->flow->sample_cycles;
+}
+
+/* What fills most of the point. */
+static enum state state_at(const struct tracing *t, const struct flow_process_result *process, int point)
+{
+	int64_t cycles[STATES] = {0, process->waited[CAUSE_INPUT][point], process->waited[CAUSE_OUTPUT][point], process->waited[CAUSE_MEMORY][point], process->waited[CAUSE_NONE][point]};
+	enum state most = STATE_BUSY;
+	cycles[STATE_BUSY] = cycles_of(t, point) - cycles[1] - cycles[2] - cycles[3] - cycles[4];
+	for (int i = 1; i < STATES; i++)
+		most = cycles[i] > cycles[most] ? (enum state)i : most;
+	return most;
+}
+
+static double microseconds(const struct tracing *t, int64_t cycles)
+{
+	return (double)cycles / t->session->platform->clock_mhz;
+}
+
+/* --- trace events */
+
+static void begin_event(struct tracing *t, const char *phase, int group, int number)
+{
+	text_add(t->out, "%s\n{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d", t->first ? "" : ",", phase, group, number);
+	t->first = false;
+}
+
+static void name_event(struct tracing *t, int group, int number, const char *what, const char *name)
+{
+	begin_event(t, "M", group, number);
+	text_add(t->out, ", \"name\": \"%s\", \"args\": {\"name\": ", what);
+	json_quote(t->out, name);
+	text_add(t->out, "}}");
+}
+
+static void add_slices(struct tracing *t, int number)
+{
+	const struct flow_process_result *process = &t->flow->process[number];
+	name_event(t, 1, number, "thread_name", process->name);
+	for (int point = 0, begin = 0; point < t->points; point++) {
+		enum state state = state_at(t, process, point);
+		if (point + 1 < t->points && state_at(t, process, point + 1) == state)
+			continue;
+		int64_t from = begin * t->flow->sample_cycles, to = point * t->flow->sample_cycles + cycles_of(t, point);
+		begin = point + 1;
+		if (state == STATE_IDLE)
+			continue;
+		begin_event(t, "X", 1, number);
+		text_add(t->out, ", \"ts\": %.3f, \"dur\": %.3f, \"name\": \"%s\", \"args\": {\"cycle\": %lld, \"cycles\": %lld}}", microseconds(t, from), microseconds(t, to - from),
+			 state_names[state], (long long)from, (long long)(to - from));
+	}
+}
+
+static void add_counter(struct tracing *t, int group, const char *name, const char *unit, const int64_t *values)
+{
+	int64_t last = -1;
+	for (int point = 0; point < t->points; point++) {
+		if (values[point] == last)
+			continue;
+		last = values[point];
+		begin_event(t, "C", group, 0);
+		text_add(t->out, ", \"ts\": %.3f, \"name\": ", microseconds(t, point * t->flow->sample_cycles));
+		json_quote(t->out, name);
+		text_add(t->out, ", \"args\": {\"%s\": %lld}}", unit, (long long)last);
+	}
+}
+
+static void add_events(struct tracing *t)
+{
+	text_add(t->out, "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"clock_mhz\": %g, \"cycles\": %lld, \"cycles_a_point\": %lld}, \"traceEvents\": [", t->session->platform->clock_mhz,
+		 (long long)t->flow->cycles, (long long)t->flow->sample_cycles);
+	t->first = true;
+	name_event(t, 1, 0, "process_name", "processes");
+	name_event(t, 2, 0, "process_name", "channels");
+	name_event(t, 3, 0, "process_name", "memory ports");
+	for (int i = 0; i < t->flow->processes; i++)
+		add_slices(t, i);
+	for (int i = 0; i < t->flow->channels; i++)
+		add_counter(t, 2, t->flow->channel[i].name, t->flow->channel[i].blocks ? "blocks" : "words", t->flow->channel[i].held);
+	for (int i = 0; i < t->flow->ports; i++)
+		add_counter(t, 3, t->flow->port[i].name, "bytes", t->flow->port[i].moved);
+	text_add(t->out, "\n]}\n");
+}
+
+/* --- value changes */
+
+/* Short names of signals: digits from '!' to '~'. */
+static const char *code_of(char *text, int number)
+{
+	char *end = text;
+	do {
+		*end++ = (char)('!' + number % 94);
+		number /= 94;
+	} while (number);
+	*end = '\0';
+	return text;
+}
+
+static void declare(struct tracing *t, const char *scope, int *number, const char *name, int bits)
+{
+	char code[8];
+	text_add(t->out, "%s$var wire %d %s %s $end\n", scope, bits, code_of(code, (*number)++), name);
+}
+
+static void add_change(struct tracing *t, int number, int64_t value)
+{
+	char code[8], bits[33];
+	for (int i = 0; i < 32; i++)
+		bits[i] = value >> (31 - i) & 1 ? '1' : '0';
+	bits[32] = '\0';
+	const char *from = strchr(bits, '1');
+	text_add(t->out, "b%s %s\n", from ? from : "0", code_of(code, number));
+}
+
+static int64_t signal_at(const struct tracing *t, int number, int point)
+{
+	const struct flow_result *flow = t->flow;
+	if (number < flow->processes)
+		return state_at(t, &flow->process[number], point);
+	number -= flow->processes;
+	return number < flow->channels ? flow->channel[number].held[point] : flow->port[number - flow->channels].moved[point];
+}
+
+static void add_values(struct tracing *t)
+{
+	const struct flow_result *flow = t->flow;
+	int number = 0, signals = flow->processes + flow->channels + flow->ports;
+	text_add(t->out, "$comment %s; of a process: 0 busy, 1 waits for words, 2 waits for room, 3 waits for memory, 4 not active $end\n$timescale 1 ps $end\n", "stc simulate");
+	text_add(t->out, "$scope module processes $end\n");
+	for (int i = 0; i < flow->processes; i++)
+		declare(t, "", &number, flow->process[i].name, 3);
+	text_add(t->out, "$upscope $end\n$scope module channels $end\n");
+	for (int i = 0; i < flow->channels; i++)
+		declare(t, "", &number, flow->channel[i].name, 32);
+	text_add(t->out, "$upscope $end\n$scope module bytes $end\n");
+	for (int i = 0; i < flow->ports; i++)
+		declare(t, "", &number, flow->port[i].name, 32);
+	text_add(t->out, "$upscope $end\n$enddefinitions $end\n");
+	for (int point = 0; point < t->points; point++) {
+		text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, point * flow->sample_cycles));
+		for (int i = 0; i < signals; i++)
+			if (!point || signal_at(t, i, point) != signal_at(t, i, point - 1))
+				add_change(t, i, signal_at(t, i, point));
+	}
+	text_add(t->out, "#%.0f\n", 1e6 * microseconds(t, flow->cycles));
+}
+
+bool simulated_trace(struct session *session, const struct simulated *simulated, const char *path)
+{
+	const struct flow_result *flow = simulated->flow;
+	struct text out = text_new(session->arena);
+	struct tracing t = {.session = session, .flow = flow, .out = &out, .points = flow_points(flow)};
+	(ends_in(path, ".vcd") ? add_values : add_events)(&t);
+	return file_write_whole(session->arena, &session->diag, path, out.data, out.size);
+}

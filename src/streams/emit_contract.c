@@ -1,0 +1,135 @@
+/* A phase of a contraction unit at stream level.  The unit takes a tile of tokens group after group, all tokens' of each, and gives its sums word after word of their rows, in the same way:
+ * so what stands between two phases of few tokens takes numbers as they come. */
+#include "ir/contract.h"
+#include "streams/streams.h"
+
+/* Tiles of tokens, the words of a row, the tokens of a tile; a row's last word may reach over the edge. */
+static const struct type *tiled_order(const struct streams *s, const struct contract *contract, const struct type *tensor, int64_t lanes)
+{
+	struct module *module = s->module;
+	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
+	const int64_t tile = launch.tile, word[2] = {1, lanes};
+	const struct run_time_trip *run_time[3] = {launch.tiles, NULL, launch.each};
+	int64_t trip[3] = {contract->tokens / tile, (contract->outputs + lanes - 1) / lanes, tile}, step[3] = {tile, lanes, 1};
+	int64_t *rows = affine_rows(module->arena, 3, 2);
+	rows[0] = rows[2] = rows[4 + 1] = 1;
+	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, 2, word, type_scalar(tensor)), 3, trip, run_time, step, 2, rows);
+}
+
+static const struct type *in_words_of(struct module *module, const struct type *stream, int64_t lanes)
+{
+	const struct type *type = stream_lanes(stream) == lanes ? stream : type_regroup(module, stream, lanes);
+	INVARIANT(module->guard, type, "%s has no words of %lld", stream->text, (long long)lanes);
+	return type;
+}
+
+/* Row-major words; the last may reach over the edge. */
+static const struct type *padded_order(struct module *module, const struct type *tensor, int64_t lanes)
+{
+	int rank = tensor->rank;
+	int64_t trip = (type_elements(tensor) + lanes - 1) / lanes, step = lanes, *shape = ARENA_ARRAY(module->arena, int64_t, rank), *rows = affine_rows(module->arena, 1, rank);
+	for (int d = 0; d < rank; d++)
+		shape[d] = d == rank - 1 ? lanes : 1;
+	rows[(rank - 1) * 2] = 1;
+	return type_canonical(module, type_shaped(module, TYPE_VECTOR, rank, shape, type_scalar(tensor)), 1, &trip, NULL, &step, rank, rows);
+}
+
+/* Its only reader is a reduction that takes padded words (plan_kernel.c). */
+static bool is_taken_padded(const struct streams *s, const struct op *old, int64_t lanes)
+{
+	int readers = 0, padded = 0;
+	for (const struct op *op = old->parent->first; op; op = op->next)
+		for (int j = 0; j < op->operands; j++) {
+			const struct plan *plan = op->operand[j] == old->result[0] && op->code == OP_KERNEL ? &s->plan[op->result[0]->id] : NULL;
+			readers += op->operand[j] == old->result[0];
+			padded += plan && plan->padded && plan->lanes == lanes && plan_is_tree(op->kernel, plan);
+		}
+	return readers == 1 && padded == 1;
+}
+
+/* All of one row where padding at its end is dropped by all readers. */
+static const struct type *result_type(struct streams *s, const struct contract *contract, const struct op *old)
+{
+	const struct type *tensor = old->result[0]->type, *order = natural_order(s->module, tensor);
+	int64_t lanes = contract->lanes, own = stream_lanes(order);
+	if (contract->tokens > 1)
+		return tiled_order(s, contract, tensor, own < lanes && is_taken_padded(s, old, lanes) ? lanes : contract_result_lanes(s, contract, tensor));
+	bool row = tensor->rank > 0 && tensor->shape[tensor->rank - 1] == type_elements(tensor);
+	if (own < lanes && row && tensor->shape[tensor->rank - 1] > lanes && (only_stored(old) || is_taken_padded(s, old, lanes)))
+		return padded_order(s->module, tensor, lanes);
+	return in_words_of(s->module, order, contract_result_lanes(s, contract, tensor));
+}
+
+static void add_tensors(const struct flow *flow, struct value **operand, int *count)
+{
+	for (int i = 0; i < flow->count; i++)
+		operand[(*count)++] = flow->argument[i];
+}
+
+/* Tiles of tokens, groups, the tokens of a tile: a slice works on a group of all of them while the next one comes. */
+static const struct type *grouped_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+{
+	const struct launch_rows launch = rows_of_launch(module->arena, contract->rows, contract->tokens);
+	int axis = rows_axis(tensor, type_elements(tensor) / contract->tokens, contract->tokens), rank = tensor->rank, inner = lanes > 1 ? rank - 1 : rank, dims = 0, wide = rank + 2;
+	INVARIANT(module->guard, axis >= 0 && (lanes == 1 || tensor->shape[rank - 1] == lanes), "%s has no groups of %lld for each token", tensor->text, (long long)lanes);
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, wide), *step = ARENA_ARRAY(module->arena, int64_t, wide), *rows = affine_rows(module->arena, inner - axis + 1, rank);
+	int64_t *word = ARENA_ARRAY(module->arena, int64_t, rank + 1);
+	const struct run_time_trip **run_time = ARENA_ARRAY(module->arena, const struct run_time_trip *, wide);
+	int columns = inner - axis + 2;
+	for (int d = axis; d <= inner; d++) {            /* the tiles stand first, the tokens of one last */
+		bool tiles = d == axis, tokens = d == inner;
+		run_time[dims] = tiles ? launch.tiles : tokens ? launch.each : NULL;
+		trip[dims] = tiles ? contract->tokens / launch.tile : tokens ? launch.tile : tensor->shape[d];
+		step[dims] = tiles ? launch.tile : 1;
+		rows[(tokens ? axis : d) * columns + dims++] = 1;
+	}
+	for (int d = 0; d < rank; d++)
+		word[d] = d == inner ? lanes : 1;
+	return type_canonical(module, lanes == 1 ? type_scalar(tensor) : type_shaped(module, TYPE_VECTOR, rank, word, type_scalar(tensor)), dims, trip, run_time, step, rank, rows);
+}
+
+/* A token's numbers after another's, or by groups where tokens share the weights. */
+static const struct type *operand_order(struct module *module, const struct contract *contract, const struct type *tensor, int64_t lanes)
+{
+	if (contract->tokens > 1)
+		return grouped_order(module, contract, tensor, lanes);
+	return in_words_of(module, natural_order(module, tensor), lanes);
+}
+
+bool emit_contract(struct streams *s, const struct op *old)
+{
+	struct module *module = s->module;
+	struct contract contract;
+	INVARIANT(module->guard, contract_of(old, &contract), "a contraction whose operands do not fit together");
+	const struct flow *x = flow_of(old->operand[0]), *scales = flow_of(old->operand[1]), *w = flow_of(old->operand[2]), *own = flow_of(old->operand[3]);
+	INVARIANT(module->guard, w->kind == FLOW_MEMORY && own->kind == FLOW_MEMORY && w->count == own->count, "a contraction's weights are not in memory");
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, 3 + 2 * w->count);
+	int count = 0;
+	operand[count++] = want_stream(s, x, operand_order(module, &contract, x->tensor, contract.size), 0);
+	operand[count++] = want_stream(s, scales, operand_order(module, &contract, scales->tensor, 1), 0);
+	if (w->layered)
+		operand[count++] = s->layer;
+	add_tensors(w, operand, &count);
+	add_tensors(own, operand, &count);
+	const struct type *type = result_type(s, &contract, old);
+	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
+	attr_set(module, op, "name", attr_get(old, "name"));
+	if (contract.tokens > 1)
+		attr_set(module, op, "tokens", attr_get(old, "tokens"));
+	if (contract.abreast > 1)
+		attr_set(module, op, "abreast", attr_get(old, "abreast"));
+	if (contract.dealt > 1)
+		attr_set(module, op, "dealt", attr_get(old, "dealt"));
+	if (attr_get(old, "lanes"))
+		attr_set(module, op, "lanes", attr_get(old, "lanes"));
+	if (contract.rows)
+		attr_set(module, op, "rows", attr_get(old, "rows"));
+	if (contract.same)
+		attr_set(module, op, "same", attr_unit(module));
+	if (contract.apart)
+		attr_set(module, op, "apart", attr_unit(module));
+	if (contract.once)
+		attr_set(module, op, "once", attr_unit(module));
+	append_maker(s, old, op);
+	return true;
+}

@@ -1,0 +1,124 @@
+#include "streams/held.h"
+#include "itensor/box.h"
+#include "predict/resource.h"
+#include "converter/carried.h"
+#include "streams/explain.h"
+#include "schedule/schedule.h"
+
+#define FIFO_WORDS 2
+
+int64_t held_bytes(const struct held *held)
+{
+	return held->converters + held->buffers + held->sums + held->fifos;
+}
+
+static int64_t bytes_of(const struct type *scalar, int64_t elements)
+{
+	return elements * ((type_bits(scalar) + 7) / 8);
+}
+
+/* One sum, or sets of partial ones, for each point of the parallel loops inside the outermost reduction; none is kept where only the lanes are reduced. */
+static int64_t sums_of(const struct op *op)
+{
+	const struct kernel *kernel = op->kernel;
+	int outermost = kernel_outer_reduction(kernel);
+	int64_t sums = outermost >= 0 ? kernel->partial * sum_sets(op) : 0;
+	for (int l = outermost + 1; l < kernel->loops; l++)
+		sums *= kernel->loop[l].reduction ? 1 : kernel->loop[l].extent;
+	return sums;
+}
+
+static void add_op(struct op *op, void *context)
+{
+	struct held *held = context;
+	if (op->code == OP_CONVERT) {
+		VEC_PUSH(held->arena, &held->converter, op);
+		held->converters += attr_get(op, "cut") ? 0 : converter_bytes(op);
+	}
+	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op) && !carried_by_maker(held->arena, op))
+		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, "buffer", 0));
+	if (op->code == OP_KERNEL)
+		held->sums += bytes_of(op->kernel->type, sums_of(op));
+	for (int r = 0; r < op->results && op->code != OP_REASSOCIATE && op->code != OP_FOR; r++)
+		if (op->result[r]->type->kind == TYPE_ITENSOR)
+			held->fifos += FIFO_WORDS * bytes_of(type_scalar(op->result[r]->type), stream_lanes(op->result[r]->type));
+}
+
+int64_t on_chip_budget(const struct pass_context *context)
+{
+	return choice_on(&context->choices, context->platform, CHOICE_ON_CHIP);
+}
+
+/* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */
+static bool can_be_cut(const struct op *convert)
+{
+	return !attr_get(convert, "cut") && !attr_integer_or(convert, "shared", 0) && converter_bytes(convert);
+}
+
+struct op *held_largest(const struct held *held)
+{
+	struct op *best = NULL;
+	for (size_t i = 0; i < held->converter.count; i++) {
+		struct op *op = held->converter.data[i];
+		if (can_be_cut(op) && (!best || converter_bytes(op) > converter_bytes(best)))
+			best = op;
+	}
+	return best;
+}
+
+struct held held_count(struct arena *arena, struct block *block)
+{
+	struct held held = {.arena = arena};
+	ir_walk(block, add_op, &held);
+	return held;
+}
+
+/* Has a die room for its buffer, before the die is crowded? */
+static bool fits_a_die(struct arena *arena, const struct platform *platform, const struct op *convert)
+{
+	struct box box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, "shared", 0));
+	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : attr_integer_or(convert, "halves", box.halves) * box.elements / word;
+	struct resources needed = storage_cost(storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
+	bool fits = box.why || attr_get(convert, "window");
+	for (int d = 0; d < platform->dies && !fits; d++) {
+		struct resources room = platform_uncrowded(platform, d);
+		fits = needed.bram18 <= room.bram18 && needed.uram <= room.uram;
+	}
+	return fits;
+}
+
+static struct box whole_box(struct arena *arena, const struct op *convert)
+{
+	return box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, 0);
+}
+
+struct op *held_homeless(const struct platform *platform, const struct held *held)
+{
+	for (size_t i = 0; i < held->converter.count; i++) {
+		struct op *op = held->converter.data[i];
+		bool whole = can_be_cut(op) || (!attr_get(op, "cut") && converter_bytes(op) && !whole_box(held->arena, op).why);
+		if (whole && !fits_a_die(held->arena, platform, op))
+			return op;
+	}
+	return NULL;
+}
+
+void held_cut(struct module *module, struct held *held, struct op *convert)
+{
+	held->converters -= converter_bytes(convert);
+	if (attr_integer_or(convert, "shared", 0)) {
+		attr_set(module, convert, "buffer", attr_integer(module, whole_box(module->arena, convert).elements));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+	}
+	attr_set(module, convert, "cut", attr_unit(module));
+}
+
+int64_t held_least(struct arena *arena, struct block *block)
+{
+	struct held held = held_count(arena, block);
+	int64_t least = held_bytes(&held);
+	for (size_t i = 0; i < held.converter.count; i++)
+		least -= can_be_cut(held.converter.data[i]) ? converter_bytes(held.converter.data[i]) : 0;
+	return least;
+}

@@ -1,0 +1,480 @@
+/* Tensor level to stream level: every kernel gets a schedule, every port the itensor type that follows from it, memory is read and written by DMA ops.
+ * Needs: kernels on root tensors, gathers in kernels of their own.  Guarantees: streams have one reader each; an op's stream operands have just the types
+ * that its ports have.  Numeric class: reassociating (lanes and loop order fix the order of accumulation). */
+#include "ir/workload.h"
+#include "ir/kernel_edit.h"
+#include "streams/streams_passes.h"
+#include "ir/lookback.h"
+#include "converter/again.h"
+#include "streams/held.h"
+#include "streams/streams.h"
+#include <string.h>
+
+static struct flow *new_flow(struct streams *s, struct value *value, enum flow_kind kind)
+{
+	struct flow *flow = value->data ? value->data : ARENA_NEW(s->module->arena, struct flow);
+	flow->kind = kind;
+	flow->tensor = value->type;
+	value->data = flow;
+	return flow;
+}
+
+static struct value *new_argument(struct streams *s, const struct type *type)
+{
+	return block_add_argument(s->module, s->function->region[0], type);
+}
+
+static struct flow *memory_flow(struct streams *s, struct value *old, struct value *argument, bool ordered)
+{
+	struct flow *flow = new_flow(s, old, FLOW_MEMORY);
+	flow->count = 1;
+	flow->argument = ARENA_ARRAY(s->module->arena, struct value *, 1);
+	flow->argument[0] = argument;
+	flow->ordered = ordered;
+	return flow;
+}
+
+/* One entry of stream.inputs or stream.outputs. */
+static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
+{
+	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims", "lead", "past", "batch", "next", "step"};
+	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims", "stream.lead", "stream.past", "stream.batch",
+					  "stream.next", "stream.step"};
+	enum { KEYS = sizeof keys / sizeof *keys };
+	struct named items[KEYS + 1];
+	int count = 0;
+	for (int k = 0; k < KEYS; k++) {
+		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
+		if (value)
+			items[count++] = (struct named){.name = keys[k], .value = value};
+	}
+	items[count++] = (struct named){.name = "type", .value = attr_type(module, type)};
+	return attr_dictionary(module, count, items);
+}
+
+/* The new main: the old arguments, then the tensors that were constants. */
+static void start_function(struct streams *s, struct op *old)
+{
+	struct module *module = s->module;
+	s->function = op_new(module, OP_FUNC, old->location, 0, NULL, 0, NULL);
+	block_new(module, s->function, 0);
+	s->block = s->function->region[0];
+	attr_set(module, s->function, "sym_name", attr_get(old, "sym_name"));
+	VEC(const struct attr *) inputs = {0};
+	for (int i = 0; i < old->region[0]->arguments; i++) {
+		struct value *argument = old->region[0]->argument[i];
+		const struct attr *role = function_argument_attr(old, i, "stream.role");
+		struct flow *flow = memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
+		flow->given = role && text_same(role->text, "input");
+		flow->dims = function_argument_attr(old, i, "stream.dims");
+		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
+	}
+	int constants = 0;
+	for (struct op *op = old->region[0]->first; op; op = op->next) {
+		if (op->code != OP_CONSTANT || op->result[0]->type->kind != TYPE_TENSOR)
+			continue;
+		struct named items[] = {
+			{"name", attr_string(module, text_format(module->arena, "constant%d", constants++))}, {"role", attr_string(module, "constant")},
+			{"type", attr_type(module, op->result[0]->type)}, {"value", attr_get(op, "value")}};
+		memory_flow(s, op->result[0], new_argument(s, op->result[0]->type), false);
+		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
+	}
+	attr_set(module, s->function, "stream.inputs", attr_array(module, (int)inputs.count, inputs.data));
+}
+
+/* Of a table that is only gathered from a launch reads some rows: their elements stand in the table's entry. */
+static void note_gathered(struct streams *s)
+{
+	struct module *module = s->module;
+	struct block *body = s->function->region[0];
+	const struct attr *inputs = attr_get(s->function, "stream.inputs");
+	const struct attr **noted = ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
+	ir_count_uses(body);
+	for (int i = 0; i < inputs->count; i++) {
+		int64_t elements = 0;
+		int gathers = 0;
+		for (const struct op *op = body->first; op; op = op->next) {
+			bool here = op->code == OP_GATHER && op->operand[0] == body->argument[i];
+			elements += here ? type_elements(stream_tensor(op->result[0])) : 0;
+			gathers += here;
+		}
+		bool only = gathers && gathers == body->argument[i]->uses;
+		noted[i] = only ? attr_with(module, inputs->items[i].value, "gathered", attr_integer(module, elements)) : inputs->items[i].value;
+	}
+	attr_set(module, s->function, "stream.inputs", attr_array(module, inputs->count, noted));
+}
+
+static void finish_function(struct streams *s, const struct op *old)
+{
+	struct module *module = s->module;
+	struct block *body = s->function->region[0];
+	op_append(body, op_new(module, OP_RETURN, old->location, 0, NULL, 0, NULL));
+	const struct attr **outputs = ARENA_ARRAY(module->arena, const struct attr *, s->results->operands + 1);
+	for (int r = 0; r < s->results->operands; r++)
+		outputs[r] = signature_entry(module, old, r, true, s->results->operand[r]->type);
+	attr_set(module, s->function, "stream.outputs", attr_array(module, s->results->operands, outputs));
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments + 1);
+	for (int i = 0; i < body->arguments; i++)
+		types[i] = body->argument[i]->type;
+	attr_set(module, s->function, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+	note_gathered(s);
+}
+
+/* Who reads each tensor: kernels and loops, or only results of main. */
+static void mark_readers(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		bool stores = op->code == OP_RETURN || op->code == OP_INSERT_LAYER || op->code == OP_PART;
+		for (int j = 0; j < op->operands; j++) {
+			struct flow *flow = op->operand[j]->data ? op->operand[j]->data : new_flow(s, op->operand[j], FLOW_NONE);
+			*(stores ? &flow->stored : &flow->read) = true;
+		}
+		if (op->code == OP_FOR)
+			mark_readers(s, op->region[0]);
+	}
+}
+
+/* How each kernel accumulates: a loop of sums may be the lane loop. */
+static void mark_combines(const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		int term;
+		if (op->code == OP_FOR)
+			mark_combines(op->region[0]);
+		if (op->code == OP_KERNEL)
+			op->kernel->combine = kernel_has_reduction(op->kernel) ? kernel_combine(op->kernel, &term) : OP_NONE;
+	}
+}
+
+/* A pick among streams: the different ones, and which of them each layer takes. */
+static void mark_choice(struct streams *s, const struct op *op)
+{
+	struct flow *flow = new_flow(s, op->result[0], FLOW_CHOICE);
+	flow->choice = ARENA_ARRAY(s->module->arena, struct flow *, op->operands);
+	flow->table = ARENA_ARRAY(s->module->arena, int64_t, op->operands);
+	for (int i = 1; i < op->operands; i++) {
+		struct flow *from = op->operand[i]->data ? flow_of(op->operand[i]) : new_flow(s, op->operand[i], FLOW_NONE);
+		int known = 0;
+		while (known < flow->count && flow->choice[known] != from)
+			known++;
+		if (known == flow->count)
+			flow->choice[flow->count++] = from;
+		flow->table[flow->layers++] = known;
+	}
+}
+
+/* Flows that are known before any op is emitted: picks. */
+static void mark_picks(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_picks(s, op->region[0]);
+		if (op->code != OP_PICK)
+			continue;
+		bool memory = true;
+		for (int i = 1; i < op->operands; i++)
+			memory = memory && op->operand[i]->data && flow_of(op->operand[i])->kind == FLOW_MEMORY && !flow_of(op->operand[i])->layered;
+		if (!memory) {
+			mark_choice(s, op);
+			continue;
+		}
+		struct flow *flow = new_flow(s, op->result[0], FLOW_MEMORY);
+		flow->layered = true;
+		flow->argument = ARENA_ARRAY(s->module->arena, struct value *, op->operands);
+		for (int i = 1; i < op->operands; i++) {
+			flow->ordered = flow->ordered || flow_of(op->operand[i])->ordered;
+			flow->dims = flow_of(op->operand[1])->dims;
+			flow->argument[flow->count++] = flow_of(op->operand[i])->argument[0];
+		}
+	}
+}
+
+static bool is_row(const struct streams *s, int result)
+{
+	return function_result_attr(module_main(s->module), result, "stream.at");
+}
+
+/* Which results of main a carried stack of layers becomes, as rows of states or as they are: one per layer; where a layer's is wanted several times, the one
+ * after `skip` others.  NULL: none. */
+static const struct attr *stack_results(struct streams *s, const struct op *loop, int carried, bool rows, int skip)
+{
+	int64_t layers = type_elements(loop->result[carried]->type) ? loop->result[carried]->type->shape[0] : 0;
+	int64_t *result = ARENA_ARRAY(s->module->arena, int64_t, layers + 1), *seen = ARENA_ARRAY(s->module->arena, int64_t, layers + 1);
+	bool any = false;
+	for (int64_t l = 0; l < layers; l++)
+		result[l] = -1;
+	for (int r = 0; r < s->results->operands; r++) {
+		const struct op *part = s->results->operand[r]->def;
+		if (!part || part->code != OP_PART || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
+			continue;
+		int64_t layer = attr_integer_or(part, "index", 0);
+		if (seen[layer]++ == skip) {
+			result[layer] = r;
+			any = true;
+		}
+	}
+	return any ? attr_integers(s->module, (int)layers, result) : NULL;
+}
+
+/* Tensors that become rows of a state. */
+static void mark_rows(struct streams *s, const struct block *block)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_rows(s, op->region[0]);
+		for (int r = 0; op->code == OP_RETURN && r < op->operands; r++)
+			flow_of(op->operand[r])->row = flow_of(op->operand[r])->row || is_row(s, r);
+		if (op->code != OP_INSERT_LAYER || !op->operand[1]->block)
+			continue;
+		const struct value *stack = op->operand[1];
+		flow_of(op->operand[0])->row = stack_results(s, stack->block->parent, stack->index - 1, true, 0);
+	}
+}
+
+/* Writes a flow to results of main; a state's row also needs its position. */
+static bool emit_store(struct streams *s, struct flow *flow, const struct attr *results, struct location location)
+{
+	struct module *module = s->module;
+	int first = 0;
+	while (results->integers[first] < 0)
+		first++;
+	first = (int)results->integers[first];
+	const struct op *old = module_main(module);
+	const struct attr *at = function_result_attr(old, first, "stream.at");
+	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
+	const struct type *type = as_made ? flow->stream->type : natural_order_to(module, flow->tensor, function_result_attr(old, first, "stream.dims"), PORT_BITS);
+	const struct attr *axis = at ? function_result_attr(old, first, "stream.axis") : NULL;
+	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
+		type = type_regroup(module, type, 1);
+	struct value *operand[2] = {want_stream(s, flow, type, 0)};
+	if (as_made)
+		attr_set(module, operand[0]->def, "as_made", attr_unit(module));
+	int count = 1;
+	int row = at ? function_argument_named(old, at->text) : -1;
+	if (row >= 0) {
+		struct flow *position = flow_of(old->region[0]->argument[row]);
+		operand[count++] = want_stream(s, position, natural_order(module, position->tensor), 0);
+	}
+	for (int l = 0; at && l < results->count; l++)
+		if (results->integers[l] < 0)
+			return diag_error(module->diag, location, "a state is written in some of its layers only");
+	if (at && count == 1)
+		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
+	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
+	attr_set(module, store, "result", results);
+	set_stream_tensor(module, store, flow->tensor);
+	op_append(s->block, store);
+	return true;
+}
+
+static bool emit_results(struct streams *s, const struct op *op)
+{
+	for (int r = 0; r < op->operands; r++) {
+		const struct op *def = op->operand[r]->def;
+		if (def && def->code == OP_PART)
+			continue;
+		int64_t number = r;
+		if (!emit_store(s, flow_of(op->operand[r]), attr_integers(s->module, 1, &number), op->location))
+			return false;
+	}
+	return true;
+}
+
+static bool emit_block(struct streams *s, struct block *old);
+
+static struct value *index_constant(struct streams *s, int64_t number)
+{
+	const struct type *index = type_index(s->module);
+	struct value *value = build(s->module, s->block, OP_CONSTANT, index, 0, NULL);
+	attr_set(s->module, value->def, "value", attr_typed_integer(s->module, number, index));
+	return value;
+}
+
+static bool is_stack(const struct op *loop, int carried)
+{
+	const struct op *last = loop->region[0]->last;
+	const struct op *def = last->operand[carried]->def;
+	return def && def->code == OP_INSERT_LAYER;
+}
+
+static int64_t constant_of(const struct value *value)
+{
+	const struct attr *number = value->def ? attr_get(value->def, "value") : NULL;
+	return number ? number->integer : 0;
+}
+
+/* What is carried has one type in the loop and outside: words in just this one, not in one that denotes the same. */
+static struct value *want_carried(struct streams *s, const struct flow *flow, const struct type *type)
+{
+	struct value *words = want_stream(s, flow, type, 0);
+	if (words->def->code == OP_CONVERT)
+		attr_set(s->module, words->def, "carried", attr_unit(s->module));
+	return words;
+}
+
+static bool emit_loop(struct streams *s, struct op *old)
+{
+	struct module *module = s->module;
+	struct block *outside = s->block;
+	int carried = old->operands - 3, streams = 0;
+	struct value **operand = ARENA_ARRAY(module->arena, struct value *, old->operands);
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, old->operands);
+	for (int i = 0; i < 3; i++)
+		operand[i] = index_constant(s, constant_of(old->operand[i]));
+	struct op *loop = op_new(module, OP_FOR, old->location, 0, NULL, 0, NULL);
+	struct block *body = block_new(module, loop, 0);
+	s->block = body;
+	s->layer = block_add_argument(module, body, type_index(module));
+	int *kept = ARENA_ARRAY(module->arena, int, carried + 1);
+	for (int c = 0; c < carried; c++) {
+		if (is_stack(old, c))
+			continue;
+		struct value *argument = old->region[0]->argument[c + 1];
+		struct flow *flow = new_flow(s, argument, FLOW_STREAM);
+		flow->stream = block_add_argument(module, body, natural_order(module, argument->type));
+		kept[streams++] = c;
+	}
+	if (!emit_block(s, old->region[0]))
+		return false;
+	struct value **yield = ARENA_ARRAY(module->arena, struct value *, streams + 1);
+	for (int i = 0; i < streams; i++) {              /* what a layer makes is what the next one takes */
+		struct flow *out = flow_of(old->region[0]->last->operand[kept[i]]);
+		const struct type *type = out->kind == FLOW_STREAM ? out->stream->type : natural_order(module, out->tensor);
+		yield[i] = want_carried(s, out, type);
+		body->argument[i + 1]->type = types[i] = type;
+	}
+	op_append(body, op_new(module, OP_YIELD, old->location, streams, yield, 0, NULL));
+	s->block = outside;
+	s->layer = NULL;
+	for (int i = 0; i < streams; i++)
+		operand[3 + i] = want_carried(s, flow_of(old->operand[3 + kept[i]]), types[i]);
+	struct op *sized = op_new(module, OP_FOR, old->location, 3 + streams, operand, streams, types);
+	sized->region[0] = body;
+	body->parent = sized;
+	op_append(outside, sized);
+	for (int i = 0; i < streams; i++) {
+		struct flow *flow = new_flow(s, old->result[kept[i]], FLOW_STREAM);
+		flow->stream = sized->result[i];
+	}
+	attr_set(module, sized, "tensor", attr_type(module, streams ? old->result[kept[0]]->type : type_index(module)));
+	return true;
+}
+
+static bool emit_layer_result(struct streams *s, const struct op *op)
+{
+	const struct value *stack = op->operand[1];
+	const struct op *loop = stack->block ? stack->block->parent : NULL;
+	INVARIANT(s->module->guard, loop && loop->code == OP_FOR, "stream.insert_layer into something that no layer carries");
+	for (int rows = 0; rows < 2; rows++) {
+		const struct attr *results;
+		for (int skip = 0; (results = stack_results(s, loop, stack->index - 1, rows, skip)); skip++)
+			if (!emit_store(s, flow_of(op->operand[0]), results, op->location))
+				return false;
+	}
+	return true;
+}
+
+static bool emit_op(struct streams *s, struct op *op)
+{
+	if (op->code == OP_KERNEL)
+		return kernel_is_gather(op) ? emit_gather(s, op) : emit_kernel(s, op);
+	if (op->code == OP_CONTRACT)
+		return emit_contract(s, op);
+	if (op->code == OP_FILL)
+		return emit_fill(s, op);
+	if (op->code == OP_FOR)
+		return emit_loop(s, op);
+	if (op->code == OP_INSERT_LAYER)
+		return emit_layer_result(s, op);
+	if (op->code == OP_RETURN)
+		return emit_results(s, op);
+	bool known = op->code == OP_CONSTANT || op->code == OP_PICK || op->code == OP_PART || op->code == OP_TENSOR_EMPTY || op->code == OP_YIELD;
+	INVARIANT(s->module->guard, known, "%s at tensor level after folding", op_info[op->code].name);
+	return true;
+}
+
+static bool emit_block(struct streams *s, struct block *old)
+{
+	for (struct op *op = old->first; op; op = op->next)
+		if (!emit_op(s, op))
+			return false;
+	return true;
+}
+
+/* An input that bounds loops is read once a launch, for all. */
+static void emit_extent(struct streams *s, const struct op *old, const char *symbol, struct location location, struct map *done)
+{
+	if (map_get(done, symbol))
+		return;
+	map_set(done, symbol, s);
+	struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, symbol)]);
+	struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
+	struct op *extent = op_new(s->module, OP_EXTENT, location, 1, &words, 0, NULL);
+	attr_set(s->module, extent, "name", attr_string(s->module, symbol));
+	op_append(s->block, extent);
+}
+
+static void emit_extents(struct streams *s, const struct op *old, const struct block *block, struct map *done)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			emit_extents(s, old, op->region[0], done);
+		for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
+			if (op->kernel->loop[l].run_time)
+				emit_extent(s, old, lookback_symbol(s->module, op->kernel->loop[l].run_time->symbol), op->location, done);
+	}
+}
+
+/* The inputs that say how many rows of a result go into its state. */
+static void emit_row_counts(struct streams *s, const struct op *old, struct map *done)
+{
+	for (int r = 0; r < s->results->operands; r++) {
+		const struct attr *rows = function_result_attr(old, r, "stream.rows");
+		if (rows)
+			emit_extent(s, old, rows->text, s->results->location, done);
+	}
+}
+
+/* The new main beside the old one; NULL after a diagnostic. */
+static struct op *build_streams(struct pass_context *context, struct module *module, struct op *old, bool frugal)
+{
+	struct streams s = {.context = context, .module = module, .body = old->region[0], .results = old->region[0]->last, .frugal = frugal};
+	ir_clear_data(old->region[0]);
+	start_function(&s, old);
+	mark_readers(&s, old->region[0]);
+	mark_combines(old->region[0]);
+	mark_picks(&s, old->region[0]);
+	mark_rows(&s, old->region[0]);
+	struct map extents = map_new(module->arena);
+	emit_extents(&s, old, old->region[0], &extents);
+	emit_row_counts(&s, old, &extents);
+	s.width = choose_widths(&s, old->region[0]);
+	s.plan = s.width ? choose_orders(&s, old->region[0], s.width) : NULL;
+	if (s.plan)
+		mark_state_parts(&s, old);
+	if (!s.plan || !emit_block(&s, old->region[0]))
+		return NULL;
+	finish_function(&s, old);
+	if (!resolve_streams(&s, s.function->region[0]))
+		return NULL;
+	if (has_contraction(s.body) && !unit_has_tokens(s.body))
+		mark_again(module, s.function->region[0]);
+	return s.function;
+}
+
+/* Where the budget cannot be met whatever is cut, it is built again, frugally. */
+bool make_streams(struct pass_context *context, struct module *module)
+{
+	struct op *old = module_main(module), *made = build_streams(context, module, old, false), *other;
+	if (!made)
+		return false;
+	int64_t least = held_least(module->arena, made->region[0]);
+	if (least > on_chip_budget(context)) {
+		other = build_streams(context, module, old, true);
+		made = other && held_least(module->arena, other->region[0]) < least ? other : made;
+	}
+	op_insert_before(old, made);
+	op_remove(old);
+	module->level = LEVEL_STREAM;
+	return true;
+}

@@ -1,0 +1,88 @@
+/* A prompt may come in several launches, of which only the last one's results are asked for.  The input that counts rows says one more than there may be, then all are there and others follow:
+ * what nothing needs but results without rows is left out, the head of a language model above all, and what chooses the row that it is for.
+ * Needs: streams with one reader each, rows bound.  Guarantees: such ops have the attribute `final`, and so have such outputs; none of them is in a layer. */
+#include "ir/rows.h"
+#include "streams/streams_passes.h"
+
+static bool has_rows(const struct value *value, const char *counter)
+{
+	const struct itensor *order = value->type->kind == TYPE_ITENSOR ? value->type->itensor : NULL;
+	bool rows = false;
+	for (int i = 0; order && order->run_time && i < order->dims; i++)
+		rows = rows || (order->run_time[i] && text_same(order->run_time[i]->symbol, counter));
+	return rows;
+}
+
+/* A state is for launches to come. */
+static bool is_state(const struct op *main, const struct op *store)
+{
+	const struct attr *results = attr_get(store, "result"), *outputs = attr_get(main, "stream.outputs");
+	bool state = store->operands > 1;
+	for (int i = 0; i < results->count; i++)
+		state = state || (results->integers[i] >= 0 && text_same(attr_item_text(outputs->items[results->integers[i]].value, "role"), "state"));
+	return state;
+}
+
+/* Kernels, and words of other widths in front of them, may take rows of which their readers leave one. */
+static bool may_take_rows(const struct op *op)
+{
+	return op->code == OP_KERNEL || op->code == OP_CAST;
+}
+
+/* Are its results streams whose readers are final?  The data of such is set. */
+static bool is_final(const struct op *main, const struct op *op, const char *counter)
+{
+	bool final = op->code == OP_STORE ? !is_state(main, op) : op->results > 0 && op->code != OP_FOR && op->code != OP_EXTENT;
+	for (int j = 0; j < op->operands; j++)
+		final = final && (may_take_rows(op) || !has_rows(op->operand[j], counter));
+	for (int r = 0; r < op->results; r++)
+		final = final && op->result[r]->type->kind == TYPE_ITENSOR && op->result[r]->data && (may_take_rows(op) || !has_rows(op->result[r], counter));
+	return final;
+}
+
+/* Backwards: readers come behind what they read. */
+static int count_contractions(const struct op *main, const char *counter)
+{
+	int contractions = 0;
+	for (struct op *op = main->region[0]->last; op; op = op->previous) {
+		if (!is_final(main, op, counter))
+			continue;
+		contractions += op->code == OP_CONTRACT;
+		for (int j = 0; j < op->operands; j++)
+			op->operand[j]->data = op;
+	}
+	return contractions;
+}
+
+static void mark_entry(struct module *module, struct op *main, const char *list, int number, const char *mark)
+{
+	const struct attr *old = attr_get(main, list), **entry = ARENA_ARRAY(module->arena, const struct attr *, old->count);
+	for (int i = 0; i < old->count; i++)
+		entry[i] = i == number ? attr_with(module, old->items[i].value, mark, attr_unit(module)) : old->items[i].value;
+	attr_set(module, main, list, attr_array(module, old->count, entry));
+}
+
+static void mark_op(struct module *module, struct op *main, struct op *op)
+{
+	attr_set(module, op, "final", attr_unit(module));
+	const struct attr *results = op->code == OP_STORE ? attr_get(op, "result") : NULL;
+	for (int i = 0; results && i < results->count; i++)
+		if (results->integers[i] >= 0)
+			mark_entry(module, main, "stream.outputs", (int)results->integers[i], "final");
+}
+
+bool mark_final(struct pass_context *context, struct module *module)
+{
+	struct op *main = module_main(module);
+	const char *counter = rows_counter(main);
+	(void)context;
+	ir_clear_data(main->region[0]);
+	if (counter && count_contractions(main, counter)) {
+		mark_entry(module, main, "stream.inputs", rows_input(main), "more");
+		for (struct op *op = main->region[0]->first; op; op = op->next)
+			if (is_final(main, op, counter))
+				mark_op(module, main, op);
+	}
+	ir_clear_data(main->region[0]);
+	return true;
+}

@@ -1,0 +1,198 @@
+/* In which order a kernel gives what it holds until its last term: the one that serves its readers best.  The sums lie in an array anyway, so any order is free; what a layer
+ * hands to the next one is such a result as well, and then flows in that order through the ring. */
+#include "converter/given.h"
+#include "schedule/order.h"
+#include "streams/resolve_given.h"
+#include "converter/served.h"
+#include "streams/streams.h"
+
+struct giver {
+	struct module *module;
+	const struct op *writer;
+	const struct type *tensor;
+	struct wish_list wish;
+};
+
+static struct sequence sequence_of(const struct giver *c, const struct type *type)
+{
+	return sequence_flat(c->module->arena, sequence_of_type(c->module->arena, c->tensor, type));
+}
+
+static bool same_order(const struct giver *c, const struct type *left, const struct type *right)
+{
+	return left == right || sequence_same(sequence_of(c, left), sequence_of(c, right));
+}
+
+/* A store takes what it gets. */
+static bool takes_any(const struct giver *c, size_t i)
+{
+	return attr_get(c->wish.data[i], "as_made");
+}
+
+static const struct type *wanted(const struct giver *c, size_t i)
+{
+	return c->wish.data[i]->result[0]->type;
+}
+
+/* How badly a stream of this type serves the readers: by the orders that they do not get, and then by the readers.  All words come at once, at the end, so each such order holds nearly all of
+ * them, even where its converter takes them by blocks: in front of it they wait. */
+static size_t unserved(const struct giver *c, const struct type *from)
+{
+	size_t orders = 0, readers = 0;
+	for (size_t i = 0; i < c->wish.count; i++) {
+		bool served = takes_any(c, i) || same_order(c, from, wanted(c, i)), known = served;
+		for (size_t e = 0; e < i; e++)
+			known = known || same_order(c, wanted(c, e), wanted(c, i));
+		orders += !known;
+		readers += !served;
+	}
+	return orders * (c->wish.count + 1) + readers;
+}
+
+/* As loops over the tensor's linear addresses, in words of so many neighbours. */
+static const struct type *linear_type(struct module *module, const struct order *order, int64_t lanes, const struct type *scalar)
+{
+	int dims = order->loops;
+	int64_t *trip = ARENA_ARRAY(module->arena, int64_t, dims + 1), *step = ARENA_ARRAY(module->arena, int64_t, dims + 1), *rows = affine_rows(module->arena, dims, 1);
+	for (int i = 0; i < dims; i++) {
+		trip[i] = order->loop[i].trip;
+		step[i] = 1;
+		rows[i] = order->loop[i].stride;
+	}
+	if (lanes > 1) {
+		trip[dims - 1] /= lanes;
+		step[dims - 1] = lanes;
+	}
+	rows[dims] = order->offset;
+	return type_canonical(module, lanes > 1 ? type_shaped(module, TYPE_VECTOR, 1, &lanes, scalar) : scalar, dims, trip, NULL, step, 1, rows);
+}
+
+/* Where a store is among the readers, each element has to come once. */
+static bool comes_once(const struct giver *c, const struct type *type)
+{
+	bool once = itensor_tiles(type->itensor) * stream_lanes(type) == type_elements(c->tensor);
+	bool stored = false;
+	for (size_t i = 0; i < c->wish.count; i++)
+		stored = stored || takes_any(c, i);
+	return once || !stored;
+}
+
+/* What the reader wants, in words as wide as the writer's; NULL: that is no order of its words. */
+static const struct type *order_for(const struct giver *c, size_t i)
+{
+	if (takes_any(c, i))
+		return NULL;
+	const struct type *own = c->writer->result[0]->type, *type = wanted(c, i);
+	struct sequence words = sequence_of_type(c->module->arena, c->tensor, own), flat = sequence_of(c, type);
+	if (flat.conditions || flat.run_time || flat.dims > ORDER_LOOPS)
+		return NULL;
+	struct order order = order_of_sequence(&flat);
+	if (!order_of_words(&order, words.lanes, words.lane_stride))
+		return NULL;
+	if (stream_lanes(type) != words.lanes)
+		type = type_regroup(c->module, type, words.lanes);
+	if (!type && words.lane_stride <= 1)      /* words that cross a dim of the reader's */
+		type = linear_type(c->module, &order, words.lanes, type_scalar(c->tensor));
+	return type && type != own && comes_once(c, type) && can_be_given(c->module->arena, c->writer, c->tensor, type) ? type : NULL;
+}
+
+/* A reader of some of the words drops the others on the way, which costs nothing: then all come in the writer's order. */
+static bool all_take_all(const struct giver *c)
+{
+	int64_t own = itensor_tiles(c->writer->result[0]->type->itensor) * stream_lanes(c->writer->result[0]->type);
+	bool all = true;
+	for (size_t i = 0; i < c->wish.count; i++)
+		all = all && itensor_tiles(wanted(c, i)->itensor) * stream_lanes(wanted(c, i)) >= own;
+	return all;
+}
+
+/* NULL: the writer's own. */
+static const struct type *best_order(const struct giver *c)
+{
+	if (!kernel_holds_result(c->writer) || !all_take_all(c))
+		return NULL;
+	const struct type *best = NULL;
+	size_t least = unserved(c, c->writer->result[0]->type);
+	bool worth = type_elements(c->tensor) * ((type_bits(type_scalar(c->tensor)) + 7) / 8) >= GIVEN_BYTES;
+	for (size_t i = 0; i < c->wish.count && least && worth; i++) {
+		const struct type *type = order_for(c, i);
+		size_t others = type ? unserved(c, type) : least;
+		if (others < least) {
+			least = others;
+			best = type;
+		}
+	}
+	return best;
+}
+
+static struct value *give(const struct giver *c, struct value *from, const struct type *type)
+{
+	struct op *convert = op_new(c->module, OP_CONVERT, from->def->location, 1, &from, 1, &type);
+	attr_set(c->module, convert, "buffer", attr_integer(c->module, 0));
+	attr_set(c->module, convert, "shared", attr_integer(c->module, 0));
+	attr_set(c->module, convert, "halves", attr_integer(c->module, 1));
+	attr_set(c->module, convert, "given", attr_unit(c->module));
+	set_stream_tensor(c->module, convert, c->tensor);
+	op_insert_before(from->def->next, convert);
+	for (size_t i = 0; i < c->wish.count; i++)
+		if (takes_any(c, i))
+			c->wish.data[i]->result[0]->type = type;
+	return convert->result[0];
+}
+
+struct value *give_to_readers(struct module *module, struct value *from, const struct wish_list *wish)
+{
+	struct giver c = {.module = module, .writer = from->def, .wish = *wish};
+	if (!c.writer || c.writer->code != OP_KERNEL)
+		return from;
+	for (size_t i = 0; i < wish->count; i++)
+		if (wish->data[i]->parent != c.writer->parent)
+			return from;
+	c.tensor = stream_tensor(from);
+	const struct type *type = best_order(&c);
+	return type ? give(&c, from, type) : from;
+}
+
+/* The kernel that makes what the loop yields as `carried` and hands it to nobody else, or NULL. */
+static struct op *maker_of(const struct op *loop, int carried)
+{
+	const struct op *wish = loop->region[0]->last->operand[carried]->def;
+	struct value *made = wish && attr_get(wish, "wish") ? wish->operand[0] : NULL;
+	const struct wish_list *readers = made ? made->data : NULL;
+	bool alone = readers && readers->count == 1 && made->def && made->def->code == OP_KERNEL && made->def->parent == loop->region[0] && made->type == wish->result[0]->type;
+	return alone ? made->def : NULL;
+}
+
+static void add_readers(struct module *module, const struct value *value, struct wish_list *all)
+{
+	const struct wish_list *readers = value->data;
+	for (size_t i = 0; readers && i < readers->count; i++)
+		VEC_PUSH(module->arena, all, readers->data[i]);
+}
+
+static void turn_carried(struct module *module, struct op *loop, int carried)
+{
+	struct value *into = loop->region[0]->argument[carried + 1], *first = loop->operand[carried + 3];
+	struct giver c = {.module = module, .writer = maker_of(loop, carried)};
+	if (!c.writer || !first->def || !attr_get(first->def, "wish"))
+		return;
+	add_readers(module, into, &c.wish);
+	add_readers(module, loop->result[carried], &c.wish);
+	c.tensor = stream_tensor(c.writer->result[0]);
+	const struct type *type = best_order(&c);
+	if (!type)
+		return;
+	struct value *made = c.writer->result[0];
+	struct op *yield = loop->region[0]->last, *wish = yield->operand[carried]->def;
+	yield->operand[carried] = give(&c, made, type);
+	op_remove(wish);
+	made->data = NULL;
+	into->type = first->type = loop->result[carried]->type = type;
+}
+
+void turn_rings(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next)
+		for (int c = 0; op->code == OP_FOR && c < op->results; c++)
+			turn_carried(module, op, c);
+}

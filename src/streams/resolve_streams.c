@@ -1,0 +1,352 @@
+/* The last step of make_streams: each wish (a stream wanted in some type) becomes
+ *     nothing      where the types denote the same words (a cast, where a loop carries them),
+ *     a cast       where the elements come in the same order in words of another width,
+ *     a chunk      where it is part of the stream in the stream's order,
+ *     a converter  otherwise, shared by all readers that want the same type,
+ * and a stream with several readers gets a fork. */
+#include "itensor/window.h"
+#include "converter/later.h"
+#include "streams/buffer_readers.h"
+#include "streams/repeat_boxes.h"
+#include "streams/repeat_kernels.h"
+#include "streams/resolve_given.h"
+
+#define SHARED_LEAST (8 * 4096)  /* bits of a converter */
+
+static bool is_wish(const struct op *op)
+{
+	return op->code == OP_CONVERT && attr_get(op, "wish");
+}
+
+static void collect_wishes(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			collect_wishes(module, op->region[0]);
+		if (!is_wish(op))
+			continue;
+		struct wish_list *readers = op->operand[0]->data ? op->operand[0]->data : ARENA_NEW(module->arena, struct wish_list);
+		op->operand[0]->data = readers;
+		VEC_PUSH(module->arena, readers, op);
+	}
+}
+
+static struct op *insert(struct module *module, struct op *before, enum op_code code, struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct op *op = op_new(module, code, before->location, 1, &from, 1, &type);
+	set_stream_tensor(module, op, tensor);
+	op_insert_before(before, op);
+	return op;
+}
+
+static struct value *cast_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type)
+{
+	return from->type == type ? from : insert(module, before, OP_CAST, from, tensor, type)->result[0];
+}
+
+static struct block *home(const struct value *value)
+{
+	return value->def ? value->def->parent : value->block;
+}
+
+/* The same order in the widest words of which `wanted` lanes are a multiple; NULL: it has wider ones already. */
+static const struct type *grown(struct module *module, const struct type *type, int64_t wanted)
+{
+	const struct type *wider = NULL;
+	for (int64_t parts = 1; !wider && wanted / parts > stream_lanes(type); parts++)
+		wider = wanted % parts ? NULL : type_regroup(module, type, wanted / parts);
+	return wider;
+}
+
+/* A converter from `from` in its own type to `type`; words of equal width on both sides where the order allows it.  One that takes a tile and then gives all takes it in words as wide as may be. */
+static struct value *convert_to(struct module *module, struct op *before, struct value *from, const struct type *tensor, const struct type *type, const struct attr *later, bool crossing)
+{
+	int64_t wide = stream_lanes(from->type), wanted = stream_lanes(type);
+	const struct type *in = from->type, *out = type, *wider = wide >= wanted ? NULL : later ? grown(module, in, wanted) : type_regroup(module, in, wanted);
+	if (wide > wanted && type_regroup(module, type, wide))
+		out = type_regroup(module, type, wide);
+	else if (wider)
+		in = wider;
+	struct op *outside = before;              /* what comes from outside a rolled layer is cast there */
+	while (outside->parent != home(from))
+		outside = outside->parent->parent;
+	struct value *words = cast_to(module, outside, from, tensor, in);
+	struct op *convert = insert(module, before, OP_CONVERT, words, tensor, out);
+	struct window window = window_between(module->arena, in, out);
+	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
+	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
+	attr_set(module, convert, "buffer", attr_integer(module, box.elements));
+	attr_set(module, convert, "shared", attr_integer(module, box.shared));
+	attr_set(module, convert, "halves", attr_integer(module, box.halves));
+	if (!crossing && window_is_better(&window, &box)) {
+		attr_set(module, convert, "buffer", attr_integer(module, window.words * stream_lanes(in)));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+		attr_set(module, convert, "window", attr_unit(module));
+	}
+	if (later && !crossing && !attr_get(convert, "window") && !later_between(module->arena, tensor, in, out, later).why) {
+		attr_set(module, convert, "buffer", attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
+		attr_set(module, convert, "shared", attr_integer(module, 0));
+		attr_set(module, convert, "halves", attr_integer(module, 1));
+		attr_set(module, convert, "later", later);
+	}
+	return cast_to(module, before, convert->result[0], tensor, type);
+}
+
+/* The same elements, padding included, in words of another width. */
+static bool is_cast(struct module *module, const struct type *from, const struct type *to)
+{
+	int64_t have = stream_lanes(from), want = stream_lanes(to);
+	return have > want ? type_regroup(module, from, want) == to : have < want && type_regroup(module, to, have) == from;
+}
+
+/* The words of an earlier reader behind a converter, in another width; NULL: nobody wants this order. */
+static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i, struct op *before)
+{
+	struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	for (size_t e = 0; e < i; e++) {
+		struct value *earlier = readers->data[e]->result[0]->data;
+		if (earlier && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+			return cast_to(module, before, earlier, tensor, type);
+	}
+	return NULL;
+}
+
+/* The words for reader i; a converter stands before `before`. */
+static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i, struct op *before)
+{
+	struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	bool crossing = home(from) != wish->parent;
+	if (!crossing && from->type == type)
+		return from;
+	if (!crossing && is_cast(module, from->type, type))
+		return cast_to(module, before, from, tensor, type);
+	struct sequence have = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, from->type));
+	struct sequence want = sequence_flat(module->arena, sequence_of_type(module->arena, tensor, type));
+	if (!crossing && sequence_same(have, want))
+		return stream_lanes(from->type) == stream_lanes(type) ? from : cast_to(module, before, from, tensor, type);
+	struct value *part = crossing ? NULL : chunk_to(module, before, from, tensor, type);
+	part = part ? part : cast_of_earlier(module, readers, i, before);
+	if (part)
+		return part;
+	struct value *wanted = crossing || attr_get(wish, "later") ? NULL : chunk_wanted(module, before, from, tensor, type);
+	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(wish, "later"), crossing);
+}
+
+static void rename_operands(struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int j = 0; j < op->operands; j++)
+			for (struct op *def = op->operand[j]->def; def && is_wish(def); def = op->operand[j]->def)
+				op->operand[j] = def->result[0]->data;
+		if (op->region[0])
+			rename_operands(op->region[0]);
+	}
+}
+
+static void remove_wishes(struct block *block)
+{
+	for (struct op *op = block->first, *next; op; op = next) {
+		next = op->next;
+		if (op->code == OP_FOR)
+			remove_wishes(op->region[0]);
+		if (is_wish(op))
+			op_remove(op);
+	}
+}
+
+static bool reads_any(const struct op *op, const struct value *const *value, size_t count)
+{
+	for (int j = 0; j < op->operands; j++)
+		for (size_t i = 0; i < count; i++)
+			if (op->operand[j] == value[i])
+				return true;
+	return false;
+}
+
+/* Does what reads `last` need something of what reads `first`? */
+static bool depends_on(struct module *module, const struct op *first, const struct op *last)
+{
+	VEC(const struct value *) reached = {0};
+	VEC_PUSH(module->arena, &reached, first->result[0]);
+	for (const struct op *op = first->next; op; op = op->next) {
+		if (!reads_any(op, reached.data, reached.count))
+			continue;
+		if (reads_any(op, (const struct value *const[]){last->result[0]}, 1))
+			return true;
+		for (int r = 0; r < op->results; r++)
+			VEC_PUSH(module->arena, &reached, op->result[r]);
+	}
+	return false;
+}
+
+/* A reader whose converter sends what reader i wants as well, and something else: the most of all.  Readers that wait for each other have a converter each. */
+static size_t reader_of_more(struct module *module, const struct value *from, const struct wish_list *readers, size_t i)
+{
+	const struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type;
+	size_t most = i;
+	for (size_t e = 0; e < readers->count; e++) {
+		const struct op *other = readers->data[e];
+		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
+		if (type != best && other->parent == wish->parent && !attr_get(wish, "later") && !attr_get(other, "later") && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
+		    && !depends_on(module, wish, other) && !depends_on(module, other, wish))
+			most = e;
+	}
+	return most;
+}
+
+static struct value *answer_of_same(const struct wish_list *readers, size_t i)
+{
+	const struct op *wish = readers->data[i];
+	for (size_t e = 0; e < readers->count; e++)
+		if (readers->data[e]->result[0]->type == wish->result[0]->type && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
+			return readers->data[e]->result[0]->data;
+	return NULL;
+}
+
+/* A reader of a few bytes that takes them from another one's converter waits for all that this sends and saves next to nothing. */
+static bool is_worth_sharing(struct module *module, const struct value *from, const struct type *tensor, const struct type *type)
+{
+	struct box box = box_between(module->arena, tensor, from->type, type, 0);
+	return box.why || box.elements * type_bits(type_scalar(tensor)) >= SHARED_LEAST;
+}
+
+/* What a converter sends is a part of what another one sends: of words that are sent again the first turns, or what a reader of all takes too. */
+static struct value *part_of_other(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
+{
+	struct op *wish = readers->data[i];
+	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	if (is_chunk(module, tensor, from->type, type) || !is_worth_sharing(module, from, tensor, type))
+		return NULL;
+	size_t more = reader_of_more(module, from, readers, i);
+	if (more == i)
+		return NULL;
+	struct value *answer = answer_of_same(readers, more);
+	answer = answer ? answer : satisfy(module, from, readers, more, wish);
+	readers->data[more]->result[0]->data = answer;
+	return chunk_to(module, wish, answer, tensor, type);
+}
+
+/* What crosses into the layer is kept in a buffer there: one that an earlier reader has sends this one its words as well, if they are the first of those or some of them. */
+static struct value *part_of_earlier(struct module *module, const struct wish_list *readers, size_t i)
+{
+	struct op *wish = readers->data[i];
+	struct value *part = NULL;
+	for (size_t e = 0; e < i && !part; e++) {
+		struct value *earlier = readers->data[e]->result[0]->data;
+		if (readers->data[e]->parent == wish->parent)
+			part = chunk_to(module, wish, earlier, attr_get(wish, "tensor")->type, wish->result[0]->type);
+	}
+	return part;
+}
+
+static void satisfy_all(struct module *module, struct value *from)
+{
+	const struct wish_list *readers = from->data;
+	if (!readers)
+		return;
+	struct value *given = give_to_readers(module, from, readers);
+	for (size_t i = 0; i < readers->count; i++)
+		readers->data[i]->result[0]->data = NULL;
+	for (size_t i = 0; i < readers->count; i++) {
+		struct op *wish = readers->data[i];
+		bool crossing = home(from) != wish->parent;
+		struct value *answer = answer_of_same(readers, i);
+		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, given, readers, i);
+		answer = answer ? answer : satisfy(module, given, readers, i, wish);
+		wish->result[0]->data = attr_get(wish, "carried") ? cast_to(module, wish, answer, attr_get(wish, "tensor")->type, wish->result[0]->type) : answer;
+	}
+	from->data = NULL;
+}
+
+static void satisfy_block(struct module *module, struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		if (block->argument[i]->type->kind == TYPE_ITENSOR)
+			satisfy_all(module, block->argument[i]);
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			satisfy_block(module, op->region[0]);
+		for (int r = 0; r < op->results; r++)
+			if (!is_wish(op) && op->result[r]->type->kind == TYPE_ITENSOR)
+				satisfy_all(module, op->result[r]);
+	}
+}
+
+/* Readers of each stream; then a fork where there are several, or a buffer. */
+static void collect_uses(struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		for (int j = 0; j < op->operands; j++) {
+			struct value *value = op->operand[j];
+			if (value->type->kind != TYPE_ITENSOR)
+				continue;
+			struct readers_of *readers = value->data ? value->data : ARENA_NEW(module->arena, struct readers_of);
+			value->data = readers;
+			VEC_PUSH(module->arena, &readers->list, ((struct reader){op, j}));
+		}
+		if (op->code == OP_FOR)
+			collect_uses(module, op->region[0]);
+	}
+}
+
+static void fork_value(struct module *module, struct value *value, struct op *before)
+{
+	struct readers_of *uses = value->data;
+	if (uses && uses->late)
+		buffer_readers(module, value, before);
+	value->data = NULL;
+	if (!uses || uses->late || uses->list.count < 2)
+		return;
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, uses->list.count);
+	for (size_t i = 0; i < uses->list.count; i++)
+		types[i] = value->type;
+	struct op *fork = op_new(module, OP_FORK, before->location, 1, &value, (int)uses->list.count, types);
+	set_stream_tensor(module, fork, stream_tensor(value));
+	op_insert_before(before, fork);
+	for (size_t i = 0; i < uses->list.count; i++)
+		uses->list.data[i].op->operand[uses->list.data[i].operand] = fork->result[i];
+}
+
+static bool is_used(const struct op *op)
+{
+	for (const struct op *next = op->next; next; next = next->next)
+		for (int j = 0; j < next->operands; j++)
+			if (next->operand[j] == op->result[0])
+				return true;
+	return false;
+}
+
+static void fork_block(struct module *module, struct block *block)
+{
+	for (int i = 0; i < block->arguments; i++)
+		fork_value(module, block->argument[i], block->first);
+	for (struct op *op = block->first, *next; op; op = next) {
+		if (op->code == OP_FOR)
+			fork_block(module, op->region[0]);
+		for (int r = 0; op->code != OP_FORK && op->code != OP_BUFFER && r < op->results; r++)
+			fork_value(module, op->result[r], op->next);
+		next = op->next;
+		if (op->code == OP_CONVERT && !is_used(op))           /* its writer serves the readers itself */
+			op_remove(op);
+	}
+}
+
+bool resolve_streams(struct streams *streams, struct block *block)
+{
+	struct module *module = streams->module;
+	collect_wishes(module, block);
+	turn_rings(module, block);
+	satisfy_block(module, block);
+	rename_operands(block);
+	remove_wishes(block);
+	collect_uses(module, block);
+	plan_buffers(module, block);
+	repeat_boxes(module, block);
+	repeat_kernels(module, block);
+	fork_block(module, block);
+	return true;
+}

@@ -1,0 +1,199 @@
+/* The order in which a state is read: row-major, as it lies.  Where all its readers want equal parts of its outermost extent, each reads its own (lower_loads.c).  Beside a unit of few tokens, or of tiles that are counted, words are as wide
+ * as the widest that a reader wants: memory ports side by side bring them; and of one token twice as wide where that is a port on each adapter, since channels that bring weights alone would be ready sooner than
+ * those that bring rows of a state as well.  Where keys travel with small operands, values have as many ports as half of the adapters. */
+#include "ir/workload.h"
+#include "ir/lookback.h"
+#include "ports/dealt.h"
+#include "streams/repeat_kernels.h"
+#include "streams/streams.h"
+
+#define KEY_BITS 1024         /* of a word of keys that come word by word with small operands: two ports of each part bring more than their channel does */
+
+/* How many parts like this one the natural order has; 1: it is no such part.  number: which it is. */
+static int64_t parts_like(struct module *module, const struct type *tensor, const struct type *natural, const struct type *wanted, int64_t *number)
+{
+	struct sequence have = sequence_of_type(module->arena, tensor, natural), want = sequence_of_type(module->arena, tensor, wanted);
+	*number = 0;
+	if (!have.dims || (have.run_time && have.run_time[0]) || have.stride[0] <= 0 || want.offset < have.offset)
+		return 1;
+	int64_t first = want.offset - have.offset, last = first + (want.lanes - 1) * want.lane_stride;
+	for (int i = 0; i < want.dims; i++)
+		last += want.stride[i] * (want.trip[i] - 1);
+	int64_t low = first / have.stride[0], extent = last / have.stride[0] + 1 - low;
+	if (have.trip[0] % extent || low % extent)
+		return 1;
+	*number = low / extent;
+	return have.trip[0] / extent;
+}
+
+/* All of it again for each tile of tokens, where a reader walks those outermost. */
+static const struct type *again(const struct streams *s, const struct type *type, const struct type *wanted)
+{
+	const struct itensor *want = wanted->itensor;
+	bool tiles = s->tiles > 1 && want->dims > 1 && want->trip[0] == s->tiles && stands_still(want, 0);
+	return tiles ? moved_loops(s->module, type, 1, s->tiles, want->run_time ? want->run_time[0] : NULL) : type;
+}
+
+static const struct type *order_once(struct streams *s, const struct flow *flow, const struct type *wanted)
+{
+	struct module *module = s->module;
+	const struct type *natural = natural_order_to(module, flow->tensor, flow->dims, flow->bits > PORT_BITS ? flow->bits : PORT_BITS);
+	const struct itensor *order = natural->itensor;
+	int64_t number;
+	if (flow->parts < 2 || parts_like(module, flow->tensor, natural, wanted, &number) != flow->parts)
+		return natural;
+	int64_t *trip = arena_copy(module->arena, order->trip, sizeof *trip * (size_t)order->dims), *step = arena_copy(module->arena, order->step, sizeof *step * (size_t)order->dims);
+	int64_t *rows = affine_rows(module->arena, order->dims, order->map.results);
+	trip[0] /= flow->parts;
+	for (int r = 0; r < order->map.results; r++) {
+		int64_t *row = rows + r * (order->dims + 1);
+		for (int i = 0; i < order->dims; i++)
+			row[i] = affine_at(order->map, r, i);
+		row[order->dims] = affine_constant(order->map, r) + row[0] * step[0] * trip[0] * number;
+	}
+	return type_canonical(module, natural->element, order->dims, trip, order->run_time, step, order->map.results, rows);
+}
+
+const struct type *state_order(struct streams *s, const struct flow *flow, const struct type *wanted)
+{
+	return again(s, order_once(s, flow, wanted), wanted);
+}
+
+/* Of the word that a reader wants, as far as ports side by side bring it. */
+static int64_t wide_bits(const struct streams *s, const struct type *wanted, int64_t widest)
+{
+	int64_t bits = PORT_BITS, wish = stream_lanes(wanted) * type_bits(type_scalar(wanted)), most = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS);
+	while (2 * bits <= wish && 2 * bits <= most && 2 * bits <= widest)
+		bits *= 2;
+	return bits;
+}
+
+/* Do two halves of its heads come one after the other (lower_loads.c)?  Else words of counted tiles are narrow, and several loaders bring them in turn (dealt.c). */
+static bool has_halves(const struct type *natural)
+{
+	const struct itensor *order = natural->itensor;
+	return order->dims > 1 && order->trip[0] % 2 == 0 && !(order->run_time && order->run_time[0]);
+}
+
+/* Readers that disagree read all of it. */
+static void mark_block(struct streams *s, const struct block *block, bool wide, bool counted, int64_t widest)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			mark_block(s, op->region[0], wide, counted, widest);
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++) {
+			struct flow *flow = flow_of(op->operand[j]);
+			if (flow->kind != FLOW_MEMORY || !flow->ordered)
+				continue;
+			const struct type *wanted = plan_port_type(s->module, op->kernel, &s->plan[op->result[0]->id], j, op->operand[j]->type, NULL);
+			const struct type *natural = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS);
+			int64_t number, parts = parts_like(s->module, flow->tensor, natural, wanted, &number), bits = wide ? wide_bits(s, wanted, !counted || has_halves(natural) ? widest : FEW_PORTS * PORT_BITS) : 0;
+			flow->parts = !flow->parts || flow->parts == parts ? parts : 1;
+			flow->bits = bits > flow->bits ? bits : flow->bits;
+		}
+	}
+}
+
+/* States whose words come through several ports, each once. */
+struct wide_states {
+	VEC(struct flow *) flows;
+	int64_t ports;            /* of all their parts */
+	int64_t bits;             /* of the widest word */
+};
+
+static void note_wide(struct streams *s, struct flow *flow, struct wide_states *wide)
+{
+	for (size_t i = 0; i < wide->flows.count; i++)
+		if (wide->flows.data[i] == flow)
+			return;
+	VEC_PUSH(s->module->arena, &wide->flows, flow);
+	wide->ports += flow->parts * flow->bits / PORT_BITS;
+	wide->bits = flow->bits > wide->bits ? flow->bits : wide->bits;
+}
+
+static void find_wide(struct streams *s, const struct block *block, struct wide_states *wide)
+{
+	for (const struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			find_wide(s, op->region[0], wide);
+		for (int j = 0; op->code == OP_KERNEL && j < op->operands; j++)
+			if (flow_of(op->operand[j])->bits > PORT_BITS)
+				note_wide(s, flow_of(op->operand[j]), wide);
+	}
+}
+
+/* The part of a state that layers read, where some look back only so many rows: the mean of all. */
+static double part_read(const struct streams *s, const struct flow *flow)
+{
+	const struct itensor *order = natural_order_to(s->module, flow->tensor, flow->dims, PORT_BITS)->itensor;
+	struct lookback lookback;
+	for (int i = 0; order->run_time && i < order->dims; i++)
+		if (order->run_time[i] && lookback_find(s->module, order->run_time[i]->symbol, &lookback))
+			return lookback_part(&lookback);
+	return 1;
+}
+
+static int64_t states_bits(const struct streams *s, const struct wide_states *wide, size_t count)
+{
+	double bits = 0;
+	for (size_t i = 0; i < count; i++)
+		bits += part_read(s, wide->flows.data[i]) * (double)(type_elements(wide->flows.data[i]->tensor) * type_bits(type_scalar(wide->flows.data[i]->tensor)));
+	return (int64_t)bits;
+}
+
+/* Where one channel can bring the first half of them, keys, but not all, these travel word by word (ride_with_narrow in bundle_ports.c). */
+static bool keys_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+{
+	int64_t unit = weights_bits(old->region[0], false) / (s->context->platform->ports - BESIDE_SLICES), keys = states_bits(s, wide, wide->flows.count / 2);
+	return keys && words_ride(old) && channel_has_time(unit, 0, keys) && !channel_has_time(unit, 0, states_bits(s, wide, wide->flows.count));
+}
+
+/* Where it can bring all of them, few ports ask for as many words as its channel brings. */
+static bool all_ride(const struct streams *s, const struct op *old, const struct wide_states *wide)
+{
+	return states_ride(s, old, states_bits(s, wide, wide->flows.count));
+}
+
+static void narrow_all(struct wide_states *wide)
+{
+	for (size_t i = 0; i < wide->flows.count; i++)
+		while (wide->flows.data[i]->bits > KEY_BITS)
+			wide->flows.data[i]->bits /= 2;
+}
+
+/* Keys need few ports then, and values have half of the adapters. */
+static void spread_behind_keys(struct wide_states *wide, int64_t ports, int64_t most)
+{
+	for (size_t i = 0; i < wide->flows.count; i++) {
+		struct flow *flow = wide->flows.data[i];
+		bool key = i < wide->flows.count / 2;
+		while (key && flow->bits > KEY_BITS)
+			flow->bits /= 2;
+		while (!key && 2 * flow->bits <= most && 4 * flow->bits * flow->parts <= PORT_BITS * ports)
+			flow->bits *= 2;
+	}
+}
+
+/* Each slice's loader, and that of scales, can have one beside its own, and what is left rides with small operands. */
+static void spread_over_adapters(struct streams *s, const struct op *old)
+{
+	struct wide_states wide = {0};
+	int64_t ports = s->context->platform->ports, asked = PORT_BITS * choice_count(&s->context->choices, CHOICE_STATE_PORTS), most = asked < WORD_BITS ? asked : WORD_BITS;
+	find_wide(s, old->region[0], &wide);
+	if (all_ride(s, old, &wide))
+		narrow_all(&wide);
+	else if (keys_ride(s, old, &wide))
+		spread_behind_keys(&wide, ports, most);
+	else if (2 * wide.ports <= ports && 2 * wide.bits <= most)
+		for (size_t i = 0; i < wide.flows.count; i++)
+			wide.flows.data[i]->bits *= 2;
+}
+
+void mark_state_parts(struct streams *s, const struct op *old)
+{
+	const struct block *block = old->region[0];
+	bool counted = unit_counts_tiles(block), wide = unit_takes_few(block) || counted;
+	mark_block(s, block, wide, counted, unit_has_tokens(block) ? WORD_BITS / 2 : WORD_BITS);
+	if (wide && !unit_has_tokens(block))
+		spread_over_adapters(s, old);
+}

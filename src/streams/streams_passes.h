@@ -1,0 +1,9 @@
+/* The passes of this room; pipeline/passes.c says what each needs and guarantees. */
+#ifndef STC_STREAMS_PASSES_H
+#define STC_STREAMS_PASSES_H
+#include "options/pass_context.h"
+
+bool make_streams(struct pass_context *context, struct module *module);
+bool fuse_streams(struct pass_context *context, struct module *module);
+bool mark_final(struct pass_context *context, struct module *module);
+#endif

@@ -1,0 +1,236 @@
+/* Run-time extents: an argument's stream.dims names, per dim, the input whose value is that dim's extent at run time ("" elsewhere).  Every loop that walks such a
+ * dim is bound by it, through all kernels, so that no work is done beyond what is there; sizes, strides and layouts stay those of compile time.
+ * Where a concat puts other elements in front, the bound grows by their number; elements behind are refused.
+ * An argument's stream.window says that nothing depends on rows older than so many tokens, the first one of the launch counted: these are left out (ir/lookback.h).
+ * How many rows of an input count is bind_rows.c's.
+ * Needs: kernels.  Guarantees: no kernel reads a row beyond a run-time extent.  Exact for all that lies inside the extents. */
+#include "ir/lookback.h"
+#include "ir/kernel_edit.h"
+#include "tensor/tensor_passes.h"
+#include <string.h>
+
+struct digit {                /* of a value's linear addresses: (address / stride) % extent counts only up to symbol + plus */
+	int64_t stride, extent;
+	const char *symbol;
+	int64_t plus;
+};
+
+struct digits {
+	VEC(struct digit) list;
+};
+
+struct binder {
+	struct module *module;
+	bool failed;
+};
+
+/* A symbol is an input of one integer. */
+static bool is_symbol(const struct op *main, const char *name)
+{
+	int number = function_argument_named(main, name);
+	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
+	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, "stream.role");
+	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
+}
+
+static struct digits *digits_of(struct binder *b, struct value *value)
+{
+	if (!value->data)
+		value->data = ARENA_NEW(b->module->arena, struct digits);
+	return value->data;
+}
+
+static void add_digit(struct binder *b, struct value *value, struct digit digit)
+{
+	struct digits *digits = digits_of(b, value);
+	VEC_PUSH(b->module->arena, &digits->list, digit);
+}
+
+/* A window that all rows fit into changes nothing. */
+static const char *symbol_of(struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
+{
+	const struct attr *window = function_argument_attr(main, number, "stream.window");
+	if (window && (window->kind != ATTR_INTEGER || window->integer < 1)) {
+		b->failed = true;
+		diag_error(b->module->diag, main->location, "stream.window of argument %d is no number of tokens", number);
+		diag_note(b->module->diag, "accepted is an integer from 1 on");
+	}
+	if (!window || b->failed || window->integer > extent)
+		return symbol;
+	const int64_t rows = window->integer - 1;
+	return lookback_add(b->module, (struct lookback){.symbol = symbol, .tile = 1, .most = extent, .layers = 1, .rows = &rows});
+}
+
+static void mark_argument(struct binder *b, struct op *main, int number)
+{
+	struct value *argument = main->region[0]->argument[number];
+	const struct attr *dims = function_argument_attr(main, number, "stream.dims");
+	if (!dims)
+		return;
+	const struct type *type = argument->type;
+	if (dims->kind != ATTR_ARRAY || type->kind != TYPE_TENSOR || dims->count != type->rank) {
+		b->failed = true;
+		diag_error(b->module->diag, main->location, "argument %d of main has stream.dims of another rank", number);
+		diag_note(b->module->diag, "accepted is one string per dim: the name of an input of one integer, or \"\"");
+		return;
+	}
+	const struct attr **near = ARENA_ARRAY(b->module->arena, const struct attr *, type->rank + 1);
+	for (int d = 0; d < type->rank; d++) {
+		const struct attr *name = near[d] = dims->items[d].value;
+		if (name->kind != ATTR_STRING || !*name->text)
+			continue;
+		if (!is_symbol(main, name->text)) {
+			b->failed = true;
+			diag_error(b->module->diag, main->location, "stream.dims of argument %d names \"%s\", which is no input of one integer", number, name->text);
+			diag_note(b->module->diag, "accepted is the stream.name of an argument of role input, an integer tensor of one element");
+			return;
+		}
+		int64_t stride = 1;
+		for (int inner = d + 1; inner < type->rank; inner++)
+			stride *= type->shape[inner];
+		const char *symbol = symbol_of(b, main, number, name->text, type->shape[d]);
+		near[d] = attr_string(b->module, symbol);
+		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = symbol});
+	}
+	function_set_argument_attr(b->module, main, number, "stream.dims", attr_array(b->module, type->rank, near));
+}
+
+/* The counters for which the operand is active. */
+static struct guard_range active(const struct kernel *kernel, const struct access *access, int loop)
+{
+	const struct guard_range *guard = access_guard(access, loop);
+	return guard ? *guard : (struct guard_range){.loop = loop, .high = kernel->loop[loop].extent};
+}
+
+static bool walks(const struct op *op, int operand, const struct digit *digit, int loop)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	struct guard_range range = active(op->kernel, access, loop);
+	int64_t first = access->offset + range.low * access->stride[loop];
+	return access->stride[loop] == digit->stride && range.high - range.low == digit->extent && first / digit->stride % digit->extent == 0;
+}
+
+static bool refuse(struct binder *b, const struct op *op, const struct digit *digit, const char *why)
+{
+	b->failed = true;
+	diag_error(b->module->diag, op->location, "the run-time extent \"%s\" %s", lookback_symbol(b->module, digit->symbol), why);
+	return diag_note(b->module->diag, "accepted are dims that are walked whole, alone or behind others in a concat; without stream.dims the extent is that of compile time");
+}
+
+/* Rows that are left out lie behind all that guards tell apart. */
+static bool guards_in_front(const struct op *op, int loop, int64_t plus)
+{
+	int64_t extent = op->kernel->loop[loop].extent;
+	for (int j = 0; j < op->operands; j++) {
+		const struct guard_range *guard = access_guard(&op->kernel->operand[j], loop);
+		if (guard && (guard->low > plus || (guard->high > plus && guard->high < extent)))
+			return false;
+	}
+	return true;
+}
+
+static bool bind_loop(struct binder *b, struct op *op, int operand, const struct digit *digit, int number)
+{
+	struct loop *loop = &op->kernel->loop[number];
+	struct guard_range range = active(op->kernel, &op->kernel->operand[operand], number);
+	struct run_time_trip *trip = ARENA_NEW(b->module->arena, struct run_time_trip);
+	*trip = (struct run_time_trip){.symbol = digit->symbol, .plus = digit->plus + range.low, .tile = 1, .most = loop->extent};
+	if (range.high != loop->extent)
+		return refuse(b, op, digit, "has other elements behind it in a concat");
+	if (loop->run_time && !run_time_same(loop->run_time, trip))
+		return refuse(b, op, digit, "meets another one in the same loop");
+	if (!text_same(lookback_symbol(b->module, digit->symbol), digit->symbol) && !guards_in_front(op, number, trip->plus))
+		return refuse(b, op, digit, "has a window, and is walked in part");
+	loop->run_time = trip;
+	return true;
+}
+
+static bool moves_inside(const struct kernel *kernel, const struct access *access, const struct digit *digit, int loop)
+{
+	int64_t stride = access->stride[loop];
+	return stride && stride < digit->stride * digit->extent && stride * (kernel->loop[loop].extent - 1) >= digit->stride;
+}
+
+/* A part of a concat whose parts are equally long at compile time has a loop over parts and one over its rows, which would end for all parts where one has no more. */
+static void join_parts(struct binder *b, struct op *op, int operand, const struct digit *digit)
+{
+	const struct kernel *kernel = op->kernel;
+	const struct access *access = &kernel->operand[operand];
+	for (int l = 0; l + 1 < kernel->loops; l++) {
+		int64_t rows = kernel->loop[l + 1].extent, all = access_guard(access, l) ? rows : rows * kernel->loop[l].extent;
+		if (access->stride[l + 1] == digit->stride && all == digit->extent && kernel->loop[l].extent > 1)
+			kernel_join_loops(b->module, op, l);
+	}
+}
+
+/* Other operands are read at the loop's points where this one is not. */
+static bool ends_for_others(const struct op *op, int operand, int loop)
+{
+	const struct access *access = &op->kernel->operand[operand];
+	bool elsewhere = false, others = false;
+	for (int i = 0; i < access->guards; i++)
+		elsewhere |= access->guard[i].loop != loop;
+	for (int j = 0; j < op->operands; j++)
+		others |= !op->operand[j]->data && op->kernel->operand[j].stride[loop] != 0;
+	return elsewhere && others;
+}
+
+static void bind_operand(struct binder *b, struct op *op, int operand, const struct digit *digit)
+{
+	kernel_cut_loops(b->module, op, operand, digit->stride, digit->extent);
+	join_parts(b, op, operand, digit);
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (walks(op, operand, digit, l)) {
+			if (ends_for_others(op, operand, l))
+				refuse(b, op, digit, "ends a loop over other elements as well");
+			else
+				bind_loop(b, op, operand, digit, l);
+			return;
+		}
+	for (int l = 0; l < op->kernel->loops; l++)
+		if (moves_inside(op->kernel, &op->kernel->operand[operand], digit, l)) {
+			refuse(b, op, digit, "is walked in part");
+			return;
+		}
+}
+
+static void bind_kernel(struct binder *b, struct op *op)
+{
+	for (int j = 0; j < op->operands && !b->failed; j++) {
+		struct digits *digits = op->operand[j]->data;
+		for (size_t i = 0; digits && i < digits->list.count && !b->failed; i++)
+			bind_operand(b, op, j, &digits->list.data[i]);
+	}
+	kernel_tidy(b->module, op);
+	for (int l = 0; l < op->kernel->loops; l++) {
+		const struct loop *loop = &op->kernel->loop[l];
+		if (loop->run_time && !loop->reduction && op->kernel->result.stride[l])
+			add_digit(b, op->result[0], (struct digit){op->kernel->result.stride[l], loop->extent, loop->run_time->symbol, loop->run_time->plus});
+	}
+}
+
+/* What leaves main has the extents that its type says. */
+static void check_results(struct binder *b, const struct op *last)
+{
+	for (int i = 0; i < last->operands && !b->failed; i++) {
+		const struct digits *digits = last->operand[i]->data;
+		if (digits && digits->list.count && last->operand[i]->def)
+			refuse(b, last, &digits->list.data[0], "reaches a result of main");
+	}
+}
+
+bool bind_extents(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct binder b = {.module = module};
+	struct op *main = module_main(module);
+	struct block *body = main->region[0];
+	ir_clear_data(body);
+	for (int i = 0; i < body->arguments && !b.failed; i++)
+		mark_argument(&b, main, i);
+	for (struct op *op = body->first; op && !b.failed; op = op->next)
+		if (op->code == OP_KERNEL)
+			bind_kernel(&b, op);
+	check_results(&b, body->last);
+	return !b.failed;
+}

@@ -1,0 +1,128 @@
+/* Fills in stream.name and stream.role of main's arguments and results and checks those that are there.
+ * Arguments: argN, input.  Results: resultN, output.  A name that was taken before gets a number.  A result of role `state` keeps its name:
+ * it names the state argument that its row is written to, and needs stream.axis and stream.at (the input that holds the position).  Exact. */
+#include "tensor/tensor_passes.h"
+#include <string.h>
+
+struct port {
+	const char *name, *role;
+	const struct attr *attributes;    /* dictionary; may be NULL */
+};
+
+struct ports {
+	struct module *module;
+	struct op *main;
+	int count;
+	struct port *port;
+};
+
+static const char *text_of(const struct attr *dictionary, const char *name)
+{
+	const struct attr *value = attr_item(dictionary, name);
+	return value && value->kind == ATTR_STRING ? value->text : NULL;
+}
+
+static bool known_role(const char *role, bool result)
+{
+	static const char *const arguments[] = {"weight", "input", "state", NULL}, *const results[] = {"output", "state", NULL};
+	for (const char *const *known = result ? results : arguments; *known; known++)
+		if (!strcmp(*known, role))
+			return true;
+	return false;
+}
+
+static bool read_ports(struct ports *ports, const char *list, int count, bool result)
+{
+	struct module *module = ports->module;
+	const struct attr *all = attr_get(ports->main, list);
+	ports->count = count;
+	ports->port = ARENA_ARRAY(module->arena, struct port, count);
+	for (int i = 0; i < count; i++) {
+		const struct attr *attributes = all && i < all->count ? all->items[i].value : NULL;
+		const char *role = text_of(attributes, "stream.role");
+		ports->port[i] = (struct port){text_of(attributes, "stream.name"), role ? role : result ? "output" : "input", attributes};
+		if (known_role(ports->port[i].role, result))
+			continue;
+		diag_error(module->diag, ports->main->location, "%s %d of main has stream.role \"%s\"", result ? "result" : "argument", i, role);
+		return diag_note(module->diag, result ? "known roles: output, state" : "known roles: weight, input, state");
+	}
+	return true;
+}
+
+static const char *free_name(struct module *module, const struct map *taken, const char *name)
+{
+	const char *candidate = name;
+	for (int n = 1; map_get(taken, candidate); n++)
+		candidate = text_format(module->arena, "%s_%d", name, n);
+	return candidate;
+}
+
+/* Given names first, so that a default never takes one of them. */
+static void make_unique(struct ports *ports, const char *prefix, bool result)
+{
+	struct module *module = ports->module;
+	struct map taken = map_new(module->arena);
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < ports->count; i++) {
+			struct port *port = &ports->port[i];
+			bool given = text_of(port->attributes, "stream.name") != NULL;
+			if (given != (pass == 0) || (result && !strcmp(port->role, "state")))
+				continue;
+			port->name = free_name(module, &taken, given ? port->name : text_format(module->arena, "%s%d", prefix, i));
+			map_set(&taken, port->name, port);
+		}
+}
+
+static const struct attr *port_attr(struct module *module, const struct port *port)
+{
+	const struct attr *attr = attr_with(module, port->attributes, "stream.name", attr_string(module, port->name));
+	return attr_with(module, attr, "stream.role", attr_string(module, port->role));
+}
+
+static void write_ports(const struct ports *ports, const char *list)
+{
+	const struct attr **items = ARENA_ARRAY(ports->module->arena, const struct attr *, ports->count);
+	for (int i = 0; i < ports->count; i++)
+		items[i] = port_attr(ports->module, &ports->port[i]);
+	attr_set(ports->module, ports->main, list, ports->count ? attr_array(ports->module, ports->count, items) : NULL);
+}
+
+static const struct port *find_port(const struct ports *ports, const char *name, const char *role)
+{
+	for (int i = 0; name && i < ports->count; i++)
+		if (!strcmp(ports->port[i].name, name) && !strcmp(ports->port[i].role, role))
+			return &ports->port[i];
+	return NULL;
+}
+
+static bool check_state(const struct ports *arguments, const struct ports *results, int index)
+{
+	const struct port *result = &results->port[index];
+	struct diag *diag = results->module->diag;
+	if (!find_port(arguments, result->name, "state")) {
+		diag_error(diag, results->main->location, "result %d of main has role state, but no argument of role state is named \"%s\"", index, result->name ? result->name : "");
+		return diag_note(diag, "give the result the stream.name of the state that it continues");
+	}
+	if (!attr_item(result->attributes, "stream.axis") || !find_port(arguments, text_of(result->attributes, "stream.at"), "input")) {
+		diag_error(diag, results->main->location, "result %d of main (state \"%s\") lacks stream.axis or stream.at", index, result->name);
+		return diag_note(diag, "stream.axis is the dim that grows, stream.at the stream.name of the input that holds the position");
+	}
+	return true;
+}
+
+bool name_arguments(struct pass_context *context, struct module *module)
+{
+	(void)context;
+	struct ports arguments = {.module = module, .main = module_main(module)}, results = arguments;
+	const struct type *type = attr_get(arguments.main, "function_type")->type;
+	if (!read_ports(&arguments, "arg_attrs", type->inputs, false) || !read_ports(&results, "res_attrs", type->outputs, true))
+		return false;
+	make_unique(&arguments, "arg", false);
+	make_unique(&results, "result", true);
+	for (int i = 0; i < results.count; i++)
+		if (!strcmp(results.port[i].role, "state") && !check_state(&arguments, &results, i))
+			return false;
+	write_ports(&arguments, "arg_attrs");
+	write_ports(&results, "res_attrs");
+	return true;
+}

@@ -1,0 +1,44 @@
+/* Takes a costly post body (division, elementary functions) out of a contraction, into an elementwise kernel of its own.
+ * The contraction is as wide as its weights need; its post body runs once per result and would be built just as wide, to be idle nearly always.
+ * Needs: fused kernels.  Guarantees: a reduction of many points to many results has no costly operation in its post body.  Exact. */
+#include "platform/platform.h"
+#include "ir/kernel_edit.h"
+#include "tensor/tensor_passes.h"
+
+#define MANY_POINTS 16
+#define MANY_RESULTS 64
+#define COSTLY_LATENCY 12     /* cycles: division and everything beyond it */
+
+static bool costly(const struct platform *platform, const struct body *body)
+{
+	for (int n = 0; n < body->count; n++)
+		if (body->node[n].kind == NODE_OP && platform_operator(platform, body->node[n].code, body->node[n].type).latency >= COSTLY_LATENCY)
+			return true;
+	return false;
+}
+
+static int64_t points(const struct kernel *kernel, bool reduction)
+{
+	int64_t product = 1;
+	for (int l = 0; l < kernel->loops; l++)
+		product *= kernel->loop[l].reduction == reduction ? kernel->loop[l].extent : 1;
+	return product;
+}
+
+static void split_block(struct pass_context *context, struct module *module, struct block *block)
+{
+	for (struct op *op = block->first; op; op = op->next) {
+		if (op->code == OP_FOR)
+			split_block(context, module, op->region[0]);
+		if (op->code != OP_KERNEL || !op->kernel->post.count || op->kernel->scan || body_uses_counters(&op->kernel->post) || !costly(context->platform, &op->kernel->post))
+			continue;
+		if (points(op->kernel, true) >= MANY_POINTS && points(op->kernel, false) >= MANY_RESULTS)
+			kernel_split_post(module, op);
+	}
+}
+
+bool split_posts(struct pass_context *context, struct module *module)
+{
+	split_block(context, module, module_main(module)->region[0]);
+	return true;
+}
