@@ -5,6 +5,7 @@
  * trips of loops that use the operand has taken 1/P of it before it gives anything, a converter of P blocks as well; along a path the largest part
  * counts, since blocks follow each other through it.  An operand that is ahead of another of the same kernel is held for that part. */
 #include "schedule/orders.h"
+#include "schedule/sources.h"
 
 #define FIFO_KERNELS 96      /* in larger graphs the words held at meetings are not part of the cost */
 #define HELD_QUARTERS 3      /* what waits is told from above, and one buffer may serve several readers: it counts less than what is surely there */
