@@ -92,8 +92,8 @@ static struct value *filled(struct binder *b, const struct op *reader, struct va
 	if (first->code == OP_FILL && first->operand[0] == value)
 		return first->result[0];
 	struct op *fill = op_new(b->module, OP_FILL, reader->location, 1, &value, 1, &value->type);
-	attr_set(b->module, fill, "rows", attr_string(b->module, b->symbol));
-	attr_set(b->module, fill, "axis", attr_integer(b->module, axis));
+	attr_set(b->module, fill, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
+	attr_set(b->module, fill, KEY_AXIS, attr_integer(b->module, axis));
 	op_insert_before(first, fill);
 	return fill->result[0];
 }
@@ -137,7 +137,7 @@ static void bind_contraction(struct binder *b, struct op *op)
 		refuse(b, op, "are not all that a contraction walks");
 		return;
 	}
-	attr_set(b->module, op, "rows", attr_string(b->module, b->symbol));
+	attr_set(b->module, op, KEY_TOKEN_COUNT, attr_string(b->module, b->symbol));
 	set_pitch(b, op->result[0], contract.outputs);
 }
 
@@ -153,19 +153,19 @@ static struct value *row_of(struct value *value)
 
 static void set_result_dims(struct binder *b, int result, const struct type *type, int axis)
 {
-	const struct attr *old = attr_get(b->main, "res_attrs");
+	const struct attr *old = attr_get(b->main, KEY_RES_ATTRS);
 	const struct attr **items = ARENA_ARRAY(b->module->arena, const struct attr *, old->count + 1);
 	for (int i = 0; i < old->count; i++)
 		items[i] = old->items[i].value;
-	items[result] = attr_with(b->module, items[result], "stream.dims", rows_dims(b->module, type, axis, b->symbol));
-	attr_set(b->module, b->main, "res_attrs", attr_array(b->module, old->count, items));
+	items[result] = attr_with(b->module, items[result], KEY_STREAM_DIMS, rows_dims(b->module, type, axis, b->symbol));
+	attr_set(b->module, b->main, KEY_RES_ATTRS, attr_array(b->module, old->count, items));
 }
 
 static void bind_results(struct binder *b, struct op *last)
 {
 	for (int r = 0; r < last->operands && !b->failed; r++) {
 		struct value *row = row_of(last->operand[r]);
-		const struct attr *rows = function_result_attr(b->main, r, "stream.rows"), *axis = function_result_attr(b->main, r, "stream.axis");
+		const struct attr *rows = function_result_attr(b->main, r, KEY_STREAM_TOKEN_COUNT), *axis = function_result_attr(b->main, r, KEY_STREAM_AXIS);
 		int own = pitch_of(row) ? rows_axis(row->type, pitch_of(row), b->most) : -1;
 		if (!pitch_of(row))
 			continue;
@@ -361,7 +361,7 @@ static void tile_block(struct binder *b, struct block *block)
 
 static void bind_argument(struct binder *b, int number)
 {
-	const struct attr *rows = function_argument_attr(b->main, number, "stream.rows"), *axis = function_argument_attr(b->main, number, "stream.axis");
+	const struct attr *rows = function_argument_attr(b->main, number, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(b->main, number, KEY_STREAM_AXIS);
 	struct value *argument = b->main->region[0]->argument[number];
 	if (!rows || argument->type->shape[axis->integer] == 1)
 		return;

@@ -22,7 +22,7 @@ static bool comes_in_groups(const struct value *value, int deep)
 	const struct op *op = value->def;
 	bool found = false;
 	if (op && op->code == OP_CONTRACT)
-		return attr_integer_or(op, "tokens", 1) > 1;
+		return attr_integer_or(op, KEY_TOKENS, 1) > 1;
 	if (op && op->code == OP_KERNEL && op->kernel->tiled)
 		return true;          /* heads of a tile come one after the other */
 	if (!deep || !op || op->code != OP_KERNEL || kernel_has_reduction(op->kernel))

@@ -135,7 +135,7 @@ struct number hidden_body(struct arena *arena, const struct kernel *kernel, cons
 /* Whole numbers of a byte, and floats. */
 static struct number dense_element(const struct op *op, int64_t address)
 {
-	const struct attr *value = attr_get(op, "value");
+	const struct attr *value = attr_get(op, KEY_VALUE);
 	const struct type *scalar = type_scalar(op->result[0]->type);
 	if (!value || value->kind != ATTR_DENSE)
 		return nothing;

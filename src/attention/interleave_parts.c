@@ -30,7 +30,7 @@ struct interleaver {
 
 static bool is_part(const struct op *op)
 {
-	return op->code == OP_KERNEL && attr_get(op, "part_of");
+	return op->code == OP_KERNEL && attr_get(op, KEY_KV_PARTITION_OF);
 }
 
 static int64_t heads_of(const struct interleaver *w)
@@ -203,12 +203,12 @@ static bool turn_weights(const struct interleaver *w, const struct op *product, 
 	int layers = pick && pick->code == OP_PICK ? pick->operands - 1 : 1;
 	for (int i = 0; i < 2 * layers; i++) {
 		const struct value *argument = argument_of(product, i % 2, i / 2);
-		const struct quantised *old = argument->def || argument->uses > 1 ? NULL : quantised_read(w->module->arena, function_argument_attr(w->main, argument->index, "stream.from"));
+		const struct quantised *old = argument->def || argument->uses > 1 ? NULL : quantised_read(w->module->arena, function_argument_attr(w->main, argument->index, KEY_STREAM_DERIVED_FROM));
 		struct quantised turned = old ? *old : (struct quantised){0};
 		if (!old || old->from.conditions || old->shared * old->block > 1 || !turn_rows(w, &turned, contract.size))
 			return false;
 		if (do_it)
-			function_set_argument_attr(w->module, w->main, argument->index, "stream.from", quantised_attr(w->module, &turned));
+			function_set_argument_attr(w->module, w->main, argument->index, KEY_STREAM_DERIVED_FROM, quantised_attr(w->module, &turned));
 	}
 	return true;
 }

@@ -23,7 +23,7 @@ static bool is_state(const struct op *main, const struct value *value)
 {
 	if (value->def && value->def->code == OP_PICK)
 		value = value->def->operand[1];
-	const struct attr *role = !value->def && value->block == main->region[0] ? function_argument_attr(main, value->index, "stream.role") : NULL;
+	const struct attr *role = !value->def && value->block == main->region[0] ? function_argument_attr(main, value->index, KEY_STREAM_ROLE) : NULL;
 	return role && text_same(role->text, "state");
 }
 
@@ -153,7 +153,7 @@ static struct value *add_part(struct module *module, const struct member *member
 	const struct type *type = part_type(module, op->result[0]->type, extent, member->parts);
 	struct op *copy = kernel_new(module, op->location, kernel->name, kernel->loops, op->operands, operand, type);
 	copy->kernel = kernel;
-	attr_set(module, copy, "part_of", attr_string(module, op->kernel->name));
+	attr_set(module, copy, KEY_KV_PARTITION_OF, attr_string(module, op->kernel->name));
 	op_insert_before(op, copy);
 	return copy->result[0];
 }

@@ -147,8 +147,8 @@ static void part_sources(const struct tiler *t)
 		const struct op *next = op->next;
 		while (next && next->code != OP_CONTRACT)
 			next = next->next;
-		if (attr_get(op, "same") && (!next || !attr_get(next, "same")))
-			attr_set(t->module, op, "apart", attr_unit(t->module));
+		if (attr_get(op, KEY_SAME_INPUT) && (!next || !attr_get(next, KEY_SAME_INPUT)))
+			attr_set(t->module, op, KEY_SECOND_PASS, attr_unit(t->module));
 	}
 }
 
@@ -172,7 +172,7 @@ static void tile_before(struct module *module, struct op *op)
 	tile(&t);
 	part_sources(&t);
 	if (t.there.tiles)
-		attr_set(module, op, "once", attr_unit(module));
+		attr_set(module, op, KEY_SINGLE_BLOCK, attr_unit(module));
 }
 
 static void visit(struct op *op, void *module)

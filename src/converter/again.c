@@ -42,7 +42,7 @@ static bool measure(struct again *again)
 
 bool again_of(struct arena *arena, const struct op *convert, struct again *again)
 {
-	if (attr_get(convert, "cut") || attr_get(convert, "window") || attr_get(convert, "given") || attr_get(convert, "later"))
+	if (attr_get(convert, KEY_SPILLED) || attr_get(convert, KEY_LINE_BUFFER) || attr_get(convert, KEY_IN_PRODUCER) || attr_get(convert, KEY_CAUSAL))
 		return false;
 	struct walk from = walk_normal(arena, itensor_walk(arena, convert->operand[0]->type));
 	again->walk = walk_normal(arena, itensor_walk(arena, convert->result[0]->type));
@@ -56,7 +56,7 @@ void mark_again(struct module *module, struct block *block)
 		if (op->code == OP_FOR)
 			mark_again(module, op->region[0]);
 		if (op->code == OP_CONVERT && again_of(module->arena, op, &again))
-			attr_set(module, op, "again", attr_unit(module));
+			attr_set(module, op, KEY_REPLAY, attr_unit(module));
 	}
 }
 
@@ -69,7 +69,7 @@ void lower_again(struct design *design, const struct op *convert, const struct a
 	struct value **counter = ARENA_ARRAY(arena, struct value *, walk->loops + 1), *first = NULL;
 	struct value *array = make_array(&p, "kept", again->words, stream_word(p.module, convert->result[0]->type), 1);
 	int64_t *stride = ARENA_ARRAY(arena, int64_t, walk->loops + 1), pitch = 1;
-	attr_set(p.module, array->def, "stream.distance", attr_integer(p.module, again->distance));
+	attr_set(p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(p.module, again->distance));
 	process_layers(&p);
 	int opened = process_nest_to(&p, walk->loops, walk->trip, walk->run_time, 1, counter);
 	for (int l = walk->loops - 1; l >= again->outer; l--) {

@@ -4,7 +4,7 @@
 static const struct op *maker_of(const struct op *loop, int number)
 {
 	const struct op *def = loop->region[0]->last->operand[number]->def;
-	if (def && def->code == OP_CONVERT && attr_get(def, "given"))
+	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
 		def = def->operand[0]->def;
 	return def && def->code == OP_KERNEL && def->parent == loop->region[0] ? def : NULL;
 }
@@ -16,7 +16,7 @@ static const struct op *buffer_of(const struct op *loop, int number)
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		for (int j = 0; j < op->operands; j++)
 			if (op->operand[j] == inside)
-				return op->code == OP_BUFFER && !attr_integer_or(op, "shared", 0) ? op : NULL;
+				return op->code == OP_BUFFER && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) ? op : NULL;
 	return NULL;
 }
 
@@ -61,7 +61,7 @@ static bool find(struct arena *arena, const struct op *loop, int number, struct 
 	}
 	type[buffer->results] = inside->type;
 	*carried = (struct carried){.loop = loop, .number = number, .served = {.buffer = buffer}};
-	return find_served(arena, kernel, attr_get(buffer, "tensor")->type, buffer->results + 1, type, &carried->served);
+	return find_served(arena, kernel, attr_get(buffer, KEY_TENSOR)->type, buffer->results + 1, type, &carried->served);
 }
 
 bool carried_in_place(struct arena *arena, const struct op *loop, int number)

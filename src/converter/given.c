@@ -24,9 +24,9 @@ struct given given_of(struct arena *arena, const struct op *kernel)
 {
 	struct given given = {0};
 	for (const struct op *op = kernel->next; op && !given.convert; op = op->next)
-		if (op->code == OP_CONVERT && op->operand[0] == kernel->result[0] && attr_get(op, "given"))
+		if (op->code == OP_CONVERT && op->operand[0] == kernel->result[0] && attr_get(op, KEY_IN_PRODUCER))
 			given.convert = op;
-	if (given.convert && !find_box(arena, kernel, attr_get(given.convert, "tensor")->type, given.convert->result[0]->type, &given))
+	if (given.convert && !find_box(arena, kernel, attr_get(given.convert, KEY_TENSOR)->type, given.convert->result[0]->type, &given))
 		given.convert = NULL;
 	return given;
 }

@@ -3,7 +3,7 @@
 
 static bool is_whole(const struct op *op)
 {
-	return op && op->code == OP_CONVERT && !attr_get(op, "cut") && !attr_get(op, "window") && !attr_get(op, "given") && !attr_get(op, "later") && !attr_integer_or(op, "shared", 0) && op->operand[0]->def &&
+	return op && op->code == OP_CONVERT && !attr_get(op, KEY_SPILLED) && !attr_get(op, KEY_LINE_BUFFER) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && op->operand[0]->def &&
 	       op->operand[0]->def->parent == op->parent;
 }
 
@@ -60,7 +60,7 @@ static bool try_operand(struct arena *arena, const struct op *op, int operand, s
 	if (!is_whole(convert) || convert->parent != op->parent || !begins_with(op->kernel, operand))
 		return false;
 	*kept = (struct kept){.convert = convert, .operand = operand, .stride = ARENA_ARRAY(arena, int64_t, op->kernel->loops + 1)};
-	kept->box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, 0);
+	kept->box = box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, 0);
 	int64_t word = kept->box.why ? 0 : box_word(&kept->box);
 	return word && word == kept->box.fill.lanes && word == kept->box.drain.lanes && kernel_strides(op->kernel, &op->kernel->operand[operand], &kept->box.drain, kept->stride);
 }

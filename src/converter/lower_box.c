@@ -55,7 +55,7 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 {
 	struct diag *diag = design->module->diag;
 	const char *name = op_info[op->code].name;
-	int64_t size = attr_integer_or(op, "buffer", 0);
+	int64_t size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
 	if (box->why) {
 		diag_error(diag, op->location, "%s: %s", name, box->why);
 		return diag_note(diag, "from %s to %s", op->operand[0]->type->text, result->text);
@@ -64,7 +64,7 @@ bool box_is_right(struct design *design, const struct op *op, const struct type 
 		diag_error(diag, op->location, "%s: it shares %d loops with a writer outside the rolled layer", name, box->shared);
 		return diag_note(diag, "what comes from outside is buffered whole, shared = 0");
 	}
-	if (size == box->elements || (attr_get(op, "window") && attr_get(op, "cut")))     /* a window that is cut has all of the tensor in memory */
+	if (size == box->elements || (attr_get(op, KEY_LINE_BUFFER) && attr_get(op, KEY_SPILLED)))     /* a window that is cut has all of the tensor in memory */
 		return true;
 	diag_error(diag, op->location, "%s: a buffer of %lld elements", name, (long long)size);
 	return diag_note(diag, "with %d shared loops it has %lld", box->shared, (long long)box->elements);

@@ -91,8 +91,8 @@ static int serve(struct process *p, const struct buffer *buffer, int first)
 /* The box of a reader; where it takes parts of the writer's words, in these words if that is no other box. */
 static struct box box_of(struct arena *arena, struct module *module, const struct op *op, int result)
 {
-	const struct type *tensor = attr_get(op, "tensor")->type, *from = op->operand[0]->type, *to = op->result[result]->type;
-	int shared = (int)attr_integer_or(op, "shared", 0);
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *from = op->operand[0]->type, *to = op->result[result]->type;
+	int shared = (int)attr_integer_or(op, KEY_SHARED_LOOPS, 0);
 	const struct type *whole = stream_lanes(to) < stream_lanes(from) ? type_regroup(module, to, stream_lanes(from)) : NULL;
 	struct box box = box_between(arena, tensor, from, to, shared), words = whole ? box_between(arena, tensor, from, whole, shared) : box;
 	return words.why || words.elements != box.elements ? box : words;
@@ -103,8 +103,8 @@ bool lower_buffer(struct design *design, const struct op *op)
 	if (served_by_writer(design->module->arena, op) || carried_by_maker(design->module->arena, op))
 		return true;
 	struct module *module = design->module;
-	const struct type *tensor = attr_get(op, "tensor")->type;
-	struct buffer buffer = {.op = op, .phase = attr_get(op, "phases"), .box = ARENA_ARRAY(module->arena, struct box, op->results)};
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type;
+	struct buffer buffer = {.op = op, .phase = attr_get(op, KEY_SERVICE_ROUNDS), .box = ARENA_ARRAY(module->arena, struct box, op->results)};
 	int64_t widest = stream_lanes(op->operand[0]->type), lanes = widest;
 	buffer.word = lanes;
 	for (int r = 0; r < op->results; r++) {

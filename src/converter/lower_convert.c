@@ -107,7 +107,7 @@ static void lower_side(struct design *design, const struct side *side, const str
 	if (passing->fifo && !fill)
 		pass_on(&p, passing, words);
 	struct value *array = make_op(&p, OP_ACQUIRE, blocks->type->element, 1, &channel);
-	attr_set(p.module, array->def, "side", attr_string(p.module, fill ? "write" : "read"));
+	attr_set(p.module, array->def, KEY_SIDE, attr_string(p.module, fill ? "write" : "read"));
 	int held = once && design->layers && !fill;
 	if (held)                             /* the block is kept for all layers */
 		process_layers(&p);
@@ -134,7 +134,7 @@ static int loops_inside(struct process *p, const struct box_side *side, int firs
 static bool lower_later(struct design *design, const struct op *op)
 {
 	struct module *module = design->module;
-	struct later later = later_between(module->arena, attr_get(op, "tensor")->type, op->operand[0]->type, op->result[0]->type, attr_get(op, "later"));
+	struct later later = later_between(module->arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type, op->result[0]->type, attr_get(op, KEY_CAUSAL));
 	if (later.why) {
 		diag_error(module->diag, op->location, "stream.convert: tiles that are waited for in turn, but %s", later.why);
 		return diag_note(module->diag, "from %s to %s", op->operand[0]->type->text, op->result[0]->type->text);
@@ -170,26 +170,26 @@ static bool lower_later(struct design *design, const struct op *op)
 
 bool lower_convert(struct design *design, const struct op *op, bool crossing)
 {
-	if (attr_get(op, "later"))
+	if (attr_get(op, KEY_CAUSAL))
 		return lower_later(design, op);
 	struct module *module = design->module;
 	struct again again;
-	if (!crossing && attr_get(op, "again") && again_of(module->arena, op, &again)) {
+	if (!crossing && attr_get(op, KEY_REPLAY) && again_of(module->arena, op, &again)) {
 		lower_again(design, op, &again);
 		return true;
 	}
-	const struct type *tensor = attr_get(op, "tensor")->type, *from = op->operand[0]->type, *to = op->result[0]->type;
-	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, "shared", 0));
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *from = op->operand[0]->type, *to = op->result[0]->type;
+	struct box box = box_between(module->arena, tensor, from, to, (int)attr_integer_or(op, KEY_SHARED_LOOPS, 0));
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
-	int64_t halves = attr_integer_or(op, "halves", box.halves);
+	int64_t halves = attr_integer_or(op, KEY_HALVES, box.halves);
 	if (halves < 1 || halves > box.halves)
 		return diag_error(module->diag, op->location, "%s: %lld halves, where %d can work at once", op_info[op->code].name, (long long)halves, box.halves);
 	int64_t word = box_word(&box), size = box.elements / word, widest = box.fill.lanes > box.drain.lanes ? box.fill.lanes : box.drain.lanes;
 	const struct type *element = word > 1 ? type_shaped(module, TYPE_VECTOR, 1, &word, type_scalar(tensor)) : type_scalar(tensor);
 	struct value *blocks = design_blocks(design, "b_convert", type_shaped(module, TYPE_MEMREF, 1, &size, element), halves);
 	if (word < widest)
-		attr_set(module, blocks->def, "stream.partition", attr_integer(module, widest / word));
+		attr_set(module, blocks->def, KEY_STREAM_PARTITION, attr_integer(module, widest / word));
 	struct side fill = {.steps = &box.fill, .shared = box.shared, .word = word, .type = stream_word(module, from)};
 	struct side drain = {.steps = &box.drain, .shared = box.shared, .word = word, .type = stream_word(module, to)};
 	struct value *in = stream_fifo(design, op->operand[0]), *out = stream_fifo(design, op->result[0]);

@@ -140,7 +140,7 @@ bool lower_cut(struct design *design, const struct op *op, bool crossing)
 {
 	struct module *module = design->module;
 	struct arena *arena = module->arena;
-	const struct type *tensor = attr_get(op, "tensor")->type, *scalar = type_scalar(tensor), *from = op->operand[0]->type, *to = op->result[0]->type;
+	const struct type *tensor = attr_get(op, KEY_TENSOR)->type, *scalar = type_scalar(tensor), *from = op->operand[0]->type, *to = op->result[0]->type;
 	struct box box = box_between(arena, tensor, from, to, 0);
 	if (!box_is_right(design, op, to, &box, crossing))
 		return false;
@@ -151,7 +151,7 @@ bool lower_cut(struct design *design, const struct op *op, bool crossing)
 	struct value *written = design_fifo(design, "s_written", type_integer(module, 1), tokens), *read = NULL;
 	if (layers && !crossing) {
 		read = design_fifo(design, "s_read", type_integer(module, 1), tokens);
-		attr_set(module, read->def, "stream.ring", attr_string(module, "back"));
+		attr_set(module, read->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 	}
 	struct cut writer = cut_of(arena, &box.fill, lanes), reader = cut_of(arena, &box.drain, lanes);
 	writer.written = reader.written = written;

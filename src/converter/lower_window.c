@@ -85,7 +85,7 @@ bool lower_window(struct design *design, const struct op *op)
 	struct module *module = design->module;
 	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
 	struct window window = window_between(module->arena, from, to);
-	int64_t lanes = stream_lanes(from), size = attr_integer_or(op, "buffer", 0);
+	int64_t lanes = stream_lanes(from), size = attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0);
 	if (window.why || !window.streams) {
 		diag_error(module->diag, op->location, "stream.convert: %s", window.why ? window.why : "a window that does not move on while it is read");
 		return diag_note(module->diag, "from %s to %s", from->text, to->text);

@@ -99,7 +99,7 @@ static struct served served_from(struct arena *arena, const struct op *buffer)
 	const struct type **type = ARENA_ARRAY(arena, const struct type *, buffer->results + 1);
 	for (int r = 0; r < buffer->results; r++)
 		type[r] = buffer->result[r]->type;
-	bool good = !attr_integer_or(buffer, "shared", 0) && find_served(arena, buffer->operand[0]->def, attr_get(buffer, "tensor")->type, buffer->results, type, &served);
+	bool good = !attr_integer_or(buffer, KEY_SHARED_LOOPS, 0) && find_served(arena, buffer->operand[0]->def, attr_get(buffer, KEY_TENSOR)->type, buffer->results, type, &served);
 	return good ? served : (struct served){0};
 }
 
@@ -178,7 +178,7 @@ static int serve(struct process *p, const struct served *served, struct value *a
 {
 	struct arena *arena = p->module->arena;
 	const struct op *buffer = served->buffer;
-	const struct attr *phase = attr_get(buffer, "phases");
+	const struct attr *phase = attr_get(buffer, KEY_SERVICE_ROUNDS);
 	struct parts parts = parts_for(arena, served, first);
 	struct value **counter = ARENA_ARRAY(arena, struct value *, parts.loops + 1);
 	int opened = process_nest(p, parts.loops, parts.trip, 1, counter), r = first;

@@ -202,10 +202,10 @@ static const int64_t *depths(struct session *session, const struct flow_network 
 
 static bool unknown_extent(struct session *session, const char *text)
 {
-	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(session->module), KEY_STREAM_INPUTS);
 	struct text known = text_new(session->arena);
 	for (int i = 0; inputs && i < inputs->count; i++) {
-		const char *name = attr_item_text(inputs->items[i].value, "name");
+		const char *name = attr_item_text(inputs->items[i].value, KEY_NAME);
 		if (simulate_is_extent(session->module, name))
 			text_add(&known, "%s%s", known.size ? ", " : "", name);
 	}

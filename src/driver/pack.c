@@ -103,13 +103,13 @@ static struct parcel *rounded_parcel(struct packing *p, const char *name, const 
 /* NULL without a diagnostic: the segment is not for the compiler to fill. */
 static struct parcel *plain_parcel(struct packing *p, const struct attr *segment, const struct attr *input)
 {
-	const struct type *type = attr_item(input, "type")->type;
-	const char *name = attr_item(segment, "name")->text, *role = attr_item(segment, "role")->text;
+	const struct type *type = attr_item(input, KEY_TYPE)->type;
+	const char *name = attr_item(segment, KEY_NAME)->text, *role = attr_item(segment, KEY_ROLE)->text;
 	if (!type_elements(type))
 		return NULL;
 	if (text_same(role, "constant")) {
 		struct evaluation e = {.module = p->module, .arena = p->arena};
-		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, "value"), module_main(p->module)->location);
+		const struct tensor *tensor = eval_constant_tensor(&e, type, attr_item(input, KEY_VALUE), module_main(p->module)->location);
 		return tensor ? add_parcel(p, tensor->data) : NULL;
 	}
 	if (!text_same(role, "weight") || !p->weights)
@@ -121,16 +121,16 @@ static struct parcel *plain_parcel(struct packing *p, const struct attr *segment
 /* false after a diagnostic. */
 static bool add_piece(struct packing *p, const struct attr *segment, int element_bytes, bool halves)
 {
-	const struct attr *input = map_get(&p->input, attr_item(segment, "name")->text), *from = attr_item(input, "from");
-	int errors = p->module->diag->count, part = text_same(attr_item_text(from, "part"), "scale") ? SCALES : VALUES;
+	const struct attr *input = map_get(&p->input, attr_item(segment, KEY_NAME)->text), *from = attr_item(input, KEY_DERIVED_FROM);
+	int errors = p->module->diag->count, part = text_same(attr_item_text(from, KEY_PART), "scale") ? SCALES : VALUES;
 	bool rounded = from && p->weights;
 	if (!input || (from && !rounded))
 		return true;
-	struct parcel *parcel = rounded ? rounded_parcel(p, attr_item(segment, "name")->text, from, part) : plain_parcel(p, segment, input);
+	struct parcel *parcel = rounded ? rounded_parcel(p, attr_item(segment, KEY_NAME)->text, from, part) : plain_parcel(p, segment, input);
 	if (p->module->diag->count > errors || !parcel)
 		return p->module->diag->count == errors;
 	struct piece piece = {.file = p->files.count};
-	const struct type *host = attr_item(input, "type")->type;
+	const struct type *host = attr_item(input, KEY_TYPE)->type;
 	const char *wrong = segment_read(p->arena, segment, &piece.segment);
 	INVARIANT(p->module->guard, !wrong && !(halves && piece.segment.offset % 2), "%s \"%s\"", wrong ? wrong : "half a byte is in front of", piece.segment.name);
 	piece.segment.host_bytes = (int)(emit_bytes(host) / type_elements(host));
@@ -144,8 +144,8 @@ static bool add_piece(struct packing *p, const struct attr *segment, int element
 
 static bool plan_file(struct packing *p, const struct attr *buffer)
 {
-	const struct attr *segments = attr_item(buffer, "segments");
-	const struct type *word = attr_item(buffer, "word")->type;
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
+	const struct type *word = attr_item(buffer, KEY_WORD)->type;
 	bool halves = emit_bytes(word) < type_elements(word);
 	int element_bytes = halves ? 1 : (int)(emit_bytes(word) / type_elements(word));
 	size_t pieces = p->pieces;
@@ -154,7 +154,7 @@ static bool plan_file(struct packing *p, const struct attr *buffer)
 			return false;
 	if (p->pieces == pieces)
 		return true;
-	struct image_file file = {.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, "name")->text), .bytes = (size_t)(attr_item(buffer, "words")->integer * emit_bytes(word))};
+	struct image_file file = {.path = text_format(p->arena, "weights/%s.bin", attr_item(buffer, KEY_NAME)->text), .bytes = (size_t)(attr_item(buffer, KEY_WORDS)->integer * emit_bytes(word))};
 	file.place = output_place(p->output, file.path);
 	VEC_PUSH(p->arena, &p->files, file);
 	return file.place != NULL;
@@ -316,19 +316,19 @@ static bool check_parcels(const struct packing *p)
 
 static struct map inputs_of(struct module *module)
 {
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	struct map input = map_new(module->arena);
 	for (int i = 0; inputs && i < inputs->count; i++)
-		map_set(&input, attr_item(inputs->items[i].value, "name")->text, (void *)(uintptr_t)inputs->items[i].value);
+		map_set(&input, attr_item(inputs->items[i].value, KEY_NAME)->text, (void *)(uintptr_t)inputs->items[i].value);
 	return input;
 }
 
 bool pack_weights(struct output *output, struct module *module, struct weights *weights, int64_t *bytes)
 {
-	const struct attr *buffers = attr_get(module_main(module), "stream.buffers");
+	const struct attr *buffers = attr_get(module_main(module), KEY_STREAM_BUFFERS);
 	struct packing p = {.output = output, .module = module, .weights = weights, .arena = module->arena, .input = inputs_of(module), .rounded = map_new(module->arena)};
 	for (int b = 0; b < buffers->count; b++)
-		if (!attr_item(buffers->items[b].value, "same") && !plan_file(&p, buffers->items[b].value))
+		if (!attr_item(buffers->items[b].value, KEY_SAME_AS) && !plan_file(&p, buffers->items[b].value))
 			return false;
 	if (p.parcels.count) {
 		qsort(p.parcels.data, p.parcels.count, sizeof *p.parcels.data, by_size);

@@ -12,17 +12,17 @@ static const struct {
 };
 #define SCHEMES ((int)(sizeof schemes / sizeof *schemes))
 
-enum key { KEY_GROUP, KEY_HEAD, KEY_EMBEDDING, KEY_STATE, KEY_ACTIVATION };
+enum key { QUANT_GROUP, QUANT_HEAD, QUANT_EMBEDDING, QUANT_STATE, QUANT_ACTIVATION };
 
 static const struct {
 	const char *key, *value;
 	enum key which;
 	int64_t number;
 } choices[] = {
-	{"group", "32", KEY_GROUP, 32},         {"group", "64", KEY_GROUP, 64},       {"group", "128", KEY_GROUP, 128},     {"group", "row", KEY_GROUP, 0},
-	{"head", "i4", KEY_HEAD, 4},            {"head", "i8", KEY_HEAD, 8},          {"head", "f32", KEY_HEAD, 0},         {"embedding", "i8", KEY_EMBEDDING, 8},
-	{"embedding", "f32", KEY_EMBEDDING, 0}, {"kv", "i8", KEY_STATE, 8},           {"kv", "bf16", KEY_STATE, 16},        {"kv", "f32", KEY_STATE, 0},
-	{"activation", "group", KEY_ACTIVATION, 0}, {"activation", "token", KEY_ACTIVATION, 1},
+	{"group", "32", QUANT_GROUP, 32},         {"group", "64", QUANT_GROUP, 64},       {"group", "128", QUANT_GROUP, 128},     {"group", "row", QUANT_GROUP, 0},
+	{"head", "i4", QUANT_HEAD, 4},            {"head", "i8", QUANT_HEAD, 8},          {"head", "f32", QUANT_HEAD, 0},         {"embedding", "i8", QUANT_EMBEDDING, 8},
+	{"embedding", "f32", QUANT_EMBEDDING, 0}, {"kv", "i8", QUANT_STATE, 8},           {"kv", "bf16", QUANT_STATE, 16},        {"kv", "f32", QUANT_STATE, 0},
+	{"activation", "group", QUANT_ACTIVATION, 0}, {"activation", "token", QUANT_ACTIVATION, 1},
 };
 #define QUANT_CHOICES ((int)(sizeof choices / sizeof *choices))
 
@@ -35,19 +35,19 @@ static bool apply(struct quant_scheme *scheme, const char *option)
 	if (!equals || i == QUANT_CHOICES)
 		return false;
 	switch (choices[i].which) {
-	case KEY_GROUP:
+	case QUANT_GROUP:
 		scheme->group = choices[i].number;
 		break;
-	case KEY_HEAD:
+	case QUANT_HEAD:
 		scheme->head = (int)choices[i].number;
 		break;
-	case KEY_EMBEDDING:
+	case QUANT_EMBEDDING:
 		scheme->embedding = (int)choices[i].number;
 		break;
-	case KEY_STATE:
+	case QUANT_STATE:
 		scheme->state = (int)choices[i].number;
 		break;
-	case KEY_ACTIVATION:
+	case QUANT_ACTIVATION:
 		scheme->per_token = choices[i].number;
 		break;
 	}

@@ -26,7 +26,7 @@ int emit_ports(const struct module *module)
 
 int emit_argument(const struct op *function, int argument)
 {
-	const struct attr *number = function_argument_attr(function, argument, "stream.argument");
+	const struct attr *number = function_argument_attr(function, argument, KEY_STREAM_ARGUMENT);
 	return number ? (int)number->integer : argument;
 }
 
@@ -40,10 +40,10 @@ int64_t emit_bytes(const struct type *type)
 
 struct memory_port emit_port(const struct op *function, int argument)
 {
-	const struct attr *name = function_argument_attr(function, argument, "stream.port");
-	const struct attr *buffer = function_argument_attr(function, argument, "stream.buffer");
-	const struct attr *channel = function_argument_attr(function, argument, "stream.channel");
-	const struct attr *direction = function_argument_attr(function, argument, "stream.direction");
+	const struct attr *name = function_argument_attr(function, argument, KEY_STREAM_PORT);
+	const struct attr *buffer = function_argument_attr(function, argument, KEY_STREAM_BUFFER);
+	const struct attr *channel = function_argument_attr(function, argument, KEY_STREAM_CHANNEL);
+	const struct attr *direction = function_argument_attr(function, argument, KEY_STREAM_DIRECTION);
 	return (struct memory_port){
 		.name = name ? name->text : "",
 		.buffer = buffer ? buffer->text : "",
@@ -57,7 +57,7 @@ struct memory_port emit_port(const struct op *function, int argument)
 static void add_port(struct kernel_port *kernel, const struct op *main, int argument)
 {
 	struct memory_port port = emit_port(main, argument);
-	const struct attr *buffer = attr_entry(attr_get(main, "stream.buffers"), port.buffer), *size = attr_item(buffer, "words"), *word = attr_item(buffer, "word");
+	const struct attr *buffer = attr_entry(attr_get(main, KEY_STREAM_BUFFERS), port.buffer), *size = attr_item(buffer, KEY_WORDS), *word = attr_item(buffer, KEY_WORD);
 	int64_t words = size ? size->integer : 1, bytes = size && word ? words * emit_bytes(word->type) : 0;
 	bool single = bundle_burst(main, argument, BUNDLE_SHORT_BURST) < BUNDLE_SHORT_BURST;
 	int outstanding = bundle_outstanding(main, argument, 0);
@@ -161,16 +161,16 @@ static void bind_channels(struct emitter *e, struct names *names)
 {
 	for (struct op *op = e->main->region[0]->first; op; op = op->next) {
 		if (op->code == OP_CALL) {
-			const char *symbol = attr_text_or(op, "callee", "");
+			const char *symbol = attr_text_or(op, KEY_CALLEE, "");
 			const struct op *process = module_find(e->module, symbol);
 			const char *function = names_add(names, "p", symbol);
 			map_set(&e->processes, symbol, (void *)(uintptr_t)function);
-			if (process && attr_get(process, NEST_UNBROKEN))
+			if (process && attr_get(process, KEY_STREAM_REWIND))
 				map_set(&e->unbroken_of, symbol, hls_unbroken_new(e, names, process, function));
 		}
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
-		const char *given = attr_text_or(op, "stream.name", attr_text_or(op, "name", op->code == OP_FIFO ? "s" : "b"));
+		const char *given = attr_text_or(op, KEY_STREAM_NAME, attr_text_or(op, KEY_NAME, op->code == OP_FIFO ? "s" : "b"));
 		const char *name = names_add(names, op->code == OP_FIFO ? "s_" : "b_", given);
 		hls_bind(e, op->result[0], (struct spelling){.text = name, .atomic = true});
 	}
@@ -204,7 +204,7 @@ static void write_control(struct text *out, const char *name)
 static void write_channel(struct emitter *e, const struct op *op, struct text *out)
 {
 	const struct type *type = op->result[0]->type;
-	const char *name = hls_spelling(e, op->result[0])->text, *storage = attr_text_or(op, "stream.storage", NULL);
+	const char *name = hls_spelling(e, op->result[0])->text, *storage = attr_text_or(op, KEY_STREAM_STORAGE, NULL);
 	const char *form = op->code == OP_FIFO ? "\thls::stream<%s, %lld> %s(\"%s\");\n" : "\thls::stream_of_blocks<%s, %lld> %s ST_NAMED(\"%s\");\n";
 	for (const char *own = name; own; own = own == name ? hls_channel_half(e, type, name) : NULL) {
 		text_add(out, form, hls_channel_type(e, type), (long long)type->depth, own, own);
@@ -215,7 +215,7 @@ static void write_channel(struct emitter *e, const struct op *op, struct text *o
 
 static const struct unbroken *unbroken_of(const struct emitter *e, const struct op *call)
 {
-	return map_get(&e->unbroken_of, attr_text_or(call, "callee", ""));
+	return map_get(&e->unbroken_of, attr_text_or(call, KEY_CALLEE, ""));
 }
 
 static void write_call(struct emitter *e, const struct op *op, struct text *out)
@@ -224,7 +224,7 @@ static void write_call(struct emitter *e, const struct op *op, struct text *out)
 		hls_unbroken_call(e, unbroken_of(e, op), op, out);
 		return;
 	}
-	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, "callee", "")));
+	text_add(out, "\tST_PROCESS(%s", (const char *)map_get(&e->processes, attr_text_or(op, KEY_CALLEE, "")));
 	for (int i = 0; i < op->operands; i++)
 		text_add(out, ", %s", hls_channel_names(e, op->operand[i]->type, hls_spelling(e, op->operand[i])->text));
 	text_add(out, ");\n");
@@ -321,7 +321,7 @@ static bool has_feedback(const struct phases *phases)
 {
 	bool found = false;
 	for (int p = 0; p < phases->count; p++)
-		found |= attr_get(module_main(phases->phase[p].module), "stream.feedback") != NULL;
+		found |= attr_get(module_main(phases->phase[p].module), KEY_STREAM_FEEDBACK) != NULL;
 	return found;
 }
 
@@ -380,7 +380,7 @@ static void emit_phase(struct emitter *e, struct module *module, struct names *n
 	bind_ports(e, names);
 	bind_channels(e, names);
 	for (struct op *op = module_body(module)->first; op; op = op->next)
-		if (op->code == OP_FUNC && attr_get(op, "stream.process"))
+		if (op->code == OP_FUNC && attr_get(op, KEY_STREAM_PROCESS))
 			hls_process(e, op);
 	e->process = NULL;
 }
@@ -406,7 +406,7 @@ bool emit_hls_phases(const struct phases *phases, const struct platform *platfor
 		blocks = blocks || has_blocks(e.main);
 		if (apart)
 			write_phase(&e, all.region[p] = names_add(&names, "region_", own), &region);
-		if (attr_get(e.main, "stream.feedback"))
+		if (attr_get(e.main, KEY_STREAM_FEEDBACK))
 			hls_feedback(&e, all.next[p] = names_add(&names, "next_", own), all.port, &region);
 	}
 	write_top(&e, &all, top, &region);

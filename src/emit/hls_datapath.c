@@ -47,7 +47,7 @@ void hls_distances(struct emitter *e, const struct datapath *path)
 {
 	for (size_t i = 0; i < path->used.list.count; i++) {
 		const struct value *value = path->used.list.data[i];
-		int64_t distance = value->def ? attr_integer_or(value->def, "stream.distance", 0) : 0;
+		int64_t distance = value->def ? attr_integer_or(value->def, KEY_STREAM_DISTANCE, 0) : 0;
 		if (distance)
 			text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", hls_spelling(e, value)->text, (long long)distance);
 	}
@@ -94,7 +94,7 @@ static void emit_function(struct emitter *e, struct datapath *path, struct op *n
 		hls_one_loop(e, loop, loops, path);
 	else
 		hls_loop(e, nest);
-	path->name = text_format(e->arena, nest_mark(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, "sym_name", "")), nest_mark(nest));
+	path->name = text_format(e->arena, nest_mark(nest) ? "%s_datapath%d" : "%s_datapath", (const char *)map_get(&e->processes, attr_text_or(e->process, KEY_SYM_NAME, "")), nest_mark(nest));
 	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", path->name, head.data);
 	text_add_bytes(e->out, e->registers.data, e->registers.size);
 	text_add_bytes(e->out, e->body.data, e->body.size);

@@ -99,16 +99,16 @@ static int64_t *host_numbers(struct arena *arena, struct segment segment, int64_
 
 static int64_t elements_of(const struct step *s, const char *name, bool output)
 {
-	return type_elements(attr_item(attr_entry(attr_get(s->main, output ? "stream.outputs" : "stream.inputs"), name), "type")->type);
+	return type_elements(attr_item(attr_entry(attr_get(s->main, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS), name), KEY_TYPE)->type);
 }
 
 /* Of the tensor, in memory. */
 static struct places places_of(const struct step *s, const char *name, bool output)
 {
-	const struct attr *buffers = attr_get(s->main, "stream.buffers");
+	const struct attr *buffers = attr_get(s->main, KEY_STREAM_BUFFERS);
 	struct places places = {{0}};
 	for (int b = 0; b < buffers->count; b++) {
-		const struct attr *buffer = buffers->items[b].value, *segments = attr_item(buffer, "segments");
+		const struct attr *buffer = buffers->items[b].value, *segments = attr_item(buffer, KEY_SEGMENTS);
 		for (int i = 0; i < segments->count; i++) {
 			struct segment segment;
 			if (!feedback_is_of(segments->items[i].value, name, output) || segment_read(s->e->arena, segments->items[i].value, &segment))
@@ -116,7 +116,7 @@ static struct places places_of(const struct step *s, const char *name, bool outp
 			const int64_t *number = host_numbers(s->e->arena, segment, elements_of(s, name, output));
 			for (int64_t n = 0; n < segment_elements(&segment); n++)
 				if (number[n]) {
-					struct place place = {attr_item_text(buffer, "name"), segment.offset + n, number[n] - 1};
+					struct place place = {attr_item_text(buffer, KEY_NAME), segment.offset + n, number[n] - 1};
 					VEC_PUSH(s->e->arena, &places.all, place);
 				}
 		}
@@ -168,7 +168,7 @@ static void set_rows(const struct step *s, struct cell cell, int64_t element, co
 
 static void go_on(const struct step *s)
 {
-	const struct attr *inputs = attr_get(s->main, "stream.inputs");
+	const struct attr *inputs = attr_get(s->main, KEY_STREAM_INPUTS);
 	const char *rows = s->feedback.rows;
 	if (rows) {
 		text_add(s->out, "\tint before = 1;\n");
@@ -179,7 +179,7 @@ static void go_on(const struct step *s)
 	for (int i = 0; i < inputs->count; i++) {
 		long long step = feedback_step(inputs->items[i].value);
 		if (step)
-			visit(s, attr_item_text(inputs->items[i].value, "name"), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
+			visit(s, attr_item_text(inputs->items[i].value, KEY_NAME), false, add_step, text_format(s->e->arena, rows ? "%lld * before" : "%lld", step));
 	}
 	if (rows)
 		visit(s, rows, false, set_rows, "=");
@@ -281,10 +281,10 @@ static void set_rows_of_input(const struct step *s)
 
 static int touched(const struct op *main, int *port)
 {
-	const struct attr *buffers = attr_get(main, "stream.buffers");
+	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
 	int count = 0;
 	for (int b = 0; b < buffers->count; b++) {
-		const char *name = attr_item_text(buffers->items[b].value, "name");
+		const char *name = attr_item_text(buffers->items[b].value, KEY_NAME);
 		if (feedback_touches(main, name))
 			port[count++] = port_of(main, name);
 	}

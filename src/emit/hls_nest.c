@@ -6,12 +6,12 @@
 int hls_nest(struct op *nest, struct op *loop[NEST_MOST])
 {
 	int loops = 0;
-	for (struct op *op = nest; op; op = attr_get(op, "stream.pipeline") ? NULL : timing_only_loop(op->region[0])) {
+	for (struct op *op = nest; op; op = attr_get(op, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(op->region[0])) {
 		if (loops == NEST_MOST || (loops && nest_mark(op) >= 0))         /* a datapath is a call of its own */
 			return 1;
 		loop[loops++] = op;
 	}
-	return attr_get(loop[loops - 1], "stream.pipeline") ? loops : 1;
+	return attr_get(loop[loops - 1], KEY_STREAM_PIPELINE) ? loops : 1;
 }
 
 bool hls_is_nest(struct op *nest)
@@ -20,7 +20,7 @@ bool hls_is_nest(struct op *nest)
 	int loops = hls_nest(nest, loop);
 	bool run_time = false;
 	for (int l = 1; l < loops; l++)
-		run_time = run_time || attr_get(loop[l], "stream.run_time");
+		run_time = run_time || attr_get(loop[l], KEY_STREAM_RUN_TIME);
 	return run_time;
 }
 
@@ -48,7 +48,7 @@ static void count_on(struct emitter *e, const char *const *counter, const char *
 static const char *trips_of(struct emitter *e, const struct op *loop)
 {
 	const struct spelling *trips = hls_spelling(e, loop->operand[1]);
-	if (!attr_get(loop, "stream.run_time"))
+	if (!attr_get(loop, KEY_STREAM_RUN_TIME))
 		return trips->text;
 	const char *name = names_add(&e->names, "", "trips");
 	hls_line(e, "const int %s = %s;", name, trips->text);
@@ -75,7 +75,7 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 	for (int l = 0; l < loops; l++) {
 		struct value *value = loop[l]->region[0]->argument[0];
 		trips[l] = trips_of(e, loop[l]);
-		run_time = run_time || attr_get(loop[l], "stream.run_time");
+		run_time = run_time || attr_get(loop[l], KEY_STREAM_RUN_TIME);
 		most *= (double)timing_trips(loop[l], 0, NULL);
 		text_add(&product, "%s%s", l ? " * " : "", trips[l]);
 		counter[l] = l || value->uses ? names_add(&e->names, "", text_format(e->arena, "i%d", e->depth + l)) : NULL;
@@ -89,8 +89,8 @@ void hls_one_loop(struct emitter *e, struct op *const *loop, int loops, const st
 	hls_line(e, "for (%s %s = 0; %s < %s%s; %s++) {", type, all, all, most > INT32_MAX ? "int64_t(1) * " : "", product.data, all);
 	if (run_time)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%.0f\n", most);
-	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], "stream.pipeline", 1),
-		 text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
+	text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)attr_integer_or(loop[loops - 1], KEY_STREAM_PIPELINE, 1),
+		 text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp" : "");
 	if (path)
 		hls_distances(e, path);
 	e->indent++;

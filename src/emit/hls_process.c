@@ -22,7 +22,7 @@ static void bind_name(struct emitter *e, struct value *value, const char *name)
 
 const char *hls_value_name(struct emitter *e, const struct op *op)
 {
-	const char *name = attr_text_or(op, "stream.name", NULL);
+	const char *name = attr_text_or(op, KEY_STREAM_NAME, NULL);
 	return names_add(&e->names, "", name ? name : text_format(e->arena, "v%d", e->values++));
 }
 
@@ -38,7 +38,7 @@ const char *hls_element(struct emitter *e, const struct op *op)
 
 static const struct attr *constant_value(const struct value *value)
 {
-	return value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	return value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
 }
 
 /* `if (…) `, or nothing where the condition always holds; NULL: it never does. */
@@ -95,7 +95,7 @@ static int64_t splat_integer(const struct attr *value)
 
 static void emit_constant(struct emitter *e, struct op *op)
 {
-	const struct attr *value = attr_get(op, "value");
+	const struct attr *value = attr_get(op, KEY_VALUE);
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
 	if (value->kind == ATTR_DENSE && value->splat) {
 		struct attr one = {.kind = type_is_real(scalar) ? ATTR_FLOAT : ATTR_INTEGER, .type = scalar};
@@ -122,7 +122,7 @@ static void emit_scalar(struct emitter *e, struct op *op)
 
 static void emit_apply(struct emitter *e, struct op *op)
 {
-	const struct attr *attr = attr_get(op, "map");
+	const struct attr *attr = attr_get(op, KEY_MAP);
 	struct text text = text_new(e->arena);
 	int terms = 0;
 	for (int d = 0; d < attr->map.dims; d++) {
@@ -202,12 +202,12 @@ static void emit_acquire(struct emitter *e, struct op *op)
 		hls_fail(e, op, "is not released in the same body");
 		return;
 	}
-	const char *name = names_add(&e->names, "", attr_text_or(op, "stream.name", "held"));
+	const char *name = names_add(&e->names, "", attr_text_or(op, KEY_STREAM_NAME, "held"));
 	if (!spans_body(op, release)) {
 		hls_line(e, "{");
 		e->indent++;
 	}
-	bool write = text_same(attr_text_or(op, "side", NULL), "write");
+	bool write = text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
 	hls_line(e, "hls::%s<%s> %s(%s);", write ? "write_lock" : "read_lock", hls_type(e, op->result[0]->type), name, hls_spelling(e, op->operand[0])->text);
 	bind_name(e, op->result[0], name);
 }
@@ -224,8 +224,8 @@ static void emit_release(struct emitter *e, struct op *op)
 static void add_array(struct emitter *e, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
-	const char *name = hls_value_name(e, op), *storage = attr_text_or(op, "stream.storage", ""), *element = hls_type(e, type->element);
-	int64_t partition = attr_integer_or(op, "stream.partition", 1), last = type->rank ? type->shape[type->rank - 1] : 1;
+	const char *name = hls_value_name(e, op), *storage = attr_text_or(op, KEY_STREAM_STORAGE, ""), *element = hls_type(e, type->element);
+	int64_t partition = attr_integer_or(op, KEY_STREAM_PARTITION, 1), last = type->rank ? type->shape[type->rank - 1] : 1;
 	struct text shape = text_new(e->arena);
 	for (int d = 0; d < type->rank; d++)
 		text_add(&shape, "[%lld]", (long long)type->shape[d]);
@@ -238,8 +238,8 @@ static void add_array(struct emitter *e, struct op *op)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=complete dim=%d\n", name, type->rank);
 	else if (partition > 1)
 		text_add(&e->body, "#pragma HLS array_partition variable=%s type=cyclic factor=%lld dim=%d\n", name, (long long)partition, type->rank);
-	if (attr_get(op, "stream.distance"))
-		text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", name, (long long)attr_integer_or(op, "stream.distance", 1));
+	if (attr_get(op, KEY_STREAM_DISTANCE))
+		text_add(&e->body, "#pragma HLS dependence variable=%s type=inter direction=RAW distance=%lld true\n", name, (long long)attr_integer_or(op, KEY_STREAM_DISTANCE, 1));
 	if (*storage && !text_same(storage, "registers"))
 		text_add(&e->body, "#pragma HLS bind_storage variable=%s type=ram_s2p impl=%s\n", name, storage);
 }
@@ -392,7 +392,7 @@ static struct names process_names(struct emitter *e)
 /* A helper for each operation and word: level by level, neighbours first. */
 static const char *tree_helper(struct emitter *e, struct op *op)
 {
-	const char *kind = attr_text_or(op, "kind", ""), *dot = strchr(kind, '.'), *word = hls_type(e, op->operand[0]->type);
+	const char *kind = attr_text_or(op, KEY_KIND, ""), *dot = strchr(kind, '.'), *word = hls_type(e, op->operand[0]->type);
 	const char *scalar = hls_type(e, op->result[0]->type), *from = "x";
 	char *name = text_format(e->arena, "tree_%s_%s", dot ? dot + 1 : kind, word);
 	if (map_get(&e->made, name))
@@ -438,9 +438,9 @@ static void emit_tree(struct emitter *e, struct op *op)
 void hls_loop(struct emitter *e, struct op *op)
 {
 	struct value *counter = op->region[0]->argument[0];
-	const char *given = attr_text_or(op, "stream.name", NULL);
+	const char *given = attr_text_or(op, KEY_STREAM_NAME, NULL);
 	const char *name = names_add(&e->names, "", given ? given : text_format(e->arena, "i%d", e->depth));
-	int64_t interval = attr_integer_or(op, "stream.pipeline", 0);
+	int64_t interval = attr_integer_or(op, KEY_STREAM_PIPELINE, 0);
 	const struct attr *step = constant_value(op->operand[2]);
 	if (op->results)
 		hls_fail(e, op, "carries values");
@@ -457,11 +457,11 @@ void hls_loop(struct emitter *e, struct op *op)
 	const char *lower = hls_spelling(e, op->operand[0])->text, *upper = hls_spelling(e, op->operand[1])->text;
 	const char *advance = step && step->integer == 1 ? text_format(e->arena, "%s++", name) : text_format(e->arena, "%s += %s", name, hls_spelling(e, op->operand[2])->text);
 	hls_line(e, "for (int %s = %s; %s < %s; %s) {", name, lower, name, upper, advance);
-	const struct attr *run_time = attr_get(op, "stream.run_time"), *most = run_time ? attr_item(run_time, "most") : NULL, *times = run_time ? attr_item(run_time, "times") : NULL;
+	const struct attr *run_time = attr_get(op, KEY_STREAM_RUN_TIME), *most = run_time ? attr_item(run_time, KEY_MOST) : NULL, *times = run_time ? attr_item(run_time, KEY_TIMES) : NULL;
 	if (most && times)
 		text_add(&e->body, "#pragma HLS loop_tripcount max=%lld\n", (long long)(most->integer * times->integer));
 	if (interval)
-		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval, text_same(attr_text_or(e->process, "stream.style", "stp"), "flp") ? " style=flp" : "");
+		text_add(&e->body, "#pragma HLS pipeline II=%lld%s\n", (long long)interval, text_same(attr_text_or(e->process, KEY_STREAM_STYLE, "stp"), "flp") ? " style=flp" : "");
 	e->indent++;
 	e->depth++;
 	hls_block(e, op->region[0]);
@@ -528,9 +528,9 @@ void hls_block(struct emitter *e, struct block *block)
 
 static struct op *call_of(struct emitter *e, const struct op *process)
 {
-	const char *symbol = attr_text_or(process, "sym_name", "");
+	const char *symbol = attr_text_or(process, KEY_SYM_NAME, "");
 	for (struct op *op = e->main->region[0]->first; op; op = op->next)
-		if (op->code == OP_CALL && text_same(attr_text_or(op, "callee", NULL), symbol))
+		if (op->code == OP_CALL && text_same(attr_text_or(op, KEY_CALLEE, NULL), symbol))
 			return op;
 	return NULL;
 }
@@ -565,19 +565,19 @@ void hls_process(struct emitter *e, struct op *process)
 	e->values = e->depth = 0;
 	struct text head = text_new(e->arena);
 	for (int i = 0; i < body->arguments; i++) {
-		const struct attr *given = function_argument_attr(process, i, "stream.name");
+		const struct attr *given = function_argument_attr(process, i, KEY_STREAM_NAME);
 		const char *name = names_add(&e->names, "", given ? given->text : hls_spelling(e, e->call->operand[i])->text);
 		bind_name(e, body->argument[i], name);
 		text_add(&head, "%s%s", i ? ", " : "", hls_parameter(e, i, name));
 	}
-	e->unbroken = map_get(&e->unbroken_of, attr_text_or(process, "sym_name", ""));
+	e->unbroken = map_get(&e->unbroken_of, attr_text_or(process, KEY_SYM_NAME, ""));
 	hls_datapath_begin(e, process);
 	if (e->unbroken) {
 		hls_unbroken(e);
 		return;
 	}
 	hls_block(e, body);
-	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, "sym_name", "")), head.data ? head.data : "");
+	text_add(e->out, "static void %s(%s)\n{\n#pragma HLS inline off\n", (const char *)map_get(&e->processes, attr_text_or(process, KEY_SYM_NAME, "")), head.data ? head.data : "");
 	text_add_bytes(e->out, e->registers.data ? e->registers.data : "", e->registers.size);
 	text_add_bytes(e->out, e->body.data ? e->body.data : "", e->body.size);
 	text_add(e->out, "}\n\n");

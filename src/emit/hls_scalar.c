@@ -89,7 +89,7 @@ static bool is_bit(const struct type *type)
 
 static const char *comparison(const struct op *op)
 {
-	int64_t predicate = attr_integer_or(op, "predicate", -1);
+	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	bool real = op->code == OP_CMPF;
 	int64_t most = real ? 15 : 9;
 	if (predicate < 0 || predicate > most)
@@ -105,7 +105,7 @@ static const char *division(const struct op *op)
 	if (op->code != OP_DIVSI && op->code != OP_REMSI)
 		return NULL;
 	const struct op *divisor = op->operand[1]->def;
-	const struct attr *value = divisor && divisor->code == OP_CONSTANT ? attr_get(divisor, "value") : NULL;
+	const struct attr *value = divisor && divisor->code == OP_CONSTANT ? attr_get(divisor, KEY_VALUE) : NULL;
 	if (op->result[0]->type->kind != TYPE_INDEX || !value || value->integer <= 0)
 		return NULL;
 	return op->code == OP_DIVSI ? "$0 / $1" : "$0 % $1";

@@ -12,7 +12,7 @@ struct unbroken *hls_unbroken_new(struct emitter *e, struct names *names, const 
 	own->function = function;
 	own->counts = names_add(names, "", text_format(e->arena, "%s_nests", function));
 	own->entry = names_add(names, "", text_format(e->arena, "%s_nest", function));
-	own->queue = names_add(names, "s_", text_format(e->arena, "%s_nests", attr_text_or(process, "sym_name", "")));
+	own->queue = names_add(names, "s_", text_format(e->arena, "%s_nests", attr_text_or(process, KEY_SYM_NAME, "")));
 	own->arrays = text_new(e->arena);
 	own->inside = ARENA_ARRAY(e->arena, bool, process->region[0]->arguments + 1);
 	return own;
@@ -81,8 +81,8 @@ void hls_unbroken_nest(struct emitter *e, struct op *nest)
 {
 	struct op *loop[NEST_MOST];
 	int mark = nest_mark(nest), loops = hls_nest(nest, loop);
-	if (!attr_get(loop[loops - 1], "stream.pipeline"))
-		hls_fail(e, nest, "is not one pipeline, in a process with " NEST_UNBROKEN);
+	if (!attr_get(loop[loops - 1], KEY_STREAM_PIPELINE))
+		hls_fail(e, nest, "is not one pipeline, in a process with stream.unbroken");
 	hls_line(e, "%s%s.write(%s);", where_any(e, nest), e->unbroken->nests, entry_of(e, mark, hls_datapath_place(&e->datapath[mark], nest)));
 }
 
@@ -103,7 +103,7 @@ static int64_t iterations_of(const struct block *block)
 	int64_t sum = 0;
 	for (const struct op *op = block->first; op; op = op->next)
 		if (op->code == OP_FOR)
-			sum += timing_trips(op, 0, NULL) * (attr_get(op, "stream.pipeline") ? 1 : iterations_of(op->region[0]));
+			sum += timing_trips(op, 0, NULL) * (attr_get(op, KEY_STREAM_PIPELINE) ? 1 : iterations_of(op->region[0]));
 	return sum;
 }
 

@@ -195,18 +195,18 @@ static void write_list(const struct attr *list, const char *name, bool output, s
 	text_add(out, "\nstatic const struct tensor %s[] = {\n", name);
 	for (int i = 0; i < list->count; i++) {
 		const struct attr *entry = list->items[i].value;
-		const char *role = attr_item(entry, "role")->text;
+		const char *role = attr_item(entry, KEY_ROLE)->text;
 		bool shown = output ? !text_same(role, "state") : !text_same(role, "constant") && !text_same(role, "weight");
 		if (shown)
-			text_add(out, "\t{\"%s\", %lld},       /* %s */\n", attr_item(entry, "name")->text, (long long)emit_bytes(attr_item(entry, "type")->type), attr_item(entry, "type")->type->text);
+			text_add(out, "\t{\"%s\", %lld},       /* %s */\n", attr_item(entry, KEY_NAME)->text, (long long)emit_bytes(attr_item(entry, KEY_TYPE)->type), attr_item(entry, KEY_TYPE)->type->text);
 	}
 	text_add(out, "\t{NULL, 0},\n};\n");
 }
 
 static void write_lists(const struct op *main, const char *suffix, struct text *out)
 {
-	write_list(attr_get(main, "stream.inputs"), text_format(out->arena, "inputs%s", suffix), false, out);
-	write_list(attr_get(main, "stream.outputs"), text_format(out->arena, "outputs%s", suffix), true, out);
+	write_list(attr_get(main, KEY_STREAM_INPUTS), text_format(out->arena, "inputs%s", suffix), false, out);
+	write_list(attr_get(main, KEY_STREAM_OUTPUTS), text_format(out->arena, "outputs%s", suffix), true, out);
 }
 
 static bool feeds(const struct phases *phases)
@@ -224,7 +224,7 @@ static const char *text_of(struct arena *arena, const struct op *main)
 	struct feedback feedback;
 	if (!feedback_read(main, &feedback))
 		return "NULL";
-	long long first = (long long)emit_bytes(attr_item(attr_entry(attr_get(main, "stream.inputs"), feedback.input), "type")->type), each = first / feedback.rows_most;
+	long long first = (long long)emit_bytes(attr_item(attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback.input), KEY_TYPE)->type), each = first / feedback.rows_most;
 	return text_format(arena, "&(const struct text){\"%s\", %lld, %lld, %lld}", feedback.input, first, each, feedback.rows ? first : 0);
 }
 

@@ -8,9 +8,9 @@ static int64_t only_die(const struct phases *phases)
 	int64_t die = -2;
 	for (int p = 0; p < phases->count; p++)
 		for (const struct op *op = module_body(phases->phase[p].module)->first; op; op = op->next) {
-			if (op->code != OP_FUNC || !attr_get(op, "stream.process"))
+			if (op->code != OP_FUNC || !attr_get(op, KEY_STREAM_PROCESS))
 				continue;
-			int64_t here = attr_integer_or(op, "stream.die", 0);
+			int64_t here = attr_integer_or(op, KEY_STREAM_DIE, 0);
 			die = die == -2 || die == here ? here : -1;
 		}
 	return die < 0 ? -1 : die;

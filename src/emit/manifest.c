@@ -19,13 +19,16 @@ static void add_member(const char *key, const char *text, struct text *out)
 
 static void add_tensor(const struct attr *entry, struct text *out)
 {
-	static const char *const flag[] = {"more", "final"};
-	const struct type *type = attr_item(entry, "type")->type;
-	const struct attr *axis = attr_item(entry, "axis"), *at = attr_item(entry, "at"), *rows = attr_item(entry, "rows"), *lead = attr_item(entry, "lead"), *past = attr_item(entry, "past"), *step = attr_item(entry, "step");
+	static const struct {
+		enum attr_key key;
+		const char *member;
+	} flag[] = {{KEY_MORE_CHUNKS, "more"}, {KEY_LAST_CHUNK_ONLY, "final"}};
+	const struct type *type = attr_item(entry, KEY_TYPE)->type;
+	const struct attr *axis = attr_item(entry, KEY_AXIS), *at = attr_item(entry, KEY_POSITION), *rows = attr_item(entry, KEY_TOKEN_COUNT), *lead = attr_item(entry, KEY_LEAD), *past = attr_item(entry, KEY_PAST), *step = attr_item(entry, KEY_STEP);
 	text_add(out, "{");
-	add_member("name", attr_item(entry, "name")->text, out);
+	add_member("name", attr_item(entry, KEY_NAME)->text, out);
 	text_add(out, ",");
-	add_member("role", attr_item(entry, "role")->text, out);
+	add_member("role", attr_item(entry, KEY_ROLE)->text, out);
 	text_add(out, ",\"dtype\":\"%s\",\"shape\":", type_scalar(type)->text);
 	add_integers(type->shape, type->rank, out);
 	if (axis)
@@ -45,8 +48,8 @@ static void add_tensor(const struct attr *entry, struct text *out)
 		add_member("rows", rows->text, out);
 	}
 	for (int i = 0; i < (int)(sizeof flag / sizeof *flag); i++)
-		if (attr_item(entry, flag[i]))
-			text_add(out, ",\"%s\":true", flag[i]);
+		if (attr_item(entry, flag[i].key))
+			text_add(out, ",\"%s\":true", flag[i].member);
 	text_add(out, "}");
 }
 
@@ -55,7 +58,7 @@ static void add_tensors(const char *key, const struct attr *list, struct text *o
 	int count = 0;
 	text_add(out, "\"%s\":[", key);
 	for (int i = 0; i < list->count; i++) {
-		if (text_same(attr_item(list->items[i].value, "role")->text, "constant"))
+		if (text_same(attr_item(list->items[i].value, KEY_ROLE)->text, "constant"))
 			continue;
 		text_add(out, "%s\n  ", count++ ? "," : "");
 		add_tensor(list->items[i].value, out);
@@ -65,15 +68,15 @@ static void add_tensors(const char *key, const struct attr *list, struct text *o
 
 static void add_segment(const struct attr *segment, struct text *out)
 {
-	const struct attr *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides"), *conditions = attr_item(segment, "conditions");
+	const struct attr *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES), *conditions = attr_item(segment, KEY_CONDITIONS);
 	text_add(out, "{");
-	add_member("name", attr_item(segment, "name")->text, out);
+	add_member("name", attr_item(segment, KEY_NAME)->text, out);
 	text_add(out, ",");
-	add_member("role", attr_item(segment, "role")->text, out);
-	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":", (long long)attr_item(segment, "offset")->integer, (long long)attr_item(segment, "base")->integer);
+	add_member("role", attr_item(segment, KEY_ROLE)->text, out);
+	text_add(out, ",\"offset\":%lld,\"base\":%lld,\"trips\":", (long long)attr_item(segment, KEY_OFFSET)->integer, (long long)attr_item(segment, KEY_BASE)->integer);
 	add_integers(trips->integers, trips->count, out);
-	if (attr_item(segment, "run"))
-		text_add(out, ",\"run\":%lld,\"pitch\":%lld", (long long)attr_item_integer(segment, "run", 0), (long long)attr_item_integer(segment, "pitch", 0));
+	if (attr_item(segment, KEY_RUN))
+		text_add(out, ",\"run\":%lld,\"pitch\":%lld", (long long)attr_item_integer(segment, KEY_RUN, 0), (long long)attr_item_integer(segment, KEY_PITCH, 0));
 	text_add(out, ",\"strides\":");
 	add_integers(strides->integers, strides->count, out);
 	text_add(out, ",\"conditions\":[");
@@ -86,13 +89,13 @@ static void add_segment(const struct attr *segment, struct text *out)
 
 static void add_buffer(const struct attr *buffer, struct text *out)
 {
-	const struct type *word = attr_item(buffer, "word")->type;
-	const struct attr *segments = attr_item(buffer, "segments");
-	int64_t bytes = emit_bytes(word), words = attr_item(buffer, "words")->integer;
+	const struct type *word = attr_item(buffer, KEY_WORD)->type;
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
+	int64_t bytes = emit_bytes(word), words = attr_item(buffer, KEY_WORDS)->integer;
 	text_add(out, "{");
-	add_member("name", attr_item(buffer, "name")->text, out);
+	add_member("name", attr_item(buffer, KEY_NAME)->text, out);
 	bool alone = text_same(type_scalar(word)->text, "i4") && bytes == type_elements(word);       /* in a byte of its own */
-	const struct attr *same = attr_item(buffer, "same");
+	const struct attr *same = attr_item(buffer, KEY_SAME_AS);
 	if (same) {
 		text_add(out, ",");
 		add_member("same", same->text, out);
@@ -135,9 +138,9 @@ static void add_feedback(const struct op *main, struct text *out)
 static void add_signature(const struct module *module, struct text *out)
 {
 	const struct op *main = module_main(module);
-	const struct attr *buffers = attr_get(main, "stream.buffers");
-	add_tensors("inputs", attr_get(main, "stream.inputs"), out);
-	add_tensors("outputs", attr_get(main, "stream.outputs"), out);
+	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
+	add_tensors("inputs", attr_get(main, KEY_STREAM_INPUTS), out);
+	add_tensors("outputs", attr_get(main, KEY_STREAM_OUTPUTS), out);
 	text_add(out, "\"buffers\":[");
 	for (int b = 0; b < buffers->count; b++) {
 		text_add(out, "%s\n  ", b ? "," : "");

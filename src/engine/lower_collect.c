@@ -33,7 +33,7 @@ static struct value *take_sums(const struct unit *unit, struct process *p, const
 {
 	struct value *first = make_and(p, turn->part ? make_equal(p, turn->part, 0) : NULL, turn->token && !unit->serial ? make_equal(p, turn->token, 0) : NULL);
 	struct value *word = make_take(p, make_and(p, mine, first), sums);
-	attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
+	attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
 	return word;
 }
 
@@ -170,7 +170,7 @@ static void collect_alike(const struct unit *unit, struct process *p, const stru
 	struct value *tokens = phase->words_there ? process_count(p, phase->there.each, 1) : make_own_index(p, phase->tile);
 	struct turn turn = {.tokens = unit->abreast};
 	struct value *row = process_loop_of(p, make_own_index(p, turns_of_rows(phase, rows)));
-	process_mark(p, NEST_MARK);
+	process_mark(p, KEY_STREAM_DATAPATH);
 	turn.number = process_loop(p, turns);
 	if (c->narrow && loops++)
 		turn.part = process_loop_of(p, make_own_index(p, c->wide / phase_lanes(phase)));

@@ -31,7 +31,7 @@ struct value **unit_arrays(const struct unit *unit, struct process *p, const cha
 	for (int q = 0; q < unit->abreast; q++) {
 		array[q] = make_array(p, q ? text_format(p->module->arena, "%s%d", name, q) : name, words, word, 1);
 		if (unit->streams)
-			attr_set(p->module, array[q]->def, "stream.distance", attr_integer(p->module, unit->distance));
+			attr_set(p->module, array[q]->def, KEY_STREAM_DISTANCE, attr_integer(p->module, unit->distance));
 	}
 	return array;
 }
@@ -71,7 +71,7 @@ void unit_begin(const struct unit *unit, struct process *p, const struct phase *
 	if (phase->kept)
 		return;
 	struct value *number = unit_loop(p, phase->tile, phase->there.each);
-	attr_set(p->module, p->block->parent, NEST_MARK, attr_integer(p->module, UNIT_BEGIN));
+	attr_set(p->module, p->block->parent, KEY_STREAM_DATAPATH, attr_integer(p->module, UNIT_BEGIN));
 	process_pipeline(p, 1);
 	struct value *word = make_take(p, NULL, in);
 	keep_token(unit, p, word, kept, number, NULL);
@@ -89,7 +89,7 @@ void unit_ahead(const struct unit *unit, struct process *p, const struct phase *
 	struct value *more = make_and(p, make_equal(p, counter[0], 0), make_below(p, counter[1], make_own_index(p, phase->kept ? 0 : phase->contract.groups - 1)));
 	struct value *when = make_and(p, make_and(p, more, make_below(p, counter[2], tokens)), token ? make_equal(p, token, 0) : NULL);
 	struct value *word = make_take(p, when, in), *base = slot_of(unit, p, phase, make_address(p, 1, &counter[1], &one, 1));
-	attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
+	attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
 	keep_token(unit, p, word, kept, counter[2], make_select(p, when, base, make_index(p, no_place(unit))));
 	if (next)
 		make_push(p, when, word, next);

@@ -13,7 +13,7 @@ static struct value *lent(const struct unit *unit, struct process *p, struct val
 	const struct type *bits = type_shaped(p->module, TYPE_VECTOR, 1, &unit->phases.data[0].contract.size, type_integer(p->module, 1));
 	struct value *only = make_index(p, 0), *second = make_equal(p, make_divided(p, OP_REMSI, token, 2), 1);
 	struct value *sign[2] = {make_load(p, before, only), make_number(p, 0, unit->group)}, *negative = make_op(p, OP_CMPI, bits, 2, sign);
-	attr_set(p->module, negative->def, "predicate", attr_integer(p->module, PREDICATE_LESS));
+	attr_set(p->module, negative->def, KEY_PREDICATE, attr_integer(p->module, PREDICATE_LESS));
 	struct value *less[2] = {word, make_op(p, OP_EXTUI, unit->group, 1, &negative)};
 	make_store(p, word, before, only);
 	return make_select(p, second, make_op(p, OP_SUBI, unit->group, 2, less), word);
@@ -25,7 +25,7 @@ static void lend_phase(const struct unit *unit, struct process *p, const struct 
 	if (phase->kept)
 		return;
 	process_loop_of(p, make_own_index(p, phase->contract.groups));
-	process_mark(p, NEST_MARK);
+	process_mark(p, KEY_STREAM_DATAPATH);
 	struct value *token = unit_loop(p, phase->tile, phase->there.each);
 	process_pipeline(p, 1);
 	struct value *word = lent(unit, p, lend->before, token, make_take(p, NULL, lend->in));

@@ -23,7 +23,7 @@ static void add_words(struct process *p, struct unit_stretch stretch, void *cont
 	for (int i = stretch.first; i < stretch.end; i++)
 		rows += unit->phases.data[i].blocks * unit->phases.data[i].block;
 	unit_loop(p, stretch.tiles, stretch.there);
-	process_mark(p, NEST_MARK);
+	process_mark(p, KEY_STREAM_DATAPATH);
 	unit_loop(p, rows * phase->words, phase->words_there);
 	struct value *token = unit_loop_tokens(unit, p, phase);
 	process_pipeline(p, 1);

@@ -28,7 +28,7 @@ static struct value *products(const struct unit *unit, struct process *p, const 
 			operand[j] = x[q * common + j];
 		sum[q] = make_op(p, OP_DOT, row, common + words, operand);
 		if (common > 1)
-			attr_set(p->module, sum[q]->def, "common", attr_integer(p->module, common));
+			attr_set(p->module, sum[q]->def, KEY_INPUT_WORDS, attr_integer(p->module, common));
 	}
 	struct value *word = dots > 1 ? make_op(p, OP_JOIN_LANES, type_shaped(p->module, TYPE_VECTOR, 1, &all, whole), dots, sum) : sum[0];
 	return make_op(p, OP_SITOFP, unit->real, 1, &word);
@@ -99,7 +99,7 @@ int lower_slice(const struct unit *unit, int number)
 	s.groups = unit_arrays(unit, &p, "groups", unit->group);
 	for (int i = 0; i < s.count; i++) {
 		s.set[i].sums = make_array(&p, i ? text_format(arena, "sums%d", i) : "sums", unit->block_most * unit->words_most, unit->real, 1);
-		attr_set(p.module, s.set[i].sums->def, "stream.distance", attr_integer(p.module, unit->distance));
+		attr_set(p.module, s.set[i].sums->def, KEY_STREAM_DISTANCE, attr_integer(p.module, unit->distance));
 	}
 	unit_each_joined(unit, &p, add_phase, &s);
 	process_finish(&p);

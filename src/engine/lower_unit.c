@@ -12,7 +12,7 @@
 struct process unit_process(const struct unit *unit, const char *name)
 {
 	struct process p = process_new(unit->design, name);
-	attr_set(p.module, p.function, "stream.style", attr_string(p.module, "flp"));      /* its next input may depend on what is in its pipeline */
+	attr_set(p.module, p.function, KEY_STREAM_STYLE, attr_string(p.module, "flp"));      /* its next input may depend on what is in its pipeline */
 	return p;
 }
 
@@ -20,7 +20,7 @@ struct process unit_datapath(const struct unit *unit, const char *name)
 {
 	struct process p = unit_process(unit, name);
 	if (!unit->streams)
-		attr_set(p.module, p.function, NEST_UNBROKEN, attr_unit(p.module));
+		attr_set(p.module, p.function, KEY_STREAM_REWIND, attr_unit(p.module));
 	return p;
 }
 
@@ -37,7 +37,7 @@ int unit_loops(const struct unit *unit, struct process *p, const struct phase *p
 	for (int i = 0; i < loops; i++) {
 		counter[i] = unit_loop(p, trip[i], i == UNIT_LOOPS - 1 ? phase->words_there : NULL);
 		if (!i)
-			process_mark(p, NEST_MARK);
+			process_mark(p, KEY_STREAM_DATAPATH);
 	}
 	process_pipeline(p, 1);
 	return loops;
@@ -127,7 +127,7 @@ struct value *unit_take_word(const struct unit *unit, struct process *p, const s
 	there = row_not_between(unit, p, phase, there, counter, first);
 	struct value *word = make_take(p, there, fifo);
 	if (lacks || unit->gaps_most || (there && !token))       /* of the rows beyond and before, nothing is used */
-		attr_set(p->module, word->def, "stream.unkept", attr_unit(p->module));
+		attr_set(p->module, word->def, KEY_STREAM_VALUE_NOT_HELD, attr_unit(p->module));
 	return word;
 }
 
@@ -222,7 +222,7 @@ static void mark_phase(const struct unit *unit, struct process *p, const struct 
 	for (; loops > 1; loops--)
 		outermost = outermost->parent->parent;
 	if (phase->there.tiles && number < NEST_MARKS)
-		attr_set(p->module, outermost, NEST_MARK, attr_integer(p->module, number));
+		attr_set(p->module, outermost, KEY_STREAM_DATAPATH, attr_integer(p->module, number));
 }
 
 static void feed_phase(const struct unit *unit, struct process *p, const struct phase *phase, void *context)
@@ -416,7 +416,7 @@ bool lower_unit(struct design *design, const struct block *body)
 		return false;
 	for (int i = 0; i < (int)unit.phases.count; i++)
 		if (unit.phases.data[i].around)
-			attr_set(module, design->function, "stream.around", attr_unit(module));
+			attr_set(module, design->function, KEY_STREAM_LAYER_OVERLAP, attr_unit(module));
 	int others = design->block->arguments;
 	const struct contract *first = &unit.phases.data[0].contract;
 	unit.group = type_shaped(module, TYPE_VECTOR, 1, &first->size, type_integer(module, 8));

@@ -173,7 +173,7 @@ static void add_words(const struct unit *unit, struct process *p, int first, int
 	struct value *counter[2] = {whole ? process_loop(p, all) : process_loop_of(p, make_own_index(p, all)), whole ? p->layer : from};
 	const int64_t step[2] = {1, whole ? w->pitch : 1};
 	if (!whole)
-		process_mark(p, NEST_MARK);
+		process_mark(p, KEY_STREAM_DATAPATH);
 	process_pipeline(p, 1);
 	struct value *mine[DEALT_MOST], *turn = deals(w) ? make_divided(p, OP_REMSI, counter[0], unit->dealt) : NULL;
 	for (int i = 0; turn && i < unit->dealt; i++)
@@ -262,7 +262,7 @@ static struct value *ahead_fifo(const struct unit *unit, const char *name, const
 {
 	struct design *design = unit->design;
 	struct value *fifo = unit_fifo(unit, name, word, depth);
-	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+	attr_set(design->module, fifo->def, KEY_STREAM_FIXED_DEPTH, attr_unit(design->module));
 	design_prefetch(design, fifo);
 	return fifo;
 }
@@ -287,10 +287,10 @@ static struct outlet add_outlet(const struct unit *unit, const char *name, const
 	for (int i = 0; i < fifos; i++) {
 		outlet.fifo[i] = ahead_fifo(unit, name, word, fifos > 1 ? PREFETCH_DEALT : depth_ahead(unit));
 		if (fifos > 1)
-			attr_set(module, outlet.fifo[i]->def, "stream.dealt", attr_integer(module, PREFETCH_DEALT));
+			attr_set(module, outlet.fifo[i]->def, KEY_STREAM_INTERLEAVED_DEPTH, attr_integer(module, PREFETCH_DEALT));
 	}
 	if (fifos > 1 && platform_total(unit->design->context->platform).uram > 0)
-		attr_set(module, outlet.fifo[0]->def, "stream.storage", attr_string(module, storage_name[STORAGE_URAM]));
+		attr_set(module, outlet.fifo[0]->def, KEY_STREAM_STORAGE, attr_string(module, storage_name[STORAGE_URAM]));
 	return outlet;
 }
 

@@ -159,7 +159,7 @@ static void collect_phases(struct unit *unit, const struct block *block, int64_t
 {
 	for (const struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
-			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, "value")->integer);
+			collect_phases(unit, op->region[0], attr_get(op->operand[1]->def, KEY_VALUE)->integer);
 		if (op->code != OP_CONTRACT)
 			continue;
 		struct phase phase = {.op = op, .layers = layers};

@@ -85,8 +85,8 @@ static void share(struct module *module, struct pair *pair)
 	struct op *op = op_new(module, OP_CONTRACT, scaled->location, 4, operand, 1, &scaled->result[0]->type);
 	struct contract contract;
 	if (pair->tokens > 1)
-		attr_set(module, op, "tokens", attr_integer(module, pair->tokens));
-	attr_set(module, op, "name", attr_string(module, scaled->kernel->name));
+		attr_set(module, op, KEY_TOKENS, attr_integer(module, pair->tokens));
+	attr_set(module, op, KEY_NAME, attr_string(module, scaled->kernel->name));
 	INVARIANT(module->guard, contract_of(op, &contract), "kernel %s is no contraction of a unit", scaled->kernel->name);
 	op_insert_before(scaled, op);
 	ir_replace(module_main(module)->region[0], scaled->result[0], op->result[0]);
@@ -134,7 +134,7 @@ static void turn_round(struct block *block, bool counted)
 			turn_round(op->region[0], counted);
 		if (op->code != OP_CONTRACT)
 			continue;
-		int64_t tokens = attr_integer_or(op, "tokens", 1), tiles = tokens / rows_tile(tokens, false);
+		int64_t tokens = attr_integer_or(op, KEY_TOKENS, 1), tiles = tokens / rows_tile(tokens, false);
 		bool turned = tiles > 1 && (tiles <= TILES_LEAST || tiles > TILES_IN_TURN);
 		bool same = first && turned && op->operand[0] == first->operand[0] && op->operand[1] == first->operand[1] && may_move(op, first);
 		if (same) {
@@ -150,11 +150,11 @@ static void mark_same(struct module *module, struct block *block)
 {
 	const struct op *last = NULL;
 	for (struct op *op = block->first; op; op = op->next) {
-		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 1;
+		int64_t tokens = op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 1;
 		if (op->code == OP_FOR)
 			mark_same(module, op->region[0]);
 		if (last && (tokens == 1 || tokens > rows_tile(tokens, false)) && op->operand[0] == last->operand[0] && op->operand[1] == last->operand[1])
-			attr_set(module, op, "same", attr_unit(module));
+			attr_set(module, op, KEY_SAME_INPUT, attr_unit(module));
 		last = op->code == OP_CONTRACT ? op : last;
 	}
 }
@@ -197,7 +197,7 @@ static int least_bits(const struct op *main)
 	int least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
 		const struct type *scalar = type_scalar(main->region[0]->argument[i]->type);
-		bool few = function_argument_attr(main, i, "stream.from") && scalar->kind == TYPE_INTEGER && scalar->width <= 8;
+		bool few = function_argument_attr(main, i, KEY_STREAM_DERIVED_FROM) && scalar->kind == TYPE_INTEGER && scalar->width <= 8;
 		least = few && (!least || scalar->width < least) ? scalar->width : least;
 	}
 	return least;

@@ -63,9 +63,9 @@ static bool kernel_keeps(const struct search *s, const struct kernel *kernel, in
 static bool box_keeps(const struct search *s, const struct op *op, const struct value *result)
 {
 	struct arena *arena = s->unit->design->module->arena;
-	struct box box = box_between(arena, attr_get(op, "tensor")->type, op->operand[0]->type, result->type, BOX_LEAST);
+	struct box box = box_between(arena, attr_get(op, KEY_TENSOR)->type, op->operand[0]->type, result->type, BOX_LEAST);
 	int64_t turns = 1;
-	if (box.why || !box.shared || box.shared != attr_integer_or(op, "shared", 0) || attr_get(op, "window") || attr_get(op, "given") || attr_get(op, "cut"))
+	if (box.why || !box.shared || box.shared != attr_integer_or(op, KEY_SHARED_LOOPS, 0) || attr_get(op, KEY_LINE_BUFFER) || attr_get(op, KEY_IN_PRODUCER) || attr_get(op, KEY_SPILLED))
 		return false;
 	for (int l = 0; l < box.shared && !walks_tiles(s->tiles, turns); l++) {
 		if (!may_walk(s, l, box.fill.run_time[l]))
@@ -79,7 +79,7 @@ static bool box_keeps(const struct search *s, const struct op *op, const struct 
 static bool chunk_keeps(const struct search *s, const struct op *op)
 {
 	const struct itensor *order = op->operand[0]->type->itensor;
-	const int64_t *low = attr_get(op, "low")->integers, *high = attr_get(op, "high")->integers;
+	const int64_t *low = attr_get(op, KEY_LOW)->integers, *high = attr_get(op, KEY_HIGH)->integers;
 	int64_t turns = 1;
 	for (int i = 0; i < order->dims && !walks_tiles(s->tiles, turns); i++) {
 		if (low[i] || high[i] != order->trip[i] || !may_walk(s, i, order->run_time ? order->run_time[i] : NULL))
@@ -99,7 +99,7 @@ static bool fill_keeps(const struct search *s, const struct value *result)
 /* What comes back from external memory comes when all tiles are there (lower_cut.c). */
 static bool is_later(const struct op *op)
 {
-	return op->code == OP_CONVERT && attr_get(op, "later") && !attr_get(op, "cut");
+	return op->code == OP_CONVERT && attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED);
 }
 
 /* All tiles come in every tile's turn, but those that are hidden from it need not be there (later.h). */
@@ -172,7 +172,7 @@ static bool comes_in_tiles(struct search *s, const struct value *value, bool til
 static bool in_loop_of(const struct unit *unit, int i, int other)
 {
 	const struct phase *phase = unit->phases.data;
-	return other >= 0 && other < (int)unit->phases.count && phase[i].op->parent == phase[other].op->parent && !attr_get(phase[i].op, "final") == !attr_get(phase[other].op, "final");
+	return other >= 0 && other < (int)unit->phases.count && phase[i].op->parent == phase[other].op->parent && !attr_get(phase[i].op, KEY_LAST_CHUNK_ONLY) == !attr_get(phase[other].op, KEY_LAST_CHUNK_ONLY);
 }
 
 /* Does the phase behind phase i work on the same numbers, or on a tile as well that is the only one? */
@@ -400,7 +400,7 @@ static void open_layers(struct process *p, const struct phase *phase, bool aroun
 	p->design->layers = phase->layers - around;
 	process_layers(p);
 	if (around)
-		process_mark(p, "stream.around");
+		process_mark(p, KEY_STREAM_LAYER_OVERLAP);
 }
 
 static void close_layers(struct process *p)

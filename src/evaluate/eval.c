@@ -59,10 +59,10 @@ struct gap eval_gap(const struct evaluation *e, int64_t extent, const struct run
 /* Symbols that stand for less in layers that look back only so far. */
 static void bind_layer(struct evaluation *e, int layer)
 {
-	const struct attr *list = attr_get(e->module->op, "stream.lookback");
+	const struct attr *list = attr_get(e->module->op, KEY_STREAM_SLIDING_WINDOW);
 	for (int i = 0; list && i < list->count; i++) {
 		struct lookback lookback;
-		const char *name = attr_item_text(list->items[i].value, "name");
+		const char *name = attr_item_text(list->items[i].value, KEY_NAME);
 		const int64_t *all = lookback_find(e->module, name, &lookback) ? map_get(&e->symbols, lookback.symbol) : NULL;
 		if (!all || layer >= lookback.layers)
 			continue;
@@ -130,27 +130,27 @@ bool eval_block(struct evaluation *e, struct block *block)
 	return true;
 }
 
-const struct attr *eval_list(const struct module *module, const char *name)
+const struct attr *eval_list(const struct module *module, enum attr_key key)
 {
 	struct op *main = module_main(module);
-	const struct attr *list = main && module->level != LEVEL_TENSOR ? attr_get(main, name) : NULL;
+	const struct attr *list = main && module->level != LEVEL_TENSOR ? attr_get(main, key) : NULL;
 	return list && list->kind == ATTR_ARRAY ? list : NULL;
 }
 
 /* Entries with numbers of their own are constants, the last of the list. */
 int eval_inputs(const struct module *module)
 {
-	const struct attr *list = eval_list(module, "stream.inputs");
+	const struct attr *list = eval_list(module, KEY_STREAM_INPUTS);
 	struct op *main = module_main(module);
 	int count = 0;
-	while (list && count < list->count && !attr_item(list->items[count].value, "value"))
+	while (list && count < list->count && !attr_item(list->items[count].value, KEY_VALUE))
 		count++;
 	return list ? count : main ? main->region[0]->arguments : 0;
 }
 
 int eval_results(const struct module *module)
 {
-	const struct attr *list = eval_list(module, "stream.outputs");
+	const struct attr *list = eval_list(module, KEY_STREAM_OUTPUTS);
 	struct op *main = module_main(module);
 	return list ? list->count : main && main->region[0]->last ? main->region[0]->last->operands : 0;
 }
@@ -176,17 +176,17 @@ static bool bind_argument(struct evaluation *e, struct op *main, int number, con
 
 static bool bind_constant(struct evaluation *e, struct op *main, int number)
 {
-	const struct attr *list = eval_list(e->module, "stream.inputs");
+	const struct attr *list = eval_list(e->module, KEY_STREAM_INPUTS);
 	struct value *argument = main->region[0]->argument[number];
-	const struct attr *value = list && number < list->count ? attr_item(list->items[number].value, "value") : NULL;
+	const struct attr *value = list && number < list->count ? attr_item(list->items[number].value, KEY_VALUE) : NULL;
 	argument->data = eval_constant_tensor(e, argument->type, value, main->location);
 	return argument->data;
 }
 
 static const char *argument_name(const struct evaluation *e, const struct op *main, int number)
 {
-	const struct attr *list = eval_list(e->module, "stream.inputs");
-	const struct attr *name = list && number < list->count ? attr_item(list->items[number].value, "name") : function_argument_attr(main, number, "stream.name");
+	const struct attr *list = eval_list(e->module, KEY_STREAM_INPUTS);
+	const struct attr *name = list && number < list->count ? attr_item(list->items[number].value, KEY_NAME) : function_argument_attr(main, number, KEY_STREAM_NAME);
 	return name && name->kind == ATTR_STRING ? name->text : NULL;
 }
 
@@ -223,11 +223,11 @@ static void clear_from(const struct tensor *rows, int64_t axis, int64_t count)
 /* Of rows for a state those are meant that are written; the others read as 0. */
 static void clear_rows(struct evaluation *e, const struct op *main)
 {
-	const struct attr *outputs = eval_list(e->module, "stream.outputs");
+	const struct attr *outputs = eval_list(e->module, KEY_STREAM_OUTPUTS);
 	for (int r = 0; r < e->results; r++) {
 		const struct attr *entry = outputs ? outputs->items[r].value : NULL;
-		const struct attr *rows = entry ? attr_item(entry, "rows") : function_result_attr(main, r, "stream.rows");
-		const struct attr *axis = entry ? attr_item(entry, "axis") : function_result_attr(main, r, "stream.axis");
+		const struct attr *rows = entry ? attr_item(entry, KEY_TOKEN_COUNT) : function_result_attr(main, r, KEY_STREAM_TOKEN_COUNT);
+		const struct attr *axis = entry ? attr_item(entry, KEY_AXIS) : function_result_attr(main, r, KEY_STREAM_AXIS);
 		const int64_t *count = rows ? map_get(&e->symbols, rows->text) : NULL;
 		if (!count || !axis)
 			continue;

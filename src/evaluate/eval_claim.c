@@ -8,12 +8,12 @@
 
 struct claim *claim_new(struct network *network, const struct process *process, const struct op *alloca, int64_t words)
 {
-	int64_t distance = attr_integer_or(alloca, "stream.distance", 0);
+	int64_t distance = attr_integer_or(alloca, KEY_STREAM_DISTANCE, 0);
 	if (!distance)
 		return NULL;
 	struct arena *arena = network->e->arena;
 	struct claim *claim = ARENA_NEW(arena, struct claim);
-	*claim = (struct claim){.process = process->name, .array = attr_text_or(alloca, "stream.name", "an array"), .location = alloca->location, .distance = distance, .written = ARENA_ARRAY(arena, int64_t, words)};
+	*claim = (struct claim){.process = process->name, .array = attr_text_or(alloca, KEY_STREAM_NAME, "an array"), .location = alloca->location, .distance = distance, .written = ARENA_ARRAY(arena, int64_t, words)};
 	claim->before = ARENA_ARRAY(arena, int64_t, type_lanes(alloca->result[0]->type->element));
 	int number = (int)network->claims.count;
 	claim->overtakes = number >= network->overtaken && number < network->overtaken_end;

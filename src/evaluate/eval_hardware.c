@@ -52,7 +52,7 @@ static bool move_segments(const struct machine *m, const struct host *host, bool
 		for (int s = 0; s < buffer->segments->count; s++) {
 			const struct attr *attr = buffer->segments->items[s].value;
 			struct segment segment;
-			if (!text_same(attr_item_text(attr, "name"), host->name))
+			if (!text_same(attr_item_text(attr, KEY_NAME), host->name))
 				continue;
 			if (!read_segment(m, attr, buffer, host->type, &segment))
 				return false;
@@ -68,19 +68,19 @@ static bool move_segments(const struct machine *m, const struct host *host, bool
 
 static bool make_buffers(struct machine *m)
 {
-	const struct attr *list = attr_get(m->main, "stream.buffers");
+	const struct attr *list = attr_get(m->main, KEY_STREAM_BUFFERS);
 	m->buffers = list ? list->count : 0;
 	m->buffer = ARENA_ARRAY(m->e->arena, struct buffer, m->buffers + 1);
 	for (int b = 0; b < m->buffers; b++) {
-		const struct attr *attr = list->items[b].value, *word = attr_item(attr, "word");
+		const struct attr *attr = list->items[b].value, *word = attr_item(attr, KEY_WORD);
 		struct buffer *buffer = &m->buffer[b];
-		buffer->name = attr_item_text(attr, "name");
-		buffer->segments = attr_item(attr, "segments");
+		buffer->name = attr_item_text(attr, KEY_NAME);
+		buffer->segments = attr_item(attr, KEY_SEGMENTS);
 		if (!word || word->kind != ATTR_TYPE || !buffer->segments)
 			return complain(m, "no word type or no segments in buffer", buffer->name);
 		buffer->scalar = type_scalar(word->type);
 		buffer->lanes = type_lanes(word->type);
-		buffer->words = attr_item_integer(attr, "words", 0);
+		buffer->words = attr_item_integer(attr, KEY_WORDS, 0);
 		buffer->data = arena_alloc(m->e->arena, (size_t)(buffer->words * buffer->lanes * scalar_storage_bytes(buffer->scalar)));
 	}
 	return true;
@@ -90,7 +90,7 @@ static bool bind_ports(struct machine *m)
 {
 	struct block *body = m->main->region[0];
 	for (int i = 0; i < body->arguments; i++) {
-		const struct attr *name = function_argument_attr(m->main, i, "stream.buffer"), *port = function_argument_attr(m->main, i, "stream.port");
+		const struct attr *name = function_argument_attr(m->main, i, KEY_STREAM_BUFFER), *port = function_argument_attr(m->main, i, KEY_STREAM_PORT);
 		const char *wanted = name && name->text ? name->text : "";
 		int b = 0;
 		while (b < m->buffers && !text_same(m->buffer[b].name, wanted))
@@ -121,8 +121,8 @@ static bool build_network(struct machine *m)
 
 static struct host host_of(const struct attr *attr)
 {
-	const struct attr *type = attr_item(attr, "type");
-	return (struct host){.name = attr_item_text(attr, "name"), .type = type ? type->type : NULL};
+	const struct attr *type = attr_item(attr, KEY_TYPE);
+	return (struct host){.name = attr_item_text(attr, KEY_NAME), .type = type ? type->type : NULL};
 }
 
 static bool pack_inputs(struct machine *m, int inputs, const struct tensor *input)
@@ -134,7 +134,7 @@ static bool pack_inputs(struct machine *m, int inputs, const struct tensor *inpu
 			return complain(m, "no type of input", host.name);
 		if (i < inputs && tensor_bytes(host.type) != tensor_bytes(input[i].type))
 			return diag_error(m->e->module->diag, m->main->location, "input \"%s\" is %s, not %s", host.name, input[i].type->text, host.type->text);
-		const struct tensor *tensor = i < inputs ? &input[i] : eval_constant_tensor(m->e, host.type, attr_item(m->inputs->items[i].value, "value"), m->main->location);
+		const struct tensor *tensor = i < inputs ? &input[i] : eval_constant_tensor(m->e, host.type, attr_item(m->inputs->items[i].value, KEY_VALUE), m->main->location);
 		if (!tensor)
 			return false;
 		host.data = tensor->data;
@@ -147,7 +147,7 @@ static bool pack_inputs(struct machine *m, int inputs, const struct tensor *inpu
 static int input_named(const struct machine *m, const char *name)
 {
 	for (int i = 0; i < m->inputs->count; i++)
-		if (text_same(attr_item_text(m->inputs->items[i].value, "name"), name))
+		if (text_same(attr_item_text(m->inputs->items[i].value, KEY_NAME), name))
 			return i;
 	return -1;
 }
@@ -173,12 +173,12 @@ static int64_t integer_input(const struct tensor *input, int number)
 
 static bool unpack_state(struct machine *m, const struct attr *attr, const struct tensor *input, struct host *row)
 {
-	int state_input = input_named(m, row->name), at_input = input_named(m, attr_item_text(attr, "at")), count_input = input_named(m, attr_item_text(attr, "rows")), found;
-	int64_t axis = attr_item_integer(attr, "axis", 0), rows;
+	int state_input = input_named(m, row->name), at_input = input_named(m, attr_item_text(attr, KEY_POSITION)), count_input = input_named(m, attr_item_text(attr, KEY_TOKEN_COUNT)), found;
+	int64_t axis = attr_item_integer(attr, KEY_AXIS, 0), rows;
 	if (state_input < 0 || at_input < 0)
 		return complain(m, "no input that holds the state, or its position:", row->name);
 	struct host state = host_of(m->inputs->items[state_input].value);
-	int64_t at = integer_input(input, at_input) + attr_item_integer(attr, "lead", 0);
+	int64_t at = integer_input(input, at_input) + attr_item_integer(attr, KEY_LEAD, 0);
 	state.data = arena_alloc(m->e->arena, tensor_bytes(state.type));
 	if (!move_segments(m, &state, false, &found))
 		return false;
@@ -198,7 +198,7 @@ static bool unpack_outputs(struct machine *m, const struct tensor *input)
 		const struct attr *attr = m->outputs->items[i].value;
 		struct host host = host_of(attr);
 		int found = 1;
-		bool state = text_same(attr_item_text(attr, "role"), "state");
+		bool state = text_same(attr_item_text(attr, KEY_ROLE), "state");
 		if (!host.type)
 			return complain(m, "no type of output", host.name);
 		host.data = arena_alloc(m->e->arena, tensor_bytes(host.type));
@@ -216,10 +216,10 @@ static bool launch(struct evaluation *e, int inputs, const struct tensor *input,
 {
 	struct machine m = {.e = e, .main = module_main(e->module), .network = *network};
 	m.network.e = e;
-	m.inputs = eval_list(e->module, "stream.inputs");
-	m.outputs = eval_list(e->module, "stream.outputs");
+	m.inputs = eval_list(e->module, KEY_STREAM_INPUTS);
+	m.outputs = eval_list(e->module, KEY_STREAM_OUTPUTS);
 	if (!m.inputs || !m.outputs)
-		return complain(&m, "stream.inputs or stream.outputs is missing on", attr_text_or(m.main, "sym_name", ""));
+		return complain(&m, "stream.inputs or stream.outputs is missing on", attr_text_or(m.main, KEY_SYM_NAME, ""));
 	bool done = make_buffers(&m) && pack_inputs(&m, inputs, input) && bind_ports(&m) && build_network(&m) && network_run(&m.network) && unpack_outputs(&m, input);
 	*network = m.network;
 	return done;

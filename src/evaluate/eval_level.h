@@ -31,7 +31,7 @@ eval_function eval_generic;
 eval_function eval_tensor_kernel;
 bool eval_hardware(struct evaluation *e, int inputs, const struct tensor *input);
 
-const struct attr *eval_list(const struct module *module, const char *name);     /* stream.inputs or stream.outputs of main; NULL */
+const struct attr *eval_list(const struct module *module, enum attr_key key);     /* stream.inputs or stream.outputs of main; NULL */
 struct tensor *eval_constant_tensor(struct evaluation *e, const struct type *type, const struct attr *attr, struct location location);   /* NULL: not its numbers */
 bool eval_block(struct evaluation *e, struct block *block);        /* up to its terminator */
 struct tensor *eval_tensor_of(const struct value *value);

@@ -65,10 +65,10 @@ static bool import_op(struct import *in, struct op *op)
 		step.argument[i - first] = step_of(in, op->operand[i]);
 	if (op->code == OP_CONSTANT) {
 		step.kind = STEP_CONSTANT;
-		known = scalar_of_attr(step.type, attr_get(op, "value"), &step.constant);
+		known = scalar_of_attr(step.type, attr_get(op, KEY_VALUE), &step.constant);
 	} else if (op->code == OP_LINALG_INDEX) {
 		step.kind = STEP_COUNTER;
-		step.number = (int)attr_integer_or(op, "dim", 0);
+		step.number = (int)attr_integer_or(op, KEY_DIM, 0);
 	} else if (op->code == OP_TENSOR_EXTRACT) {
 		step.kind = STEP_EXTRACT;
 		step.table = op->operand[0]->data;
@@ -104,7 +104,7 @@ static bool import_body(struct import *in, struct nest *nest)
 
 bool eval_generic(struct evaluation *e, struct op *op)
 {
-	const struct attr *maps = attr_get(op, "indexing_maps");
+	const struct attr *maps = attr_get(op, KEY_INDEXING_MAPS);
 	struct nest nest = {.results = op->results, .operands = op->operands - op->results};
 	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands || nest.operands < 0)
 		return diag_error(e->module->diag, op->location, "a linalg.generic without one indexing map per operand");

@@ -30,7 +30,7 @@ bool route_fork(struct evaluation *e, struct op *op)
 
 bool route_choose(struct evaluation *e, struct op *op)
 {
-	const struct attr *table = attr_get(op, "table");
+	const struct attr *table = attr_get(op, KEY_TABLE);
 	const struct op *loop = op->parent->parent;
 	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : -1;
 	if (!table || table->kind != ATTR_INTEGERS || layer < 0 || layer >= table->count || table->integers[layer] < 0 || table->integers[layer] >= op->operands)
@@ -44,7 +44,7 @@ bool route_chunk(struct evaluation *e, struct op *op)
 {
 	const struct words *from = op->operand[0]->data;
 	const struct itensor *order = from->type->itensor;
-	const struct attr *low = attr_get(op, "low"), *high = attr_get(op, "high");
+	const struct attr *low = attr_get(op, KEY_LOW), *high = attr_get(op, KEY_HIGH);
 	struct words *to = eval_words(e, op->result[0]->type);
 	int64_t *counter = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), *trip = ARENA_ARRAY(e->arena, int64_t, order->dims + 1), words = from->elements / from->lanes;
 	char *next = to->data;
@@ -82,7 +82,7 @@ static bool interleave(struct evaluation *e, struct op *op, const int64_t *words
 
 bool route_concat(struct evaluation *e, struct op *op)
 {
-	return interleave(e, op, attr_get(op, "words")->integers);
+	return interleave(e, op, attr_get(op, KEY_WORDS)->integers);
 }
 
 bool route_join(struct evaluation *e, struct op *op)

@@ -17,7 +17,7 @@ struct order {
 
 static const struct type *tensor_of_op(const struct op *op)
 {
-	const struct attr *attr = attr_get(op, "tensor");
+	const struct attr *attr = attr_get(op, KEY_TENSOR);
 	return attr && attr->kind == ATTR_TYPE ? attr->type : NULL;
 }
 
@@ -184,7 +184,7 @@ static bool eval_convert(struct evaluation *e, struct op *op)
 {
 	const struct type *type = tensor_of_op(op);
 	const struct tensor *tensor = receive(e, op, op->operand[0], type ? type : tensor_of_stream(op->operand[0]));
-	const struct attr *later = attr_get(op, "cut") ? NULL : attr_get(op, "later");
+	const struct attr *later = attr_get(op, KEY_SPILLED) ? NULL : attr_get(op, KEY_CAUSAL);
 	return tensor && (later ? send_turns(e, op, tensor, later) : send(e, op, tensor));
 }
 
@@ -203,8 +203,8 @@ static bool eval_gather(struct evaluation *e, struct op *op)
 	const struct tensor *table = op->operand[0]->data;
 	const struct words *rows = op->operand[1]->data;
 	const struct type *scalar = type_scalar(table->type), *tensor = tensor_of_op(op), *index = type_scalar(rows->type);
-	int64_t pitch = attr_integer_or(op, "row", 0), length = attr_integer_or(op, "length", pitch), offset = attr_integer_or(op, "offset", 0);
-	int64_t limit = attr_integer_or(op, "limit", 1), bytes = scalar_storage_bytes(scalar), reach = offset + (limit - 1) * pitch + length;
+	int64_t pitch = attr_integer_or(op, KEY_ROW_PITCH, 0), length = attr_integer_or(op, KEY_LENGTH, pitch), offset = attr_integer_or(op, KEY_OFFSET, 0);
+	int64_t limit = attr_integer_or(op, KEY_LIMIT, 1), bytes = scalar_storage_bytes(scalar), reach = offset + (limit - 1) * pitch + length;
 	int64_t missing = tensor ? type_elements(tensor) - rows->elements * length : -1;
 	if (missing < 0 || (missing && !rows->type->itensor->run_time))
 		return diag_error(e->module->diag, op->location, "%lld rows of %lld elements for %s", (long long)rows->elements, (long long)length, tensor ? tensor->text : "nothing");
@@ -236,7 +236,7 @@ static bool eval_stream_fill(struct evaluation *e, struct op *op)
 
 static bool eval_store(struct evaluation *e, struct op *op)
 {
-	const struct attr *results = attr_get(op, "result");
+	const struct attr *results = attr_get(op, KEY_RESULT);
 	const struct op *loop = op->parent->parent;
 	int64_t layer = loop->code == OP_FOR ? eval_integer(loop->region[0]->argument[0]) : 0;
 	const struct tensor *tensor = receive(e, op, op->operand[0], tensor_of_op(op));

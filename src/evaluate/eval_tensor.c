@@ -48,15 +48,15 @@ static void row_major(int64_t *stride, const struct type *type)
 }
 
 /* Static numbers where they are known, else the next dynamic operand. */
-static bool mixed(struct evaluation *e, const struct op *op, const char *name, int rank, int *operand, int64_t *out)
+static bool mixed(struct evaluation *e, const struct op *op, enum attr_key key, int rank, int *operand, int64_t *out)
 {
-	const struct attr *attr = attr_get(op, name);
+	const struct attr *attr = attr_get(op, key);
 	if (!attr || attr->kind != ATTR_INTEGERS || attr->count != rank || rank > RANK_MOST)
-		return diag_error(e->module->diag, op->location, "\"%s\" needs %s with one number a dim, of at most %d dims", op_info[op->code].name, name, RANK_MOST);
+		return diag_error(e->module->diag, op->location, "\"%s\" needs %s with one number a dim, of at most %d dims", op_info[op->code].name, key_name(key), RANK_MOST);
 	for (int d = 0; d < rank; d++) {
 		bool dynamic = attr->integers[d] == INT64_MIN;
 		if (dynamic && *operand >= op->operands)
-			return diag_error(e->module->diag, op->location, "\"%s\" has too few operands for its %s", op_info[op->code].name, name);
+			return diag_error(e->module->diag, op->location, "\"%s\" has too few operands for its %s", op_info[op->code].name, key_name(key));
 		out[d] = dynamic ? eval_integer(op->operand[(*operand)++]) : attr->integers[d];
 	}
 	return true;
@@ -67,8 +67,8 @@ static bool slice_box(struct evaluation *e, struct op *op, const struct type *bi
 {
 	int64_t offset[RANK_MOST], stride[RANK_MOST], row[RANK_MOST];
 	box->rank = big->rank;
-	if (!mixed(e, op, "static_offsets", big->rank, &operand, offset) || !mixed(e, op, "static_sizes", big->rank, &operand, box->extent) ||
-	    !mixed(e, op, "static_strides", big->rank, &operand, stride))
+	if (!mixed(e, op, KEY_STATIC_OFFSETS, big->rank, &operand, offset) || !mixed(e, op, KEY_STATIC_SIZES, big->rank, &operand, box->extent) ||
+	    !mixed(e, op, KEY_STATIC_STRIDES, big->rank, &operand, stride))
 		return false;
 	row_major(row, big);
 	box->from_first = 0;
@@ -124,7 +124,7 @@ static bool eval_same_data(struct evaluation *e, struct op *op)
 static bool eval_concat(struct evaluation *e, struct op *op)
 {
 	struct tensor *out = eval_result(e, op);
-	int64_t dim = attr_integer_or(op, "dim", 0), outer = 1, inner = (int64_t)element_bytes(out), at = 0;
+	int64_t dim = attr_integer_or(op, KEY_DIM, 0), outer = 1, inner = (int64_t)element_bytes(out), at = 0;
 	for (int d = 0; d < out->type->rank; d++) {
 		outer *= d < dim ? out->type->shape[d] : 1;
 		inner *= d > dim ? out->type->shape[d] : 1;
@@ -154,7 +154,7 @@ static bool eval_pad(struct evaluation *e, struct op *op)
 	int64_t low[RANK_MOST];
 	struct box box = {.rank = source->type->rank};
 	int operand = 1;
-	if (!mixed(e, op, "static_low", source->type->rank, &operand, low) || !eval_block(e, op->region[0]))
+	if (!mixed(e, op, KEY_STATIC_LOW, source->type->rank, &operand, low) || !eval_block(e, op->region[0]))
 		return false;
 	fill_elements(out, eval_tensor_of(op->region[0]->last->operand[0])->data);
 	row_major(box.from, source->type);
@@ -214,7 +214,7 @@ static bool eval_dim(struct evaluation *e, struct op *op)
 
 static bool eval_apply(struct evaluation *e, struct op *op)
 {
-	const struct attr *attr = attr_get(op, "map");
+	const struct attr *attr = attr_get(op, KEY_MAP);
 	int64_t dims[RANK_MOST];
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || op->operands > RANK_MOST)
 		return diag_error(e->module->diag, op->location, "an affine.apply without a map of its operands");
@@ -246,7 +246,7 @@ struct tensor *eval_constant_tensor(struct evaluation *e, const struct type *typ
 
 static bool eval_constant(struct evaluation *e, struct op *op)
 {
-	op->result[0]->data = eval_constant_tensor(e, op->result[0]->type, attr_get(op, "value"), op->location);
+	op->result[0]->data = eval_constant_tensor(e, op->result[0]->type, attr_get(op, KEY_VALUE), op->location);
 	return op->result[0]->data;
 }
 
@@ -303,7 +303,7 @@ static bool eval_part(struct evaluation *e, struct op *op)
 {
 	const struct tensor *stack = eval_tensor_of(op->operand[0]);
 	struct tensor *out = eval_result(e, op);
-	size_t index = (size_t)attr_integer_or(op, "index", 0), bytes = tensor_bytes(out->type);
+	size_t index = (size_t)attr_integer_or(op, KEY_INDEX, 0), bytes = tensor_bytes(out->type);
 	if ((index + 1) * bytes > tensor_bytes(stack->type))
 		return diag_error(e->module->diag, op->location, "part %zu of %s", index, stack->type->text);
 	memcpy(out->data, (char *)stack->data + index * bytes, bytes);
@@ -315,8 +315,8 @@ static bool eval_fill(struct evaluation *e, struct op *op)
 {
 	const struct tensor *from = eval_tensor_of(op->operand[0]);
 	struct tensor *to = eval_result(e, op);
-	int64_t axis = attr_integer_or(op, "axis", 0), outer = 1;
-	struct launch_rows rows = rows_of_launch(e->arena, attr_text_or(op, "rows", NULL), from->type->shape[axis]);
+	int64_t axis = attr_integer_or(op, KEY_AXIS, 0), outer = 1;
+	struct launch_rows rows = rows_of_launch(e->arena, attr_text_or(op, KEY_TOKEN_COUNT, NULL), from->type->shape[axis]);
 	for (int d = 0; d < axis; d++)
 		outer *= from->type->shape[d];
 	size_t bytes = tensor_bytes(from->type) / (size_t)(outer * rows.most);

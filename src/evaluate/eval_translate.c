@@ -14,10 +14,10 @@ struct translator {
 
 typedef bool translate_function(struct translator *t, struct op *op);
 
-static const char *text_attr(const struct op *op, const char *name)
+static const char *text_attr(const struct op *op, enum attr_key key)
 {
-	const char *text = attr_text_or(op, name, NULL);
-	return text ? text : attr_text_or(op, "stream.name", "(no name)");
+	const char *text = attr_text_or(op, key, NULL);
+	return text ? text : attr_text_or(op, KEY_STREAM_NAME, "(no name)");
 }
 
 struct array *array_new(struct arena *arena, const char *name, const struct type *memref, int64_t words, char *data)
@@ -45,7 +45,7 @@ struct channel *channel_new(struct network *network, const struct op *op)
 {
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
 	struct channel *channel = ARENA_NEW(network->e->arena, struct channel);
-	channel->name = text_attr(op, "name");
+	channel->name = text_attr(op, KEY_NAME);
 	channel->depth = type->depth;
 	channel->blocks = type->kind == TYPE_BLOCKS;
 	channel->slot_bytes = channel->blocks ? memref_bytes(type->element) : type_lanes(type->element) * scalar_register_bytes(scalar);
@@ -116,7 +116,7 @@ static bool translate_scalar(struct translator *t, struct op *op)
 
 static bool translate_constant(struct translator *t, struct op *op)
 {
-	const struct attr *attr = attr_get(op, "value");
+	const struct attr *attr = attr_get(op, KEY_VALUE);
 	const struct type *type = op->result[0]->type, *scalar = type_scalar(type);
 	int64_t lanes = type_lanes(type);
 	union scalar value;
@@ -136,7 +136,7 @@ static bool translate_constant(struct translator *t, struct op *op)
 
 static bool translate_tree(struct translator *t, struct op *op)
 {
-	const char *kind = attr_text_or(op, "kind", "");
+	const char *kind = attr_text_or(op, KEY_KIND, "");
 	struct instruction made = instruction_of(t, op, do_tree);
 	made.count = type_lanes(op->operand[0]->type);
 	made.out = op->result[0]->data = registers(t, op->operand[0]->type, made.count);
@@ -180,7 +180,7 @@ static bool translate_dot(struct translator *t, struct op *op)
 
 static bool translate_apply(struct translator *t, struct op *op)
 {
-	const struct attr *attr = attr_get(op, "map");
+	const struct attr *attr = attr_get(op, KEY_MAP);
 	struct instruction made = instruction_of(t, op, do_apply);
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
 		return refuse(t, op, "no map of its operands with one result");
@@ -239,7 +239,7 @@ static bool translate_push(struct translator *t, struct op *op)
 
 static enum side side_of(const struct op *op)
 {
-	return text_same(attr_text_or(op, "side", ""), "write") ? SIDE_WRITE : SIDE_READ;
+	return text_same(attr_text_or(op, KEY_SIDE, ""), "write") ? SIDE_WRITE : SIDE_READ;
 }
 
 static bool translate_acquire(struct translator *t, struct op *op)
@@ -264,7 +264,7 @@ static bool translate_alloca(struct translator *t, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	char *data = arena_alloc(t->arena, (size_t)memref_bytes(type));
-	struct array *array = array_new(t->arena, text_attr(op, "stream.name"), type, memref_words(type), data);
+	struct array *array = array_new(t->arena, text_attr(op, KEY_STREAM_NAME), type, memref_words(type), data);
 	array->claim = claim_new(t->network, t->process, op, array->words);
 	op->result[0]->data = array;
 	return true;
@@ -322,7 +322,7 @@ static bool translate_for(struct translator *t, struct op *op)
 		emit(t, (struct instruction){.run = do_drain});
 	int start = (int)t->process->program.count;
 	emit(t, loop);
-	if (attr_get(op, "stream.pipeline"))
+	if (attr_get(op, KEY_STREAM_PIPELINE))
 		emit(t, (struct instruction){.run = do_iterate});
 	if (!translate_block(t, op->region[0]))
 		return false;
@@ -380,10 +380,10 @@ static bool translate_block(struct translator *t, struct block *block)
 
 bool network_add_process(struct network *network, const struct op *call)
 {
-	const char *name = attr_text_or(call, "callee", "");
+	const char *name = attr_text_or(call, KEY_CALLEE, "");
 	const struct op *function = module_find(network->e->module, name);
 	struct process *process = ARENA_NEW(network->e->arena, struct process);
-	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .unbroken = function && attr_get(function, NEST_UNBROKEN)};
+	struct translator t = {.network = network, .process = process, .arena = network->e->arena, .unbroken = function && attr_get(function, KEY_STREAM_REWIND)};
 	if (!function || function->region[0]->arguments != call->operands)
 		return diag_error(network->e->module->diag, call->location, "a call of \"%s\", which is no process with %d arguments", name, call->operands);
 	process->name = name;

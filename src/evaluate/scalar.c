@@ -386,7 +386,7 @@ union scalar scalar_eval(const struct scalar_op *op, const union scalar *value)
 
 int64_t scalar_predicate(const struct op *op)
 {
-	return op->code == OP_CMPF || op->code == OP_CMPI ? attr_integer_or(op, "predicate", -1) : 0;
+	return op->code == OP_CMPF || op->code == OP_CMPI ? attr_integer_or(op, KEY_PREDICATE, -1) : 0;
 }
 
 int scalar_register_bytes(const struct type *type)

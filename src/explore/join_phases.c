@@ -17,12 +17,12 @@ struct join {
 
 static const struct attr *input_named(const struct op *main, const char *name)
 {
-	return attr_entry(attr_get(main, "stream.inputs"), name);
+	return attr_entry(attr_get(main, KEY_STREAM_INPUTS), name);
 }
 
 static bool has_role(const struct attr *item, const char *role)
 {
-	return text_same(attr_item(item, "role")->text, role);
+	return text_same(attr_item(item, KEY_ROLE)->text, role);
 }
 
 static const char *attr_words(struct arena *arena, const struct attr *attr)
@@ -36,26 +36,26 @@ static const char *attr_words(struct arena *arena, const struct attr *attr)
 /* One tensor of the host: the same name, role, type, and for a weight what it is made from. */
 static bool same_tensor(struct arena *arena, const struct attr *left, const struct attr *right)
 {
-	return left && right && text_same(attr_item(left, "role")->text, attr_item(right, "role")->text) && text_same(attr_item(left, "type")->type->text, attr_item(right, "type")->type->text) &&
-	       text_same(attr_words(arena, attr_item(left, "from")), attr_words(arena, attr_item(right, "from")));
+	return left && right && text_same(attr_item(left, KEY_ROLE)->text, attr_item(right, KEY_ROLE)->text) && text_same(attr_item(left, KEY_TYPE)->type->text, attr_item(right, KEY_TYPE)->type->text) &&
+	       text_same(attr_words(arena, attr_item(left, KEY_DERIVED_FROM)), attr_words(arena, attr_item(right, KEY_DERIVED_FROM)));
 }
 
 static bool not_one_model(const struct join *j, const char *name, const struct attr *left, const struct attr *right)
 {
 	struct diag *diag = j->second->module->diag;
 	diag_error(diag, NOWHERE, "%s and %s are no phases of one model: the %s \"%s\" is %s in one and %s in the other", j->first->name, j->second->name,
-		   attr_item(left ? left : right, "role")->text, name, left ? attr_item(left, "type")->type->text : "missing", right ? attr_item(right, "type")->type->text : "missing");
+		   attr_item(left ? left : right, KEY_ROLE)->text, name, left ? attr_item(left, KEY_TYPE)->type->text : "missing", right ? attr_item(right, KEY_TYPE)->type->text : "missing");
 	return diag_note(diag, "accepted are modules with the same states");
 }
 
 /* Every state of one is a state of the other. */
 static bool same_states(const struct join *j, const struct op *from, const struct op *other)
 {
-	const struct attr *inputs = attr_get(from, "stream.inputs");
+	const struct attr *inputs = attr_get(from, KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs->count; i++) {
-		const struct attr *entry = inputs->items[i].value, *found = input_named(other, attr_item(entry, "name")->text);
+		const struct attr *entry = inputs->items[i].value, *found = input_named(other, attr_item(entry, KEY_NAME)->text);
 		if (has_role(entry, "state") && !same_tensor(j->arena, entry, found))
-			return not_one_model(j, attr_item(entry, "name")->text, from == j->main[0] ? entry : found, from == j->main[0] ? found : entry);
+			return not_one_model(j, attr_item(entry, KEY_NAME)->text, from == j->main[0] ? entry : found, from == j->main[0] ? found : entry);
 	}
 	return true;
 }
@@ -69,7 +69,7 @@ struct walk {                 /* of a segment: neighbouring loops that are one, 
 
 static bool walk_of(const struct attr *segment, struct walk *walk)
 {
-	const struct attr *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides");
+	const struct attr *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES);
 	walk->dims = 0;
 	if (trips->count > DIMS_MOST)
 		return false;
@@ -100,12 +100,12 @@ static bool same_walk(const struct attr *left, const struct attr *right)
 
 static bool same_segment(const struct join *j, const struct attr *left, const struct attr *right)
 {
-	static const char *const exact[] = {"trips", "strides", "conditions"};
-	const char *name = attr_item(left, "name")->text;
-	bool plain = !attr_item(left, "conditions")->count && !attr_item(right, "conditions")->count, same = true;
-	if (!text_same(name, attr_item(right, "name")->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
+	static const enum attr_key exact[] = {KEY_TRIPS, KEY_STRIDES, KEY_CONDITIONS};
+	const char *name = attr_item(left, KEY_NAME)->text;
+	bool plain = !attr_item(left, KEY_CONDITIONS)->count && !attr_item(right, KEY_CONDITIONS)->count, same = true;
+	if (!text_same(name, attr_item(right, KEY_NAME)->text) || (!has_role(left, "weight") && !has_role(left, "state")) || !same_tensor(j->arena, input_named(j->main[0], name), input_named(j->main[1], name)))
 		return false;
-	if (attr_item(left, "offset")->integer != attr_item(right, "offset")->integer || attr_item(left, "base")->integer != attr_item(right, "base")->integer)
+	if (attr_item(left, KEY_OFFSET)->integer != attr_item(right, KEY_OFFSET)->integer || attr_item(left, KEY_BASE)->integer != attr_item(right, KEY_BASE)->integer)
 		return false;
 	for (int i = 0; i < 3 && same; i++)
 		same = text_same(attr_words(j->arena, attr_item(left, exact[i])), attr_words(j->arena, attr_item(right, exact[i])));
@@ -114,13 +114,13 @@ static bool same_segment(const struct join *j, const struct attr *left, const st
 
 static int64_t buffer_bytes(const struct attr *buffer)
 {
-	return attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type);
+	return attr_item(buffer, KEY_WORDS)->integer * emit_bytes(attr_item(buffer, KEY_WORD)->type);
 }
 
 static bool same_buffer(const struct join *j, const struct attr *left, const struct attr *right)
 {
-	const struct attr *segments = attr_item(left, "segments"), *others = attr_item(right, "segments");
-	const struct type *word = attr_item(left, "word")->type, *other = attr_item(right, "word")->type;
+	const struct attr *segments = attr_item(left, KEY_SEGMENTS), *others = attr_item(right, KEY_SEGMENTS);
+	const struct type *word = attr_item(left, KEY_WORD)->type, *other = attr_item(right, KEY_WORD)->type;
 	bool same = segments->count == others->count && segments->count && buffer_bytes(left) == buffer_bytes(right) && text_same(type_scalar(word)->text, type_scalar(other)->text) &&
 		    emit_bytes(word) * type_elements(other) == emit_bytes(other) * type_elements(word);
 	for (int s = 0; same && s < segments->count; s++)
@@ -130,10 +130,10 @@ static bool same_buffer(const struct join *j, const struct attr *left, const str
 
 static const char *find_same(const struct join *j, const struct attr *buffer)
 {
-	const struct attr *list = attr_get(j->main[0], "stream.buffers");
+	const struct attr *list = attr_get(j->main[0], KEY_STREAM_BUFFERS);
 	for (int b = 0; b < list->count; b++)
 		if (same_buffer(j, list->items[b].value, buffer))
-			return attr_item(list->items[b].value, "name")->text;
+			return attr_item(list->items[b].value, KEY_NAME)->text;
 	return NULL;
 }
 
@@ -145,7 +145,7 @@ static const char *own_name(const struct join *j, const char *name)
 /* Weights and states that the host does not give anew for every launch. */
 static bool is_kept(const struct attr *buffer)
 {
-	const struct attr *segments = attr_item(buffer, "segments");
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	bool kept = segments->count > 0;
 	for (int s = 0; kept && s < segments->count; s++)
 		kept = has_role(segments->items[s].value, "weight") || has_role(segments->items[s].value, "state");
@@ -155,33 +155,33 @@ static bool is_kept(const struct attr *buffer)
 static void join_buffers(struct join *j)
 {
 	struct module *module = j->second->module;
-	const struct attr *list = attr_get(j->main[1], "stream.buffers");
+	const struct attr *list = attr_get(j->main[1], KEY_STREAM_BUFFERS);
 	const struct attr **items = ARENA_ARRAY(j->arena, const struct attr *, list->count + 1);
 	for (int b = 0; b < list->count; b++) {
 		const struct attr *buffer = list->items[b].value;
 		const char *same = find_same(j, buffer);
-		items[b] = attr_with(module, buffer, "name", attr_string(module, own_name(j, attr_item(buffer, "name")->text)));
+		items[b] = attr_with(module, buffer, KEY_NAME, attr_string(module, own_name(j, attr_item(buffer, KEY_NAME)->text)));
 		if (same)
-			items[b] = attr_with(module, items[b], "same", attr_string(module, same));
+			items[b] = attr_with(module, items[b], KEY_SAME_AS, attr_string(module, same));
 		if (is_kept(buffer))
 			*(same ? &j->joined->shared_bytes : &j->joined->own_bytes) += buffer_bytes(buffer);
 	}
-	attr_set(module, module_main(module), "stream.buffers", attr_array(module, list->count, items));
-	const struct attr *feedback = attr_get(module_main(module), "stream.feedback");
+	attr_set(module, module_main(module), KEY_STREAM_BUFFERS, attr_array(module, list->count, items));
+	const struct attr *feedback = attr_get(module_main(module), KEY_STREAM_FEEDBACK);
 	if (feedback)
-		attr_set(module, module_main(module), "stream.feedback", attr_with(module, feedback, "buffer", attr_string(module, own_name(j, attr_item_text(feedback, "buffer")))));
+		attr_set(module, module_main(module), KEY_STREAM_FEEDBACK, attr_with(module, feedback, KEY_BUFFER, attr_string(module, own_name(j, attr_item_text(feedback, KEY_BUFFER)))));
 }
 
 /* A state that both keep elsewhere would be two states. */
 static bool states_are_shared(const struct join *j)
 {
-	const struct attr *list = attr_get(j->main[1], "stream.buffers");
+	const struct attr *list = attr_get(j->main[1], KEY_STREAM_BUFFERS);
 	for (int b = 0; b < list->count; b++) {
-		const struct attr *buffer = list->items[b].value, *segments = attr_item(buffer, "segments");
-		for (int s = 0; s < segments->count && !attr_item(buffer, "same"); s++)
+		const struct attr *buffer = list->items[b].value, *segments = attr_item(buffer, KEY_SEGMENTS);
+		for (int s = 0; s < segments->count && !attr_item(buffer, KEY_SAME_AS); s++)
 			if (has_role(segments->items[s].value, "state"))
 				return diag_error(j->second->module->diag, NOWHERE, "%s keeps the state \"%s\" in another order than %s", j->second->name,
-						  attr_item(segments->items[s].value, "name")->text, j->first->name);
+						  attr_item(segments->items[s].value, KEY_NAME)->text, j->first->name);
 	}
 	return true;
 }
@@ -190,7 +190,7 @@ static bool states_are_shared(const struct join *j)
 
 static const char *buffer_of(const struct join *j, const char *own)
 {
-	const struct attr *same = attr_item(attr_entry(attr_get(j->main[1], "stream.buffers"), own), "same");
+	const struct attr *same = attr_item(attr_entry(attr_get(j->main[1], KEY_STREAM_BUFFERS), own), KEY_SAME_AS);
 	return same ? same->text : NULL;
 }
 
@@ -238,21 +238,21 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 	int64_t channel = channel_of(j, same, channels, own);
 	int place = stand_in(j, port, same, channel), host = place < 0 ? host_of(j, port, channel) : place;
 	struct memory_port first = host < 0 ? port : emit_port(j->main[0], host);
-	const char *const of_adapter[] = {"stream.burst", "stream.outstanding"};
+	static const enum attr_key of_adapter[] = {KEY_STREAM_BURST, KEY_STREAM_OUTSTANDING};
 	int64_t *used = ARENA_NEW(j->arena, int64_t);
 	*used = channel < 0 ? first.channel : channel;
 	map_set(channels, own, used);
 	if (place >= 0)
 		j->taken[place] = true;
-	*item = attr_with(module, *item, "stream.buffer", attr_string(module, own));
-	*item = attr_with(module, *item, "stream.channel", attr_integer(module, *used));
-	*item = attr_with(module, *item, "stream.port", attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
-	*item = attr_with(module, *item, "stream.bundle", attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
+	*item = attr_with(module, *item, KEY_STREAM_BUFFER, attr_string(module, own));
+	*item = attr_with(module, *item, KEY_STREAM_CHANNEL, attr_integer(module, *used));
+	*item = attr_with(module, *item, KEY_STREAM_PORT, attr_string(module, place < 0 ? text_format(j->arena, "m_%s_%s", j->second->name, port.name + (strncmp(port.name, "m_", 2) ? 0 : 2)) : first.name));
+	*item = attr_with(module, *item, KEY_STREAM_BUNDLE, attr_string(module, host < 0 ? text_format(j->arena, "%s_%s", j->second->name, port.name) : first.bundle));
 	for (size_t i = 0; host >= 0 && i < sizeof of_adapter / sizeof *of_adapter; i++) {
 		const struct attr *attr = function_argument_attr(j->main[0], host, of_adapter[i]);
 		*item = attr ? attr_with(module, *item, of_adapter[i], attr) : *item;
 	}
-	*item = attr_with(module, *item, "stream.argument", attr_integer(module, place < 0 ? j->joined->ports : place));
+	*item = attr_with(module, *item, KEY_STREAM_ARGUMENT, attr_integer(module, place < 0 ? j->joined->ports : place));
 	j->joined->ports += place < 0;
 }
 
@@ -260,7 +260,7 @@ static void join_port(struct join *j, int number, struct map *channels, const st
 static void join_ports(struct join *j)
 {
 	struct module *module = j->second->module;
-	const struct attr *list = attr_get(j->main[1], "arg_attrs");
+	const struct attr *list = attr_get(j->main[1], KEY_ARG_ATTRS);
 	int ports = emit_ports(module);
 	const struct attr **items = ARENA_ARRAY(j->arena, const struct attr *, ports + 1);
 	struct map channels = map_new(j->arena);
@@ -270,7 +270,7 @@ static void join_ports(struct join *j)
 		for (int i = 0; i < ports; i++)
 			if ((buffer_of(j, own_name(j, emit_port(j->main[1], i).buffer)) != NULL) == shared)
 				join_port(j, i, &channels, &items[i]);
-	attr_set(module, module_main(module), "arg_attrs", attr_array(module, ports, items));
+	attr_set(module, module_main(module), KEY_ARG_ATTRS, attr_array(module, ports, items));
 }
 
 bool join_phases(const struct platform *platform, const struct phase *first, const struct phase *second, struct joined *joined)

@@ -82,9 +82,9 @@ static void make_room(struct session *session, const struct module *second)
 		return;
 	struct quant_scheme *scheme = arena_copy(session->arena, session->quant, sizeof *scheme);
 	const struct op *main = module_main(second);
-	const struct type *type = attr_get(main, "function_type")->type;
+	const struct type *type = attr_get(main, KEY_FUNCTION_TYPE)->type;
 	for (int r = 0; r < type->outputs; r++) {
-		const struct attr *axis = function_result_attr(main, r, "stream.axis");
+		const struct attr *axis = function_result_attr(main, r, KEY_STREAM_AXIS);
 		int64_t rows = axis ? type->output[r]->shape[axis->integer] : 1;
 		scheme->lead = rows > scheme->lead ? rows : scheme->lead;
 	}
@@ -257,10 +257,10 @@ static double buffer_bytes(const struct design_phases *design)
 {
 	double bytes = 0;
 	for (int p = 0; p < design->phases.count; p++) {
-		const struct attr *list = attr_get(module_main(design->phase[p].module), "stream.buffers");
+		const struct attr *list = attr_get(module_main(design->phase[p].module), KEY_STREAM_BUFFERS);
 		for (int b = 0; list && b < list->count; b++) {
 			const struct attr *buffer = list->items[b].value;
-			bytes += attr_item(buffer, "same") ? 0 : (double)attr_item_integer(buffer, "words", 0) * (double)type_bits(attr_item(buffer, "word")->type) / 8;
+			bytes += attr_item(buffer, KEY_SAME_AS) ? 0 : (double)attr_item_integer(buffer, KEY_WORDS, 0) * (double)type_bits(attr_item(buffer, KEY_WORD)->type) / 8;
 		}
 	}
 	return bytes;

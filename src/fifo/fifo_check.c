@@ -13,7 +13,7 @@ static const char *waits(const struct fifo_network *n, const struct token_networ
 	for (int s = 0; s < TOKEN_SIDES; s++)
 		for (int i = 0; i < n->count; i++) {
 			int process = tokens->channels.data[i].process[order[s]];
-			const char *name = attr_text_or(n->fifo[i].channel->def, "name", "?");
+			const char *name = attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?");
 			if (!token_counter_waits(counter, i, order[s]) || process < 0)
 				continue;
 			*channel = told ? *channel : n->fifo[i].channel;

@@ -78,7 +78,7 @@ static bool several_inputs(const struct symbols *symbols)
 
 const char *fifo_end_name(const struct fifo_network *n, int call)
 {
-	return attr_text_or(n->call[call], "callee", "?");
+	return attr_text_or(n->call[call], KEY_CALLEE, "?");
 }
 
 /* The FIFO that gets fewer words than are read from it, or more; -1: none does. */
@@ -103,7 +103,7 @@ const char *fifo_unbalanced(const struct fifo_network *n, const struct value **c
 	struct text what = text_new(n->arena);
 	*channel = fifo->channel;
 	text_add(&what, "%s writes %lld %s into %s, of which %s reads %lld", fifo_end_name(n, fifo->writer), (long long)words->words, fifo->sized ? "words" : "blocks",
-	         attr_text_or(fifo->channel->def, "name", "?"), fifo_end_name(n, fifo->reader), (long long)words->read);
+	         attr_text_or(fifo->channel->def, KEY_NAME, "?"), fifo_end_name(n, fifo->reader), (long long)words->read);
 	for (int e = 0; e < extents->detail.extents; e++)
 		text_add(&what, "%s%s = %lld", e ? ", " : " where ", extents->detail.extent[e].symbol, (long long)extents->detail.extent[e].value);
 	return what.data;
@@ -113,7 +113,7 @@ void fifo_open_extents(struct fifo_network *n)
 {
 	struct symbols symbols = {.network = n};
 	symbols.count = timing_extents(n->arena, n->module, &symbols.most);
-	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, "stream.lookback");      /* in n->tokens */
+	bool several = several_inputs(&symbols), most_is_mean = attr_get(n->module->op, KEY_STREAM_SLIDING_WINDOW);      /* in n->tokens */
 	n->at[n->extents++] = most_is_mean ? open_at(&symbols, at[0].first, at[0].others, false) : (struct fifo_extents){n->detail, n->tokens};
 	for (int i = 1; i < FIFO_EXTENTS && symbols.count; i++)
 		if ((several || at[i].first == at[i].others) && (at[i].first != EXTENT_MORE || rows_may_go_on(n->main))) {
@@ -122,7 +122,7 @@ void fifo_open_extents(struct fifo_network *n)
 			n->at[n->extents++] = opened;
 		}
 	/* Where layers follow each other without a break the unit is the slowest at no earlier context alone, and waits wherever FIFOs are short; tiles take turns with attention as much as they can at a short one. */
-	bool tiles = attr_get(n->main, "stream.around");
+	bool tiles = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP);
 	for (int i = 0; i < symbols.count; i++)
 		tiles = tiles || counts_tiles(n, &symbols.most[i]);
 	enum extent lesser = tiles ? EXTENT_LEAST : EXTENT_EIGHTH;
@@ -136,7 +136,7 @@ static bool holds_layers(const struct fifo_network *n)
 	bool holds = n->tokens;
 	for (int i = 0; holds && i < n->count; i++) {
 		const struct op *process = module_find(n->module, fifo_end_name(n, n->fifo[i].writer));
-		int64_t layers = attr_get(n->fifo[i].channel->def, "stream.layer") ? attr_integer_or(process, "stream.layers", 1) : 1;
+		int64_t layers = attr_get(n->fifo[i].channel->def, KEY_STREAM_IN_LAYER) ? attr_integer_or(process, KEY_STREAM_LAYERS, 1) : 1;
 		layers = n->tokens->skipped && layers > n->tokens->layers ? n->tokens->layers : layers;
 		holds = !n->fifo[i].sized || n->tokens->channels.data[i].words <= layers * n->fifo[i].whole;
 	}
@@ -152,7 +152,7 @@ static void expect_not_stuck(const struct fifo_network *n, const int64_t *depth)
 	text_add(&full, "%s", "");
 	for (int i = 0; i < n->count; i++)
 		if (n->stuck[i])
-			text_add(&full, "; %s waits for room in %s, which holds %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, "name", "?"), (long long)depth[i]);
+			text_add(&full, "; %s waits for room in %s, which holds %lld words", fifo_end_name(n, n->fifo[i].writer), attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), (long long)depth[i]);
 	INVARIANT(n->module->guard, false, "a launch does not end%s", full.data);
 }
 

@@ -16,7 +16,7 @@ int fifo_direction(const struct block *block, const struct value *argument)
 		if (op->code == OP_PUSH && op->operand[2] == argument)
 			return 1;
 		if (op->code == OP_ACQUIRE && op->operand[0] == argument)
-			return text_same(attr_text_or(op, "side", ""), "write");
+			return text_same(attr_text_or(op, KEY_SIDE, ""), "write");
 		int below = op->region[0] ? fifo_direction(op->region[0], argument) : -1;
 		if (below >= 0)
 			return below;
@@ -29,16 +29,16 @@ static void add_channel(struct fifo_network *n, struct op *op)
 	const struct type *type = op->result[0]->type;
 	struct fifo *fifo = &n->fifo[n->count];
 	*fifo = (struct fifo){.channel = op->result[0], .writer = -1, .reader = -1, .sized = op->code == OP_FIFO, .whole = type->depth, .safe = type->depth};
-	fifo->back = text_same(attr_text_or(op, "stream.ring", NULL), "back");
-	fifo->kept = attr_get(op, "stream.kept") != NULL;
-	fifo->given = attr_get(op, "stream.ahead") != NULL;
+	fifo->back = text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back");
+	fifo->kept = attr_get(op, KEY_STREAM_FULL_DEPTH) != NULL;
+	fifo->given = attr_get(op, KEY_STREAM_FIXED_DEPTH) != NULL;
 	fifo->word_bytes = fifo->sized ? (type_bits(type->element) + 7) / 8 : 0;
 	op->result[0]->id = n->count++;
 }
 
 static void find_ends(struct fifo_network *n, int call)
 {
-	const struct op *process = module_find(n->module, attr_text_or(n->call[call], "callee", ""));
+	const struct op *process = module_find(n->module, attr_text_or(n->call[call], KEY_CALLEE, ""));
 	for (int a = 0; a < n->call[call]->operands; a++) {
 		struct value *channel = n->call[call]->operand[a];
 		if (!channel->def)
@@ -80,7 +80,7 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	n->call = ARENA_ARRAY(arena, struct op *, ops);
 	n->fifo = ARENA_ARRAY(arena, struct fifo, ops);
 	struct map digits = map_new(arena);
-	bool around = attr_get(n->main, "stream.around") != NULL;
+	bool around = attr_get(n->main, KEY_STREAM_LAYER_OVERLAP) != NULL;
 	n->detail = (struct token_detail){.stretches = FIFO_STRETCHES, .layers = around ? FIFO_LAYERS_AROUND : FIFO_LAYERS, .digits = arena_copy(arena, &digits, sizeof digits)};
 	n->parts = around ? FIFO_PARTS_AROUND : FIFO_PARTS;
 	n->tokens = token_network_new(arena, context->platform, module, n->detail);
@@ -93,7 +93,7 @@ struct fifo_network *fifo_collect(struct arena *arena, struct pass_context *cont
 	for (int i = 0; i < n->processes; i++)
 		find_ends(n, i);
 	for (int i = 0; i < n->count; i++)
-		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0, "channel %s has no writer or no reader", attr_text_or(n->fifo[i].channel->def, "name", "?"));
+		INVARIANT(module->guard, n->fifo[i].writer >= 0 && n->fifo[i].reader >= 0, "channel %s has no writer or no reader", attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"));
 	find_prefetch(n);
 	return n;
 }

@@ -128,10 +128,10 @@ static void add_columns(const struct equalisation *e, struct ilp *lp, const doub
 {
 	const struct fifo_network *n = e->network;
 	for (int i = 0; i < n->processes; i++)
-		ilp_column(lp, text_format(n->arena, "s_%s", attr_text_or(n->call[i], "callee", "")), 0, 1e15, cost[i], false);
+		ilp_column(lp, text_format(n->arena, "s_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[i], false);
 	for (int i = 0; i < n->processes; i++)
 		if (e->later[i] != i)
-			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], "callee", "")), 0, 1e15, cost[e->later[i]], false);
+			ilp_column(lp, text_format(n->arena, "t_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 0, 1e15, cost[e->later[i]], false);
 }
 
 static struct ilp make_program(const struct equalisation *e)
@@ -148,14 +148,14 @@ static struct ilp make_program(const struct equalisation *e)
 	for (int i = 0; i < n->count; i++) {
 		if (!counts(e, i))
 			continue;
-		ilp_row(&lp, attr_text_or(n->fifo[i].channel->def, "name", "?"), 'G', e->timing[i].first_push - e->timing[i].first_pop);
+		ilp_row(&lp, attr_text_or(n->fifo[i].channel->def, KEY_NAME, "?"), 'G', e->timing[i].first_push - e->timing[i].first_pop);
 		ilp_term(&lp, reader_of(e, i), 1);
 		ilp_term(&lp, writer_of(e, i), -1);
 	}
 	for (int i = 0; i < n->processes; i++) {
 		if (e->later[i] == i)
 			continue;
-		ilp_row(&lp, text_format(n->arena, "turn_%s", attr_text_or(n->call[i], "callee", "")), 'G', 0);
+		ilp_row(&lp, text_format(n->arena, "turn_%s", attr_text_or(n->call[i], KEY_CALLEE, "")), 'G', 0);
 		ilp_term(&lp, e->later[i], 1);
 		ilp_term(&lp, i, -1);
 	}

@@ -31,13 +31,13 @@ struct proof {
 
 static const struct block *body_of(const struct proof *p, const struct op *call)
 {
-	return module_find(p->network->module, attr_text_or(call, "callee", ""))->region[0];
+	return module_find(p->network->module, attr_text_or(call, KEY_CALLEE, ""))->region[0];
 }
 
 static const struct op *layers_of(const struct block *body)
 {
 	const struct op *op = body->first;
-	while (op && (op->code != OP_FOR || !attr_get(op, "stream.layer")))
+	while (op && (op->code != OP_FOR || !attr_get(op, KEY_STREAM_LAYER)))
 		op = op->next;
 	return op;
 }

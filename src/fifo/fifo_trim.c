@@ -164,7 +164,7 @@ static void shrink(struct trimming *t, int number, int64_t *depth)
 
 static bool from_memory(const struct fifo *fifo)
 {
-	return attr_get(fifo->channel->def, "stream.prefetch") != NULL;
+	return attr_get(fifo->channel->def, KEY_STREAM_PREFETCH) != NULL;
 }
 
 /* --- the order of the search */

@@ -34,7 +34,7 @@ static void set_depth(struct module *module, struct fifo *fifo, int64_t needed)
 {
 	int64_t built = fifo_free_depth(type_bits(type_of(fifo)->element), needed);
 	built = built < fifo->whole ? built : fifo->whole;
-	attr_set(module, fifo->channel->def, "stream.needed", attr_integer(module, needed));
+	attr_set(module, fifo->channel->def, KEY_STREAM_REQUIRED_DEPTH, attr_integer(module, needed));
 	fifo->channel->type = type_channel(module, TYPE_FIFO, type_of(fifo)->element, built);
 }
 
@@ -220,7 +220,7 @@ bool size_fifos(struct pass_context *context, struct module *module)
 		take_safe(n, depth);
 		shown = fifo_show(n, true, depth);
 	}
-	attr_set(module, n->main, "stream.ends", attr_string(module, fifo_shown_name[shown]));
+	attr_set(module, n->main, KEY_STREAM_TERMINATION_PROOF, attr_string(module, fifo_shown_name[shown]));
 	for (int i = 0; i < n->count; i++)
 		if (n->fifo[i].sized)
 			set_depth(module, &n->fifo[i], depth[i]);

@@ -157,16 +157,16 @@ static void choose(struct allocation *a, struct op *op)
 			lowest = now;
 		}
 	}
-	attr_set(a->module, op, "stream.storage", name_of(a, best));
+	attr_set(a->module, op, KEY_STREAM_STORAGE, name_of(a, best));
 }
 
 static void allocate(struct allocation *a, struct op *op)
 {
 	struct memory memory = memory_of(a->context->platform, op);
 	if (op->code == OP_FIFO && memory.depth <= SHIFT_DEPTH)
-		attr_set(a->module, op, "stream.storage", attr_string(a->module, "srl"));
+		attr_set(a->module, op, KEY_STREAM_STORAGE, attr_string(a->module, "srl"));
 	else if (memory.depth <= 1 || (memory.depth <= RECURRENCE_DEPTH && is_accumulator(op)))
-		attr_set(a->module, op, "stream.storage", name_of(a, STORAGE_REGISTERS));
+		attr_set(a->module, op, KEY_STREAM_STORAGE, name_of(a, STORAGE_REGISTERS));
 	else
 		choose(a, op);
 	struct resources cost = memory_cost(a->context->platform, op);
@@ -189,7 +189,7 @@ static void subtract_processes(struct allocation *a)
 	const struct platform *platform = a->context->platform;
 	a->left = available(a);
 	for (const struct op *op = module_body(a->module)->first; op; op = op->next)
-		if (attr_get(op, "stream.process"))
+		if (attr_get(op, KEY_STREAM_PROCESS))
 			a->left = subtract(a->left, process_resources(platform, op));
 	for (size_t i = 0; i < a->items.count; i++)
 		if (a->items.data[i].op->code == OP_ALLOCA)
@@ -210,7 +210,7 @@ static bool exceeded(struct allocation *a)
 	const struct item *largest = &a->items.data[0];
 	diag_error(diag, largest->op->location, "on-chip memory: the design needs %lld %s blocks, %lld more than the %lld that %s; the largest of its memories, '%s', holds %lld bytes",
 		   (long long)(have + over), name, (long long)over, (long long)have, a->context->limited ? "are allowed" : text_format(a->module->arena, "%s has", platform->name),
-		   attr_text_or(largest->op, "name", attr_text_or(largest->op, "stream.name", "array")), (long long)largest->bytes);
+		   attr_text_or(largest->op, KEY_NAME, attr_text_or(largest->op, KEY_STREAM_NAME, "array")), (long long)largest->bytes);
 	diag_note(diag, "converters and FIFOs hold %lld bytes: --on-chip with less keeps more in external memory; or another --platform", (long long)bytes);
 	return true;
 }
@@ -220,7 +220,7 @@ bool allocate_memory(struct pass_context *context, struct module *module)
 	struct allocation a = {.context = context, .module = module};
 	ir_walk(module_body(module), collect, &a);
 	for (size_t i = 0; i < a.items.count; i++)
-		attr_set(module, a.items.data[i].op, "stream.storage", NULL);
+		attr_set(module, a.items.data[i].op, KEY_STREAM_STORAGE, NULL);
 	subtract_processes(&a);
 	if (a.items.count)
 		qsort(a.items.data, a.items.count, sizeof *a.items.data, larger_first);

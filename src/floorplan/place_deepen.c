@@ -16,7 +16,7 @@ struct deepening {
 /* Where it does not hold all words with fewer. */
 static bool is_dealt(const struct op *op)
 {
-	const struct attr *least = op->code == OP_FIFO ? attr_get(op, "stream.dealt") : NULL;
+	const struct attr *least = op->code == OP_FIFO ? attr_get(op, KEY_STREAM_INTERLEAVED_DEPTH) : NULL;
 	return least && op->result[0]->type->depth >= least->integer;
 }
 
@@ -71,7 +71,7 @@ static void make_deeper(struct module *module, const struct deepening *d)
 	for (int i = 0; i < d->problem->memories; i++) {
 		struct op *op = d->problem->memory[i].op;
 		if (is_dealt(op))
-			attr_set(module, op, "stream.storage", attr_string(module, storage_name[d->uram_next[i] ? STORAGE_URAM : STORAGE_BRAM]));
+			attr_set(module, op, KEY_STREAM_STORAGE, attr_string(module, storage_name[d->uram_next[i] ? STORAGE_URAM : STORAGE_BRAM]));
 	}
 	place_set_depth(module, d->depth);
 }

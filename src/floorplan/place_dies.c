@@ -331,7 +331,7 @@ static bool place_deeper(struct placing *p, int64_t depth, bool near)
 	int memories = p->problem.memories;
 	const struct attr **storage = ARENA_ARRAY(module->arena, const struct attr *, memories + 1);
 	for (int i = 0; i < memories; i++)
-		storage[i] = attr_get(p->problem.memory[i].op, "stream.storage");
+		storage[i] = attr_get(p->problem.memory[i].op, KEY_STREAM_STORAGE);
 	int64_t before = place_depth(module);
 	place_set_depth(module, depth);
 	struct placing deeper = placing_of(p->platform, module);
@@ -343,7 +343,7 @@ static bool place_deeper(struct placing *p, int64_t depth, bool near)
 	}
 	place_set_depth(module, before);
 	for (int i = 0; i < memories; i++)
-		attr_set(module, p->problem.memory[i].op, "stream.storage", storage[i]);
+		attr_set(module, p->problem.memory[i].op, KEY_STREAM_STORAGE, storage[i]);
 	return false;
 }
 
@@ -366,7 +366,7 @@ bool place_dies(struct pass_context *context, struct module *module)
 		place_deeper(&p, depth, false);
 	bool deeper = place_depth(module) > least;
 	for (int i = 0; i < p.cost.processes; i++) {
-		attr_set(module, p.cost.process[i].function, "stream.die", attr_integer(module, p.die[p.item[i]]));
+		attr_set(module, p.cost.process[i].function, KEY_STREAM_DIE, attr_integer(module, p.die[p.item[i]]));
 		if (deeper)
 			fifo_set_arguments(module, p.cost.process[i].call);
 	}

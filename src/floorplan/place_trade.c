@@ -37,7 +37,7 @@ static bool trade_kind(struct module *module, struct trade trade, struct place_p
 	bool traded = false;
 	for (; trade.over > 0 && (memory = best_trade(&trade, problem, die, where)); traded = true) {
 		struct resources *need = &problem->item[memory->item].need, now = memory_cost(trade.platform, memory->op), then = memory_cost_as(trade.platform, memory->op, trade.to);
-		attr_set(module, memory->op, "stream.storage", attr_string(module, storage_name[trade.to]));
+		attr_set(module, memory->op, KEY_STREAM_STORAGE, attr_string(module, storage_name[trade.to]));
 		*need = resources_add(resources_less(*need, now), then);
 		trade.over -= blocks_of(now, trade.from);
 		trade.spare -= blocks_of(then, trade.to);

@@ -8,28 +8,28 @@
 
 const struct quantised *quantised_read(struct arena *arena, const struct attr *from)
 {
-	const struct attr *name = attr_item(from, "name"), *type = attr_item(from, "type"), *part = attr_item(from, "part"), *bits = attr_item(from, "bits");
-	const struct attr *axis = attr_item(from, "axis"), *group = attr_item(from, "group");
+	const struct attr *name = attr_item(from, KEY_NAME), *type = attr_item(from, KEY_TYPE), *part = attr_item(from, KEY_PART), *bits = attr_item(from, KEY_BITS);
+	const struct attr *axis = attr_item(from, KEY_AXIS), *group = attr_item(from, KEY_GROUP);
 	struct segment segment;
-	if (!from || segment_read(arena, from, &segment) || !attr_item(from, "base") || !attr_item(from, "conditions") || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
+	if (!from || segment_read(arena, from, &segment) || !attr_item(from, KEY_BASE) || !attr_item(from, KEY_CONDITIONS) || !name || !type || !part || !bits || !axis || !group || group->integer < 1 || segment_elements(&segment) % group->integer)
 		return NULL;
 	segment.host_bytes = segment.image_bytes = 4;
 	struct quantised *quantised = ARENA_NEW(arena, struct quantised);
 	*quantised = (struct quantised){.source = name->text, .type = type->type, .scales = text_same(part->text, "scale"), .cast = text_same(part->text, "cast"), .bits = (int)bits->integer,
-					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, "shared", 1), .block = attr_item_integer(from, "block", 1), .from = segment};
-	const struct attr *bias = attr_item(from, "bias"), *vector = attr_item(from, "vector");
-	const struct attr *bias_type = attr_item(bias, "type"), *vector_type = attr_item(vector, "type");
+					.axis = (int)axis->integer, .group = group->integer, .shared = attr_item_integer(from, KEY_RUNS_PER_SCALE, 1), .block = attr_item_integer(from, KEY_BLOCK, 1), .from = segment};
+	const struct attr *bias = attr_item(from, KEY_BIAS), *vector = attr_item(from, KEY_VECTOR);
+	const struct attr *bias_type = attr_item(bias, KEY_TYPE), *vector_type = attr_item(vector, KEY_TYPE);
 	if (text_same(part->text, "bias") && (!bias_type || !vector_type || segment.dims != 3))
 		return NULL;
 	if (bias_type && vector_type)
-		quantised->moved = (struct moved_bias){attr_item_text(bias, "name"), attr_item_text(vector, "name"), bias_type->type, vector_type->type};
+		quantised->moved = (struct moved_bias){attr_item_text(bias, KEY_NAME), attr_item_text(vector, KEY_NAME), bias_type->type, vector_type->type};
 	int64_t together = quantised->shared * quantised->block;
 	return quantised->shared > 0 && quantised->block > 0 && quantised_runs(quantised) % together == 0 ? quantised : NULL;
 }
 
 static const struct attr *tensor_attr(struct module *module, const char *name, const struct type *type)
 {
-	struct named items[] = {{"name", attr_string(module, name)}, {"type", attr_type(module, type)}};
+	struct named items[] = {{key_name(KEY_NAME), attr_string(module, name)}, {key_name(KEY_TYPE), attr_type(module, type)}};
 	return attr_dictionary(module, 2, items);
 }
 
@@ -41,23 +41,23 @@ const struct attr *quantised_attr(struct module *module, const struct quantised 
 		limits[c] = attr_integers(module, from->dims + 1, from->condition + c * (from->dims + 1));
 	const struct moved_bias *moved = &quantised->moved;
 	struct named items[14] = {
-		{"name", attr_string(module, quantised->source)},
-		{"type", attr_type(module, quantised->type)},
-		{"part", attr_string(module, moved->bias ? "bias" : quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
-		{"bits", attr_integer(module, quantised->bits)},
-		{"axis", attr_integer(module, quantised->axis)},
-		{"group", attr_integer(module, quantised->group)},
-		{"shared", attr_integer(module, quantised->shared)},
-		{"block", attr_integer(module, quantised->block)},
-		{"base", attr_integer(module, from->base)},
-		{"trips", attr_integers(module, from->dims, from->trip)},
-		{"strides", attr_integers(module, from->dims, from->stride)},
-		{"conditions", attr_array(module, from->conditions, limits)},
+		{key_name(KEY_NAME), attr_string(module, quantised->source)},
+		{key_name(KEY_TYPE), attr_type(module, quantised->type)},
+		{key_name(KEY_PART), attr_string(module, moved->bias ? "bias" : quantised->cast ? "cast" : quantised->scales ? "scale" : "q")},
+		{key_name(KEY_BITS), attr_integer(module, quantised->bits)},
+		{key_name(KEY_AXIS), attr_integer(module, quantised->axis)},
+		{key_name(KEY_GROUP), attr_integer(module, quantised->group)},
+		{key_name(KEY_RUNS_PER_SCALE), attr_integer(module, quantised->shared)},
+		{key_name(KEY_BLOCK), attr_integer(module, quantised->block)},
+		{key_name(KEY_BASE), attr_integer(module, from->base)},
+		{key_name(KEY_TRIPS), attr_integers(module, from->dims, from->trip)},
+		{key_name(KEY_STRIDES), attr_integers(module, from->dims, from->stride)},
+		{key_name(KEY_CONDITIONS), attr_array(module, from->conditions, limits)},
 	};
 	if (!moved->bias)
 		return attr_dictionary(module, 12, items);
-	items[12] = (struct named){"bias", tensor_attr(module, moved->bias, moved->bias_type)};
-	items[13] = (struct named){"vector", tensor_attr(module, moved->vector, moved->vector_type)};
+	items[12] = (struct named){key_name(KEY_BIAS), tensor_attr(module, moved->bias, moved->bias_type)};
+	items[13] = (struct named){key_name(KEY_VECTOR), tensor_attr(module, moved->vector, moved->vector_type)};
 	return attr_dictionary(module, 14, items);
 }
 

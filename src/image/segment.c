@@ -3,11 +3,11 @@
 
 const char *segment_read(struct arena *arena, const struct attr *attr, struct segment *segment)
 {
-	const struct attr *trips = attr_item(attr, "trips"), *strides = attr_item(attr, "strides"), *conditions = attr_item(attr, "conditions");
+	const struct attr *trips = attr_item(attr, KEY_TRIPS), *strides = attr_item(attr, KEY_STRIDES), *conditions = attr_item(attr, KEY_CONDITIONS);
 	int count = conditions ? conditions->count : 0;
-	*segment = (struct segment){.name = attr_item_text(attr, "name"), .role = attr_item_text(attr, "role"), .offset = attr_item_integer(attr, "offset", 0), .base = attr_item_integer(attr, "base", 0)};
-	segment->run = attr_item_integer(attr, "run", 0);
-	segment->pitch = attr_item_integer(attr, "pitch", 0);
+	*segment = (struct segment){.name = attr_item_text(attr, KEY_NAME), .role = attr_item_text(attr, KEY_ROLE), .offset = attr_item_integer(attr, KEY_OFFSET, 0), .base = attr_item_integer(attr, KEY_BASE, 0)};
+	segment->run = attr_item_integer(attr, KEY_RUN, 0);
+	segment->pitch = attr_item_integer(attr, KEY_PITCH, 0);
 	if (segment->run < 0 || segment->pitch < segment->run)
 		return "runs that overlap, in segment";
 	if (!trips || !strides || trips->count != strides->count)

@@ -2,9 +2,9 @@
 #include "import/read.h"
 #include <string.h>
 
-static MlirAttribute module_attribute(MlirModule module, const char *name)
+static MlirAttribute module_attribute(MlirModule module, enum attr_key key)
 {
-	return mlirOperationGetAttributeByName(mlirModuleGetOperation(module), mlirStringRefCreateFromCString(name));
+	return mlirOperationGetAttributeByName(mlirModuleGetOperation(module), mlirStringRefCreateFromCString(key_name(key)));
 }
 
 /* The level of a dump of ours; 0 if it has none. */
@@ -13,7 +13,7 @@ static int level_of(struct reader *reader, MlirModule module)
 	static const struct { const char *name; enum level level; } levels[] = {
 		{"tensor", LEVEL_TENSOR}, {"stream", LEVEL_STREAM}, {"hardware", LEVEL_HARDWARE},
 	};
-	MlirAttribute attribute = module_attribute(module, "stream.level");
+	MlirAttribute attribute = module_attribute(module, KEY_STREAM_LEVEL);
 	if (mlirAttributeIsNull(attribute))
 		return 0;
 	const char *name = mlirAttributeIsAString(attribute) ? copy_string(reader->arena, mlirStringAttrGetValue(attribute)) : "";

@@ -5,15 +5,15 @@
 #define FED_MOST 64           /* numbers of an input that an output feeds */
 
 struct side {
-	const char *list;             /* arg_attrs or res_attrs */
+	enum attr_key list;             /* arg_attrs or res_attrs */
 	const char *noun;
 	const char *name;             /* argN or resultN */
 	const char *role;             /* where none is given */
 	const char *roles[4];         /* accepted */
 };
 
-static const struct side arguments = {"arg_attrs", "argument", "arg", "input", {"weight", "input", "state"}};
-static const struct side results = {"res_attrs", "result", "result", "output", {"output", "state"}};
+static const struct side arguments = {KEY_ARG_ATTRS, "argument", "arg", "input", {"weight", "input", "state"}};
+static const struct side results = {KEY_RES_ATTRS, "result", "result", "output", {"output", "state"}};
 
 static bool is_role(const struct side *side, const char *role)
 {
@@ -23,10 +23,10 @@ static bool is_role(const struct side *side, const char *role)
 	return false;
 }
 
-static const struct attr *item(const struct attr *list, int index, const char *name)
+static const struct attr *item(const struct attr *list, int index, enum attr_key key)
 {
 	const struct attr *dictionary = list && list->kind == ATTR_ARRAY && index < list->count ? list->items[index].value : NULL;
-	return dictionary ? attr_item(dictionary, name) : NULL;
+	return dictionary ? attr_item(dictionary, key) : NULL;
 }
 
 static const char *text_or(const struct attr *attr, const char *absent)
@@ -39,14 +39,14 @@ static const struct attr *complete(struct module *module, const struct side *sid
 {
 	VEC(struct named) items = {0};
 	const struct attr *given = list && index < list->count ? list->items[index].value : NULL;
-	const char *name = text_or(item(list, index, "stream.name"), text_format(module->arena, "%s%d", side->name, index));
-	const char *role = text_or(item(list, index, "stream.role"), side->role);
-	struct named added[] = {{"stream.name", attr_string(module, name)}, {"stream.role", attr_string(module, role)}};
+	const char *name = text_or(item(list, index, KEY_STREAM_NAME), text_format(module->arena, "%s%d", side->name, index));
+	const char *role = text_or(item(list, index, KEY_STREAM_ROLE), side->role);
+	struct named added[] = {{key_name(KEY_STREAM_NAME), attr_string(module, name)}, {key_name(KEY_STREAM_ROLE), attr_string(module, role)}};
 	for (int i = 0; i < 2; i++)
 		VEC_PUSH(module->arena, &items, added[i]);
 	for (int i = 0; given && given->kind == ATTR_DICTIONARY && i < given->count; i++) {
 		const char *key = given->items[i].name;
-		bool ours = !strncmp(key, "stream.", 7) && strcmp(key, "stream.name") != 0 && strcmp(key, "stream.role") != 0;
+		bool ours = !strncmp(key, "stream.", 7) && strcmp(key, key_name(KEY_STREAM_NAME)) != 0 && strcmp(key, key_name(KEY_STREAM_ROLE)) != 0;
 		if (ours)
 			VEC_PUSH(module->arena, &items, given->items[i]);
 	}
@@ -70,7 +70,7 @@ static bool check_side(struct module *module, const struct op *function, const s
 	struct map seen = map_new(module->arena);
 	bool good = true;
 	for (int i = 0; i < count; i++) {
-		const char *name = item(list, i, "stream.name")->text, *role = item(list, i, "stream.role")->text;
+		const char *name = item(list, i, KEY_STREAM_NAME)->text, *role = item(list, i, KEY_STREAM_ROLE)->text;
 		if (map_get(&seen, name)) {
 			good = diag_error(module->diag, function->location, "two %ss are named \"%s\"", side->noun, name);
 			diag_note(module->diag, "accepted is a name of its own for each (attribute stream.name)");
@@ -87,8 +87,8 @@ static bool check_side(struct module *module, const struct op *function, const s
 static const struct type *argument_named(const struct op *function, const struct type *type, const char *name, const char *role)
 {
 	for (int i = 0; i < type->inputs; i++) {
-		const struct attr *list = attr_get(function, "arg_attrs");
-		bool same = !strcmp(item(list, i, "stream.name")->text, name) && !strcmp(item(list, i, "stream.role")->text, role);
+		const struct attr *list = attr_get(function, KEY_ARG_ATTRS);
+		bool same = !strcmp(item(list, i, KEY_STREAM_NAME)->text, name) && !strcmp(item(list, i, KEY_STREAM_ROLE)->text, role);
 		if (same)
 			return type->input[i];
 	}
@@ -109,12 +109,12 @@ static bool refuse_state(struct module *module, const struct op *function, const
 /* Rows of the state of the same name: equal extents but for `axis`, from the index on that the input `at` has. */
 static bool check_state(struct module *module, const struct op *function, const struct type *type, int index)
 {
-	const struct attr *list = attr_get(function, "res_attrs");
-	const char *name = item(list, index, "stream.name")->text;
-	if (strcmp(item(list, index, "stream.role")->text, "state") != 0)
+	const struct attr *list = attr_get(function, KEY_RES_ATTRS);
+	const char *name = item(list, index, KEY_STREAM_NAME)->text;
+	if (strcmp(item(list, index, KEY_STREAM_ROLE)->text, "state") != 0)
 		return true;
 	const struct type *row = type->output[index], *state = argument_named(function, type, name, "state");
-	const struct attr *axis = item(list, index, "stream.axis"), *at = item(list, index, "stream.at"), *rows = item(list, index, "stream.rows");
+	const struct attr *axis = item(list, index, KEY_STREAM_AXIS), *at = item(list, index, KEY_STREAM_POSITION), *rows = item(list, index, KEY_STREAM_TOKEN_COUNT);
 	if (!state || state->rank != row->rank || state->element != row->element)
 		return refuse_state(module, function, name, "an argument with the same name, role state, rank and element type");
 	if (!axis || axis->kind != ATTR_INTEGER || axis->integer < 0 || axis->integer >= row->rank)
@@ -133,7 +133,7 @@ static bool check_state(struct module *module, const struct op *function, const 
 
 static bool refuse_next(struct module *module, const struct op *function, int index, const char *wanted)
 {
-	diag_error(module->diag, function->location, "the input \"%s\" cannot be taken from an output, or moved on, for the next token", item(attr_get(function, "arg_attrs"), index, "stream.name")->text);
+	diag_error(module->diag, function->location, "the input \"%s\" cannot be taken from an output, or moved on, for the next token", item(attr_get(function, KEY_ARG_ATTRS), index, KEY_STREAM_NAME)->text);
 	return diag_note(module->diag, "accepted is %s", wanted);
 }
 
@@ -145,11 +145,11 @@ static bool holds_ids(const struct type *type)
 /* What is fed, the first row where rows count, has as many numbers as what feeds it, and little enough that they can be moved one by one. */
 static bool is_fed_by(const struct op *function, const struct type *type, int input, const char *name)
 {
-	const struct attr *list = attr_get(function, "res_attrs"), *given = attr_get(function, "arg_attrs");
-	const struct attr *rows = item(given, input, "stream.rows"), *axis = item(given, input, "stream.axis");
+	const struct attr *list = attr_get(function, KEY_RES_ATTRS), *given = attr_get(function, KEY_ARG_ATTRS);
+	const struct attr *rows = item(given, input, KEY_STREAM_TOKEN_COUNT), *axis = item(given, input, KEY_STREAM_AXIS);
 	int64_t elements = type_elements(type->input[input]) / (rows && type_elements(type->input[input]) ? type->input[input]->shape[axis->integer] : 1);
 	for (int r = 0; r < type->outputs; r++)
-		if (!strcmp(item(list, r, "stream.name")->text, name) && !strcmp(item(list, r, "stream.role")->text, "output"))
+		if (!strcmp(item(list, r, KEY_STREAM_NAME)->text, name) && !strcmp(item(list, r, KEY_STREAM_ROLE)->text, "output"))
 			return holds_ids(type->input[input]) && holds_ids(type->output[r]) && elements == type_elements(type->output[r]) && elements <= FED_MOST;
 	return false;
 }
@@ -157,13 +157,13 @@ static bool is_fed_by(const struct op *function, const struct type *type, int in
 /* stream.next and stream.step: how a launch of several tokens goes on. */
 static bool check_next(struct module *module, const struct op *function, const struct type *type)
 {
-	const struct attr *list = attr_get(function, "arg_attrs");
+	const struct attr *list = attr_get(function, KEY_ARG_ATTRS);
 	int fed = 0;
 	for (int i = 0; i < type->inputs; i++) {
-		const struct attr *next = item(list, i, "stream.next"), *step = item(list, i, "stream.step"), *output = attr_item(next, "output");
-		bool input = !strcmp(item(list, i, "stream.role")->text, "input");
+		const struct attr *next = item(list, i, KEY_STREAM_NEXT), *step = item(list, i, KEY_STREAM_STEP), *output = attr_item(next, KEY_OUTPUT);
+		bool input = !strcmp(item(list, i, KEY_STREAM_ROLE)->text, "input");
 		fed += next != NULL;
-		if (next && (!input || !output || output->kind != ATTR_STRING || !is_fed_by(function, type, i, output->text) || attr_item_integer(next, "most", 0) < 1 || fed > 1))
+		if (next && (!input || !output || output->kind != ATTR_STRING || !is_fed_by(function, type, i, output->text) || attr_item_integer(next, KEY_MOST, 0) < 1 || fed > 1))
 			return refuse_next(module, function, i, text_format(module->arena, "one input with stream.next = {output = \"NAME\", most = COUNT : i64}, the output as many integers of 32 or 64 bits as the input, or as a row of it where rows count, "
 											   "at most %d", FED_MOST));
 		if (step && (!input || step->kind != ATTR_INTEGER || !holds_ids(type->input[i]) || type_elements(type->input[i]) != 1))
@@ -175,14 +175,14 @@ static bool check_next(struct module *module, const struct op *function, const s
 /* Rows of which some count: along an axis, as many as an input of one integer says. */
 static bool check_rows(struct module *module, const struct op *function, const struct type *type, int index)
 {
-	const struct attr *list = attr_get(function, "arg_attrs"), *rows = item(list, index, "stream.rows"), *axis = item(list, index, "stream.axis");
+	const struct attr *list = attr_get(function, KEY_ARG_ATTRS), *rows = item(list, index, KEY_STREAM_TOKEN_COUNT), *axis = item(list, index, KEY_STREAM_AXIS);
 	const struct type *own = type->input[index];
 	if (!rows)
 		return true;
 	bool known = rows->kind == ATTR_STRING && is_integer(argument_named(function, type, rows->text, "input"));
 	if (known && axis && axis->kind == ATTR_INTEGER && axis->integer >= 0 && own->kind == TYPE_TENSOR && axis->integer < own->rank)
 		return true;
-	diag_error(module->diag, function->location, "\"%s\" does not say which of its rows count", item(list, index, "stream.name")->text);
+	diag_error(module->diag, function->location, "\"%s\" does not say which of its rows count", item(list, index, KEY_STREAM_NAME)->text);
 	return diag_note(module->diag, "accepted are stream.rows = \"NAME\", an input of one integer with their number, and stream.axis = N : i64, the dimension of the rows");
 }
 
@@ -228,8 +228,8 @@ static struct op *only_function(struct module *module)
 			return NULL;
 		}
 		if (found) {
-			diag_error(module->diag, op->location, "a second function, @%s", attr_text_or(op, "sym_name", ""));
-			diag_note(module->diag, "accepted is one function per module; the first is @%s", attr_text_or(found, "sym_name", ""));
+			diag_error(module->diag, op->location, "a second function, @%s", attr_text_or(op, KEY_SYM_NAME, ""));
+			diag_note(module->diag, "accepted is one function per module; the first is @%s", attr_text_or(found, KEY_SYM_NAME, ""));
 			return NULL;
 		}
 		found = op;
@@ -246,8 +246,8 @@ bool import_boundary(struct module *module)
 	struct op *function = only_function(module);
 	if (!function)
 		return false;
-	const struct type *type = attr_get(function, "function_type")->type;
-	attr_set(module, function, "sym_visibility", NULL);
+	const struct type *type = attr_get(function, KEY_FUNCTION_TYPE)->type;
+	attr_set(module, function, KEY_SYM_VISIBILITY, NULL);
 	complete_side(module, function, &arguments, type->inputs);
 	complete_side(module, function, &results, type->outputs);
 	bool good = check_side(module, function, &arguments, type->inputs);

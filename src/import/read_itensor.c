@@ -43,9 +43,9 @@ static bool read_integer(MlirAttribute attribute, int64_t *result)
 	return true;
 }
 
-static MlirAttribute entry(MlirAttribute dictionary, const char *name)
+static MlirAttribute entry(MlirAttribute dictionary, enum attr_key key)
 {
-	return mlirDictionaryAttrGetElementByName(dictionary, mlirStringRefCreateFromCString(name));
+	return mlirDictionaryAttrGetElementByName(dictionary, mlirStringRefCreateFromCString(key_name(key)));
 }
 
 static bool is_symbol(const char *text)
@@ -57,11 +57,11 @@ static bool is_symbol(const char *text)
 static bool read_run_time(struct reader *reader, MlirAttribute attribute, struct draft *draft, int i)
 {
 	struct run_time_trip trip = {.tile = 1};
-	MlirAttribute symbol = entry(attribute, "symbol"), plus = entry(attribute, "plus"), tile = entry(attribute, "tile");
+	MlirAttribute symbol = entry(attribute, KEY_SYMBOL), plus = entry(attribute, KEY_PLUS), tile = entry(attribute, KEY_TILE);
 	int known = 2 + !mlirAttributeIsNull(plus) + !mlirAttributeIsNull(tile);
 	bool named = !mlirAttributeIsNull(symbol) && mlirAttributeIsAString(symbol);
 	trip.symbol = named ? copy_string(reader->arena, mlirStringAttrGetValue(symbol)) : "";
-	if (!is_symbol(trip.symbol) || mlirDictionaryAttrGetNumElements(attribute) != known || !read_integer(entry(attribute, "most"), &trip.most) ||
+	if (!is_symbol(trip.symbol) || mlirDictionaryAttrGetNumElements(attribute) != known || !read_integer(entry(attribute, KEY_MOST), &trip.most) ||
 	    (!mlirAttributeIsNull(plus) && !read_integer(plus, &trip.plus)) || (!mlirAttributeIsNull(tile) && !read_integer(tile, &trip.tile)))
 		return wrong(reader, "trip count %d, %s, is not {symbol = \"NAME\", plus = N, tile = N, most = N}", i, print_attr(reader->arena, attribute));
 	draft->trip[i] = trip.most;

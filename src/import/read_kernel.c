@@ -6,44 +6,46 @@
 #define LOOPS_MOST 64
 #define EXTENT_MOST (INT64_C(1) << 40)
 
-static const char *const payload[] = {
-	"name", "loops", "reduction", "run_time", "access", "result", "guards", "there", "gathers", "later", "init", "update", "post", "combine", "ordered", "tiled", "scheduled", "lanes", "rows", "partial", "interval",
+static const enum attr_key payload[] = {
+	KEY_NAME, KEY_LOOPS, KEY_REDUCTION, KEY_RUN_TIME, KEY_ACCESS, KEY_RESULT, KEY_GUARDS, KEY_ROW_PREDICATE, KEY_GATHERS,
+	KEY_CAUSAL_OPERANDS, KEY_INIT, KEY_UPDATE, KEY_POST, KEY_COMBINE, KEY_ORDERED, KEY_TILE_OUTERMOST, KEY_SCHEDULED,
+	KEY_LANES, KEY_ROW_UNROLL, KEY_PARTIAL_SUMS, KEY_INITIATION_INTERVAL,
 };
 
-static bool refuse(struct reader *reader, const char *attribute, const char *wanted)
+static bool refuse(struct reader *reader, enum attr_key key, const char *wanted)
 {
-	read_error(reader, "attribute %s of stream.kernel is missing or wrong", attribute);
+	read_error(reader, "attribute %s of stream.kernel is missing or wrong", key_name(key));
 	return diag_note(reader->diag, "accepted is %s", wanted);
 }
 
-static const struct attr *get(const struct op *op, const char *name, enum attr_kind kind)
+static const struct attr *get(const struct op *op, enum attr_key key, enum attr_kind kind)
 {
-	const struct attr *attr = attr_get(op, name);
+	const struct attr *attr = attr_get(op, key);
 	return attr && attr->kind == kind ? attr : NULL;
 }
 
 static bool read_loops(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const struct attr *loops = get(op, "loops", ATTR_INTEGERS), *reduction = get(op, "reduction", ATTR_INTEGERS);
+	const struct attr *loops = get(op, KEY_LOOPS, ATTR_INTEGERS), *reduction = get(op, KEY_REDUCTION, ATTR_INTEGERS);
 	if (!loops || loops->count > LOOPS_MOST)
-		return refuse(reader, "loops", "array<i64: …> with the extents of up to 64 loops");
+		return refuse(reader, KEY_LOOPS, "array<i64: …> with the extents of up to 64 loops");
 	if (!reduction || reduction->count != loops->count)
-		return refuse(reader, "reduction", "array<i64: …> with 0 or 1 for every loop");
+		return refuse(reader, KEY_REDUCTION, "array<i64: …> with 0 or 1 for every loop");
 	kernel->loops = loops->count;
 	kernel->loop = ARENA_ARRAY(reader->arena, struct loop, loops->count);
 	for (int i = 0; i < loops->count; i++) {
 		kernel->loop[i] = (struct loop){.extent = loops->integers[i], .reduction = reduction->integers[i] != 0};
 		if (loops->integers[i] < 1)
-			return refuse(reader, "loops", "extents of at least 1");
+			return refuse(reader, KEY_LOOPS, "extents of at least 1");
 	}
 	return true;
 }
 
 /* An array that may be left out: then *list is NULL. */
-static bool find_list(struct reader *reader, const struct op *op, const char *name, const char *wanted, const struct attr **list)
+static bool find_list(struct reader *reader, const struct op *op, enum attr_key key, const char *wanted, const struct attr **list)
 {
-	*list = attr_get(op, name);
-	return !*list || (*list)->kind == ATTR_ARRAY || refuse(reader, name, wanted);
+	*list = attr_get(op, key);
+	return !*list || (*list)->kind == ATTR_ARRAY || refuse(reader, key, wanted);
 }
 
 /* Rows {loop, symbol, plus, tile}; the most that a count can be is the loop's extent. */
@@ -51,14 +53,14 @@ static bool read_run_time(struct reader *reader, const struct op *op, struct ker
 {
 	static const char wanted[] = "rows {loop = LOOP, symbol = \"INPUT\", plus = N, tile = N}";
 	const struct attr *rows;
-	if (!find_list(reader, op, "run_time", wanted, &rows))
+	if (!find_list(reader, op, KEY_RUN_TIME, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
-		const struct attr *row = rows->items[i].value, *loop = attr_item(row, "loop"), *symbol = attr_item(row, "symbol"), *plus = attr_item(row, "plus"), *tile = attr_item(row, "tile");
+		const struct attr *row = rows->items[i].value, *loop = attr_item(row, KEY_LOOP), *symbol = attr_item(row, KEY_SYMBOL), *plus = attr_item(row, KEY_PLUS), *tile = attr_item(row, KEY_TILE);
 		bool good = loop && loop->kind == ATTR_INTEGER && symbol && symbol->kind == ATTR_STRING && plus && plus->kind == ATTR_INTEGER && tile && tile->kind == ATTR_INTEGER &&
 		            loop->integer >= 0 && loop->integer < kernel->loops && tile->integer >= 1 && tile->integer <= EXTENT_MOST && plus->integer >= -EXTENT_MOST && plus->integer <= EXTENT_MOST;
 		if (!good)
-			return refuse(reader, "run_time", wanted);
+			return refuse(reader, KEY_RUN_TIME, wanted);
 		struct run_time_trip *trip = ARENA_NEW(reader->arena, struct run_time_trip);
 		*trip = (struct run_time_trip){.symbol = symbol->text, .plus = plus->integer, .tile = tile->integer, .most = kernel->loop[loop->integer].extent};
 		kernel->loop[loop->integer].run_time = trip;
@@ -69,7 +71,7 @@ static bool read_run_time(struct reader *reader, const struct op *op, struct ker
 static bool read_access(struct reader *reader, const struct kernel *kernel, const struct attr *attr, struct access *access)
 {
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != kernel->loops || attr->map.results != 1)
-		return refuse(reader, "access", "one linear map of all loops per operand, and one as result");
+		return refuse(reader, KEY_ACCESS, "one linear map of all loops per operand, and one as result");
 	access->offset = affine_constant(attr->map, 0);
 	access->stride = ARENA_ARRAY(reader->arena, int64_t, kernel->loops);
 	for (int i = 0; i < kernel->loops; i++)
@@ -80,26 +82,26 @@ static bool read_access(struct reader *reader, const struct kernel *kernel, cons
 
 static bool read_accesses(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const struct attr *access = get(op, "access", ATTR_ARRAY);
+	const struct attr *access = get(op, KEY_ACCESS, ATTR_ARRAY);
 	if (!access || access->count != op->operands)
-		return refuse(reader, "access", "one linear map of all loops per operand");
+		return refuse(reader, KEY_ACCESS, "one linear map of all loops per operand");
 	kernel->operand = ARENA_ARRAY(reader->arena, struct access, op->operands);
 	for (int i = 0; i < op->operands; i++)
 		if (!read_access(reader, kernel, access->items[i].value, &kernel->operand[i]))
 			return false;
-	return read_access(reader, kernel, attr_get(op, "result"), &kernel->result);
+	return read_access(reader, kernel, attr_get(op, KEY_RESULT), &kernel->result);
 }
 
 /* Rows of so many integers, the first of which is an operand. */
-static bool check_rows(struct reader *reader, const struct op *op, const char *name, int numbers, const char *wanted)
+static bool check_rows(struct reader *reader, const struct op *op, enum attr_key key, int numbers, const char *wanted)
 {
 	const struct attr *rows;
-	if (!find_list(reader, op, name, wanted, &rows))
+	if (!find_list(reader, op, key, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const struct attr *row = rows->items[i].value;
 		if (row->kind != ATTR_INTEGERS || row->count != numbers || row->integers[0] < 0 || row->integers[0] >= op->operands)
-			return refuse(reader, name, wanted);
+			return refuse(reader, key, wanted);
 	}
 	return true;
 }
@@ -116,13 +118,13 @@ static void add_guard(struct reader *reader, struct access *access, struct guard
 static bool read_guards(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, LOOP, LOW, HIGH>, or -1 and 0 for a loop's last turn";
-	if (!check_rows(reader, op, "guards", 4, wanted))
+	if (!check_rows(reader, op, KEY_GUARDS, 4, wanted))
 		return false;
-	const struct attr *rows = attr_get(op, "guards");
+	const struct attr *rows = attr_get(op, KEY_GUARDS);
 	for (int i = 0; rows && i < rows->count; i++) {
 		const int64_t *row = rows->items[i].value->integers;
 		if (row[1] < 0 || row[1] >= kernel->loops)
-			return refuse(reader, "guards", wanted);
+			return refuse(reader, KEY_GUARDS, wanted);
 		bool last = row[2] == -1 && !row[3];
 		add_guard(reader, &kernel->operand[row[0]], (struct guard_range){.loop = (int)row[1], .low = last ? 0 : row[2], .high = last ? 1 : row[3], .last = last});
 	}
@@ -134,14 +136,14 @@ static bool read_there(struct reader *reader, const struct op *op, struct kernel
 {
 	static const char wanted[] = "rows {operand = OPERAND, weights = array<i64: …> of all loops, step = ROWS, most = ROWS, symbol = \"INPUT\"}";
 	const struct attr *rows;
-	if (!find_list(reader, op, "there", wanted, &rows))
+	if (!find_list(reader, op, KEY_ROW_PREDICATE, wanted, &rows))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
-		const struct attr *row = rows->items[i].value, *symbol = attr_item(row, "symbol"), *weights = attr_item(row, "weights");
-		int64_t operand = attr_item_integer(row, "operand", -1), step = attr_item_integer(row, "step", 0), most = attr_item_integer(row, "most", 0);
+		const struct attr *row = rows->items[i].value, *symbol = attr_item(row, KEY_SYMBOL), *weights = attr_item(row, KEY_COEFFICIENTS);
+		int64_t operand = attr_item_integer(row, KEY_OPERAND, -1), step = attr_item_integer(row, KEY_ROWS_PER_ITERATION, 0), most = attr_item_integer(row, KEY_MOST, 0);
 		if (operand < 0 || operand >= op->operands || step < 1 || most < 1 || most > EXTENT_MOST || !symbol || symbol->kind != ATTR_STRING || !weights || weights->kind != ATTR_INTEGERS ||
 		    weights->count != kernel->loops)
-			return refuse(reader, "there", wanted);
+			return refuse(reader, KEY_ROW_PREDICATE, wanted);
 		struct turns_there *there = ARENA_NEW(reader->arena, struct turns_there);
 		*there = (struct turns_there){.step = step, .symbol = symbol->text, .rows = rows_of_launch(reader->arena, symbol->text, most)};
 		there->weight = arena_copy(reader->arena, weights->integers, sizeof *weights->integers * (size_t)kernel->loops);
@@ -153,14 +155,14 @@ static bool read_there(struct reader *reader, const struct op *op, struct kernel
 static bool read_gathers(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, INDEX_OPERAND, STRIDE, LIMIT>";
-	if (!check_rows(reader, op, "gathers", 4, wanted))
+	if (!check_rows(reader, op, KEY_GATHERS, 4, wanted))
 		return false;
-	const struct attr *rows = attr_get(op, "gathers");
+	const struct attr *rows = attr_get(op, KEY_GATHERS);
 	for (int i = 0; rows && i < rows->count; i++) {
 		const int64_t *row = rows->items[i].value->integers;
 		struct access *access = &kernel->operand[row[0]];
 		if (row[1] < 0 || row[1] >= op->operands || row[3] < 1)
-			return refuse(reader, "gathers", wanted);
+			return refuse(reader, KEY_GATHERS, wanted);
 		access->index_operand = (int)row[1];
 		access->index_stride = row[2];
 		access->index_limit = row[3];
@@ -171,13 +173,13 @@ static bool read_gathers(struct reader *reader, const struct op *op, struct kern
 static bool read_later(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
 	static const char wanted[] = "rows array<i64: OPERAND, PITCH>, of a tiled kernel";
-	const struct attr *rows = attr_get(op, "later");
-	if (!check_rows(reader, op, "later", 2, wanted))
+	const struct attr *rows = attr_get(op, KEY_CAUSAL_OPERANDS);
+	if (!check_rows(reader, op, KEY_CAUSAL_OPERANDS, 2, wanted))
 		return false;
 	for (int i = 0; rows && i < rows->count; i++) {
 		const int64_t *row = rows->items[i].value->integers;
-		if (row[1] < 1 || !attr_get(op, "tiled"))
-			return refuse(reader, "later", wanted);
+		if (row[1] < 1 || !attr_get(op, KEY_TILE_OUTERMOST))
+			return refuse(reader, KEY_CAUSAL_OPERANDS, wanted);
 		kernel->operand[row[0]].later = row[1];
 	}
 	return true;
@@ -185,10 +187,10 @@ static bool read_later(struct reader *reader, const struct op *op, struct kernel
 
 static bool read_init(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const struct attr *init = attr_get(op, "init");
+	const struct attr *init = attr_get(op, KEY_INIT);
 	bool number = init && (init->kind == ATTR_FLOAT || init->kind == ATTR_INTEGER || init->kind == ATTR_BOOL);
 	if (kernel_has_reduction(kernel) && !number)
-		return refuse(reader, "init", "the number that a reduction starts with");
+		return refuse(reader, KEY_INIT, "the number that a reduction starts with");
 	if (number)
 		kernel->init = init->kind == ATTR_FLOAT ? init->real : (double)init->integer;
 	return true;
@@ -196,25 +198,25 @@ static bool read_init(struct reader *reader, const struct op *op, struct kernel 
 
 static bool read_schedule(struct reader *reader, const struct op *op, struct kernel *kernel)
 {
-	const char *combine = attr_text_or(op, "combine", "");
-	int64_t interval = attr_integer_or(op, "interval", 1);
-	kernel->scheduled = attr_get(op, "scheduled") != NULL;
-	kernel->scan = attr_get(op, "scan") != NULL;
-	kernel->ordered = attr_get(op, "ordered") != NULL;
-	kernel->tiled = attr_get(op, "tiled") != NULL;
-	kernel->lanes = attr_integer_or(op, "lanes", 1);
-	kernel->rows = attr_integer_or(op, "rows", 1);
-	kernel->partial = attr_integer_or(op, "partial", 1);
+	const char *combine = attr_text_or(op, KEY_COMBINE, "");
+	int64_t interval = attr_integer_or(op, KEY_INITIATION_INTERVAL, 1);
+	kernel->scheduled = attr_get(op, KEY_SCHEDULED) != NULL;
+	kernel->scan = attr_get(op, KEY_SCAN) != NULL;
+	kernel->ordered = attr_get(op, KEY_ORDERED) != NULL;
+	kernel->tiled = attr_get(op, KEY_TILE_OUTERMOST) != NULL;
+	kernel->lanes = attr_integer_or(op, KEY_LANES, 1);
+	kernel->rows = attr_integer_or(op, KEY_ROW_UNROLL, 1);
+	kernel->partial = attr_integer_or(op, KEY_PARTIAL_SUMS, 1);
 	kernel->combine = op_code_of(combine, strlen(combine));
 	kernel->interval = (int)interval;
 	if (*combine && kernel->combine == OP_NONE)
-		return refuse(reader, "combine", "the name of an operation");
+		return refuse(reader, KEY_COMBINE, "the name of an operation");
 	if (kernel->lanes < 1 || (kernel->lanes > 1 && (!kernel->loops || kernel->lanes != kernel->loop[kernel->loops - 1].extent)))
-		return refuse(reader, "lanes", "1, or the extent of the last loop");
+		return refuse(reader, KEY_LANES, "1, or the extent of the last loop");
 	if (kernel->rows < 1 || (kernel->rows > 1 && (kernel->lanes == 1 || kernel->loops < 2 || kernel->rows != kernel->loop[kernel->loops - 2].extent)))
-		return refuse(reader, "rows", "1, or the extent of the loop before the lanes");
+		return refuse(reader, KEY_ROW_UNROLL, "1, or the extent of the loop before the lanes");
 	if (interval < 1 || interval > 1 << 20)
-		return refuse(reader, "interval", "a number of cycles");
+		return refuse(reader, KEY_INITIATION_INTERVAL, "a number of cycles");
 	return true;
 }
 
@@ -246,17 +248,17 @@ static int node_of(struct body_reader *into, MlirValue value)
 	return known->index >= 0 ? known->index : body_add(into->reader->module, into->body, known->argument);
 }
 
-static MlirAttribute named(MlirOperation operation, const char *name)
+static MlirAttribute named(MlirOperation operation, enum attr_key key)
 {
-	return mlirOperationGetAttributeByName(operation, mlirStringRefCreateFromCString(name));
+	return mlirOperationGetAttributeByName(operation, mlirStringRefCreateFromCString(key_name(key)));
 }
 
-static bool read_number(struct body_reader *into, MlirOperation operation, const char *name, struct node *node)
+static bool read_number(struct body_reader *into, MlirOperation operation, enum attr_key key, struct node *node)
 {
-	MlirAttribute attribute = named(operation, name);
+	MlirAttribute attribute = named(operation, key);
 	const struct attr *attr = mlirAttributeIsNull(attribute) ? NULL : read_attr(into->reader, attribute);
 	if (!attr || (attr->kind != ATTR_INTEGER && attr->kind != ATTR_FLOAT && attr->kind != ATTR_BOOL)) {
-		read_error(into->reader, "attribute %s is missing or no number", name);
+		read_error(into->reader, "attribute %s is missing or no number", key_name(key));
 		return false;
 	}
 	node->integer = attr->integer;
@@ -277,13 +279,11 @@ static bool check_number(struct body_reader *into, const struct node *node)
 
 static bool read_node(struct body_reader *into, MlirOperation operation)
 {
-	static const char *const number[OP_COUNT] = {
-		[OP_CONSTANT] = "value", [OP_INDEX] = "loop", [OP_ACTIVE] = "operand", [OP_CMPF] = "predicate", [OP_CMPI] = "predicate",
-	};
 	struct reader *reader = into->reader;
 	MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(operation));
 	enum op_code code = op_code_of(name.data, name.length);
 	const struct op_info *info = &op_info[code];
+	enum attr_key number = kernel_number_key(code);
 	if (code == OP_NONE || !(info->levels & LEVEL_BODY) || mlirOperationGetNumOperands(operation) != info->operands || mlirOperationGetNumResults(operation) != 1) {
 		read_error(reader, "operation %s does not belong into a kernel body", copy_string(reader->arena, name));
 		return diag_note(reader->diag, "accepted are arith.*, math.*, stream.nearest, stream.peak, stream.index and stream.active on scalars");
@@ -293,11 +293,11 @@ static bool read_node(struct body_reader *into, MlirOperation operation)
 	for (int i = 0; i < info->operands; i++)
 		if ((node.argument[i] = node_of(into, mlirOperationGetOperand(operation, i))) < 0)
 			return read_error(reader, "operand %d of %s comes from outside the kernel body", i, info->name), false;
-	if (!node.type || (number[code] && !read_number(into, operation, number[code], &node)))
+	if (!node.type || (number != KEY_COUNT && !read_number(into, operation, number, &node)))
 		return false;
 	if (code == OP_CONSTANT)
 		node.code = OP_NONE;
-	else if (number[code] && !check_number(into, &node))
+	else if (number != KEY_COUNT && !check_number(into, &node))
 		return false;
 	set_node(into, result, node);
 	return true;
@@ -349,7 +349,7 @@ static bool read_body_block(struct body_reader *into, MlirBlock block)
 	return true;
 }
 
-static bool read_body(struct reader *reader, const struct op *op, const char *which, struct body *body)
+static bool read_body(struct reader *reader, const struct op *op, enum attr_key which, struct body *body)
 {
 	const struct attr *symbol = get(op, which, ATTR_SYMBOL);
 	struct kernel_body *found = symbol ? map_get(&reader->bodies, symbol->text) : NULL;
@@ -369,17 +369,17 @@ static bool read_body(struct reader *reader, const struct op *op, const char *wh
 
 bool read_kernel(struct reader *reader, struct op *op)
 {
-	const struct attr *name = get(op, "name", ATTR_STRING);
+	const struct attr *name = get(op, KEY_NAME, ATTR_STRING);
 	if (!name || !*name->text)
-		return refuse(reader, "name", "a string");
+		return refuse(reader, KEY_NAME, "a string");
 	if (op->results != 1)
 		return read_error(reader, "stream.kernel has %d results", op->results), false;
 	struct kernel *kernel = op->kernel = ARENA_NEW(reader->arena, struct kernel);
 	kernel->name = name->text;
 	kernel->type = type_scalar(op->result[0]->type);
 	bool good = read_loops(reader, op, kernel) && read_run_time(reader, op, kernel) && read_accesses(reader, op, kernel) && read_guards(reader, op, kernel) && read_there(reader, op, kernel) && read_gathers(reader, op, kernel) && read_later(reader, op, kernel) &&
-	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, "update", &kernel->update) &&
-	            (!attr_get(op, "post") || read_body(reader, op, "post", &kernel->post));
+	            read_init(reader, op, kernel) && read_schedule(reader, op, kernel) && read_body(reader, op, KEY_UPDATE, &kernel->update) &&
+	            (!attr_get(op, KEY_POST) || read_body(reader, op, KEY_POST, &kernel->post));
 	for (size_t i = 0; i < sizeof payload / sizeof *payload; i++)
 		attr_set(reader->module, op, payload[i], NULL);
 	return good;

@@ -109,9 +109,11 @@ struct value *read_value(struct reader *reader, MlirValue value)
 /* Attributes that change nothing for us: our arithmetic is IEEE in the order written, and wraps.  The last three the printer derives. */
 static bool is_dropped(const struct reader *reader, MlirStringRef name)
 {
-	static const char *const dropped[] = {"fastmath", "overflowFlags", "nontemporal", "operand_segment_sizes", "result_segment_sizes", "stream.level"};
+	static const enum attr_key dropped[] = {
+		KEY_FASTMATH, KEY_OVERFLOW_FLAGS, KEY_NONTEMPORAL, KEY_OPERAND_SEGMENT_SIZES, KEY_RESULT_SEGMENT_SIZES, KEY_STREAM_LEVEL,
+	};
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-		if (name.length == strlen(dropped[i]) && !memcmp(name.data, dropped[i], name.length))
+		if (name.length == strlen(key_name(dropped[i])) && !memcmp(name.data, key_name(dropped[i]), name.length))
 			return true;
 	bool dialect = memchr(name.data, '.', name.length) != NULL;
 	return dialect && !reader->own && (name.length < 7 || memcmp(name.data, "stream.", 7) != 0);
@@ -127,7 +129,7 @@ static void read_attributes(struct reader *reader, MlirOperation operation, stru
 			continue;
 		const struct attr *attr = read_attr(reader, named.attribute);
 		if (attr)
-			attr_set(reader->module, op, copy_string(reader->arena, name), attr);
+			attr_set_named(reader->module, op, copy_string(reader->arena, name), attr);
 	}
 }
 
@@ -231,24 +233,24 @@ static bool is_string(MlirAttribute attribute, const char *text)
 	return value.length == strlen(text) && !memcmp(value.data, text, value.length);
 }
 
-static MlirAttribute named(MlirOperation operation, const char *name)
+static MlirAttribute named(MlirOperation operation, enum attr_key key)
 {
-	return mlirOperationGetAttributeByName(operation, mlirStringRefCreateFromCString(name));
+	return mlirOperationGetAttributeByName(operation, mlirStringRefCreateFromCString(key_name(key)));
 }
 
 /* A private function that is no process holds the body of a kernel. */
 static bool is_body(const struct reader *reader, MlirOperation operation)
 {
 	MlirStringRef name = mlirIdentifierStr(mlirOperationGetName(operation));
-	return reader->own && op_code_of(name.data, name.length) == OP_FUNC && is_string(named(operation, "sym_visibility"), "private") &&
-	       mlirAttributeIsNull(named(operation, "stream.process"));
+	return reader->own && op_code_of(name.data, name.length) == OP_FUNC && is_string(named(operation, KEY_SYM_VISIBILITY), "private") &&
+	       mlirAttributeIsNull(named(operation, KEY_STREAM_PROCESS));
 }
 
 static void collect_body(struct reader *reader, MlirOperation function)
 {
 	struct kernel_body *body = ARENA_NEW(reader->arena, struct kernel_body);
 	body->function = function;
-	map_set(&reader->bodies, copy_string(reader->arena, mlirStringAttrGetValue(named(function, "sym_name"))), body);
+	map_set(&reader->bodies, copy_string(reader->arena, mlirStringAttrGetValue(named(function, KEY_SYM_NAME))), body);
 }
 
 static void check_bodies(struct reader *reader)

@@ -114,14 +114,19 @@ static int position(int count, const struct named *items, const char *name, bool
 	return low;
 }
 
-const struct attr *attr_get(const struct op *op, const char *name)
+const struct attr *attr_named(const struct op *op, const char *name)
 {
 	bool found;
 	int at = position(op->attributes, op->attribute, name, &found);
 	return found ? op->attribute[at].value : NULL;
 }
 
-const struct attr *attr_item(const struct attr *dictionary, const char *name)
+const struct attr *attr_get(const struct op *op, enum attr_key key)
+{
+	return attr_named(op, key_name(key));
+}
+
+const struct attr *attr_item_named(const struct attr *dictionary, const char *name)
 {
 	if (!dictionary || dictionary->kind != ATTR_DICTIONARY)
 		return NULL;
@@ -130,33 +135,38 @@ const struct attr *attr_item(const struct attr *dictionary, const char *name)
 	return found ? dictionary->items[at].value : NULL;
 }
 
-int64_t attr_item_integer(const struct attr *dictionary, const char *name, int64_t absent)
+const struct attr *attr_item(const struct attr *dictionary, enum attr_key key)
 {
-	const struct attr *item = attr_item(dictionary, name);
+	return attr_item_named(dictionary, key_name(key));
+}
+
+int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent)
+{
+	const struct attr *item = attr_item(dictionary, key);
 	return item ? item->integer : absent;
 }
 
-const char *attr_item_text(const struct attr *dictionary, const char *name)
+const char *attr_item_text(const struct attr *dictionary, enum attr_key key)
 {
-	const struct attr *item = attr_item(dictionary, name);
+	const struct attr *item = attr_item(dictionary, key);
 	return item && item->text ? item->text : "";
 }
 
-const struct attr *attr_with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value)
+const struct attr *attr_with(struct module *module, const struct attr *dictionary, enum attr_key key, const struct attr *value)
 {
 	int old = dictionary ? dictionary->count : 0, count = 0;
 	struct named *items = ARENA_ARRAY(module->arena, struct named, old + 1);
 	for (int i = 0; i < old; i++)
-		if (strcmp(dictionary->items[i].name, name))
+		if (strcmp(dictionary->items[i].name, key_name(key)))
 			items[count++] = dictionary->items[i];
-	items[count++] = (struct named){.name = name, .value = value};
+	items[count++] = (struct named){.name = key_name(key), .value = value};
 	return attr_dictionary(module, count, items);
 }
 
 const struct attr *attr_entry(const struct attr *list, const char *name)
 {
 	for (int i = 0; list && list->kind == ATTR_ARRAY && i < list->count; i++)
-		if (text_same(attr_item_text(list->items[i].value, "name"), name))
+		if (text_same(attr_item_text(list->items[i].value, KEY_NAME), name))
 			return list->items[i].value;
 	return NULL;
 }
@@ -171,7 +181,7 @@ static void insert(struct module *module, struct op *op, int at, struct named it
 	op->attributes++;
 }
 
-void attr_set(struct module *module, struct op *op, const char *name, const struct attr *value)
+void attr_set_named(struct module *module, struct op *op, const char *name, const struct attr *value)
 {
 	bool found;
 	int at = position(op->attributes, op->attribute, name, &found);
@@ -185,50 +195,55 @@ void attr_set(struct module *module, struct op *op, const char *name, const stru
 	}
 }
 
-int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent)
+void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value)
 {
-	const struct attr *attr = attr_get(op, name);
+	attr_set_named(module, op, key_name(key), value);
+}
+
+int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent)
+{
+	const struct attr *attr = attr_get(op, key);
 	return attr && (attr->kind == ATTR_INTEGER || attr->kind == ATTR_BOOL) ? attr->integer : absent;
 }
 
-const char *attr_text_or(const struct op *op, const char *name, const char *absent)
+const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent)
 {
-	const struct attr *attr = attr_get(op, name);
+	const struct attr *attr = attr_get(op, key);
 	return attr && (attr->kind == ATTR_STRING || attr->kind == ATTR_SYMBOL) ? attr->text : absent;
 }
 
-static const struct attr *item_attr(const struct op *function, const char *list, int index, const char *name)
+static const struct attr *item_attr(const struct op *function, enum attr_key list, int index, enum attr_key key)
 {
 	const struct attr *array = attr_get(function, list);
 	if (!array || array->kind != ATTR_ARRAY || index < 0 || index >= array->count)
 		return NULL;
-	return attr_item(array->items[index].value, name);
+	return attr_item(array->items[index].value, key);
 }
 
-const struct attr *function_argument_attr(const struct op *function, int index, const char *name)
+const struct attr *function_argument_attr(const struct op *function, int index, enum attr_key key)
 {
-	return item_attr(function, "arg_attrs", index, name);
+	return item_attr(function, KEY_ARG_ATTRS, index, key);
 }
 
-const struct attr *function_result_attr(const struct op *function, int index, const char *name)
+const struct attr *function_result_attr(const struct op *function, int index, enum attr_key key)
 {
-	return item_attr(function, "res_attrs", index, name);
+	return item_attr(function, KEY_RES_ATTRS, index, key);
 }
 
-void function_set_argument_attr(struct module *module, struct op *function, int index, const char *name, const struct attr *value)
+void function_set_argument_attr(struct module *module, struct op *function, int index, enum attr_key key, const struct attr *value)
 {
-	const struct attr *list = attr_get(function, "arg_attrs");
+	const struct attr *list = attr_get(function, KEY_ARG_ATTRS);
 	const struct attr **items = ARENA_ARRAY(module->arena, const struct attr *, list->count);
 	for (int i = 0; i < list->count; i++)
 		items[i] = list->items[i].value;
-	items[index] = attr_with(module, items[index], name, value);
-	attr_set(module, function, "arg_attrs", attr_array(module, list->count, items));
+	items[index] = attr_with(module, items[index], key, value);
+	attr_set(module, function, KEY_ARG_ATTRS, attr_array(module, list->count, items));
 }
 
 int function_argument_named(const struct op *function, const char *name)
 {
 	for (int i = 0; i < function->region[0]->arguments; i++) {
-		const struct attr *own = function_argument_attr(function, i, "stream.name");
+		const struct attr *own = function_argument_attr(function, i, KEY_STREAM_NAME);
 		if (own && text_same(own->text, name))
 			return i;
 	}

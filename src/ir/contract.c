@@ -42,7 +42,7 @@ int64_t unit_lanes(int64_t uses)
 
 int64_t contract_lanes(const struct op *op)
 {
-	int64_t own = unit_lanes(attr_integer_or(op, "abreast", 1) * attr_integer_or(op, "dealt", 1)), most = attr_integer_or(op, "lanes", own);
+	int64_t own = unit_lanes(attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1) * attr_integer_or(op, KEY_PES_PER_PORT, 1)), most = attr_integer_or(op, KEY_LANES, own);
 	return most < own ? most : own;
 }
 
@@ -55,14 +55,14 @@ bool contract_of(const struct op *op, struct contract *contract)
 	if (!carries(x) || !carries(s) || !carries(y) || !is_integers(type_scalar(x), 8, 8) || !is_float(type_scalar(s), 32) || !is_float(type_scalar(y), 32))
 		return false;
 	*contract = (struct contract){.layers = first == 3 ? count : 0, .layer = first == 3 ? op->operand[2] : NULL, .weight = op->operand + first, .scale = op->operand + first + count};
-	contract->tokens = attr_integer_or(op, "tokens", 1);
-	contract->abreast = (int)attr_integer_or(op, "abreast", 1);
-	contract->dealt = (int)attr_integer_or(op, "dealt", 1);
+	contract->tokens = attr_integer_or(op, KEY_TOKENS, 1);
+	contract->abreast = (int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1);
+	contract->dealt = (int)attr_integer_or(op, KEY_PES_PER_PORT, 1);
 	contract->lanes = contract_lanes(op);
-	contract->same = attr_get(op, "same") != NULL;
-	contract->apart = attr_get(op, "apart") != NULL;
-	contract->once = attr_get(op, "once") != NULL;
-	contract->rows = attr_text_or(op, "rows", NULL);
+	contract->same = attr_get(op, KEY_SAME_INPUT) != NULL;
+	contract->apart = attr_get(op, KEY_SECOND_PASS) != NULL;
+	contract->once = attr_get(op, KEY_SINGLE_BLOCK) != NULL;
+	contract->rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	contract->size = x->kind == TYPE_ITENSOR ? stream_lanes(x) : x->shape[x->rank - 1];
 	contract->groups = contract->size && contract->tokens > 0 ? numbers(x) / contract->size / contract->tokens : 0;
 	if (contract->groups < 1 || numbers(x) != contract->tokens * contract->groups * contract->size || numbers(s) != contract->tokens * contract->groups || (s->kind == TYPE_ITENSOR && stream_lanes(s) != 1))

@@ -78,10 +78,10 @@ static bool across_of(const struct op *op, int64_t across, struct dot *dot)
 
 bool dot_of(const struct op *op, struct dot *dot)
 {
-	int64_t across = attr_integer_or(op, "across", 0);
+	int64_t across = attr_integer_or(op, KEY_COLUMNS, 0);
 	if (across)
 		return across > 0 && op->operands == 2 && op->results == 1 && across_of(op, across, dot);
-	int64_t commons = attr_integer_or(op, "common", 1);
+	int64_t commons = attr_integer_or(op, KEY_INPUT_WORDS, 1);
 	if (commons < 1 || (commons > 1 && commons % 2) || op->operands <= commons || op->results != 1 || !same_types(op, 0, (int)commons) || !same_types(op, (int)commons, op->operands))
 		return false;
 	const struct type *x = op->operand[0]->type, *w = op->operand[commons]->type, *y = op->result[0]->type, *sum = type_scalar(y);

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "base/guard.h"
 #include "base/map.h"
+#include "ir/keys.h"
 #include "ir/type.h"
 
 enum level { LEVEL_TENSOR = 1, LEVEL_STREAM = 2, LEVEL_HARDWARE = 4, LEVEL_BODY = 8 };
@@ -124,8 +125,10 @@ struct value *block_add_argument(struct module *module, struct block *block, con
 /* One-result shorthand: makes, appends to block, returns the result. */
 struct value *build(struct module *module, struct block *block, enum op_code code, const struct type *result, int operands, struct value *const *operand);
 
-const struct attr *attr_get(const struct op *op, const char *name);        /* NULL if absent */
-void attr_set(struct module *module, struct op *op, const char *name, const struct attr *value);   /* NULL removes */
+const struct attr *attr_get(const struct op *op, enum attr_key key);        /* NULL if absent */
+const struct attr *attr_named(const struct op *op, const char *name);       /* the same of text that may be no key of ours */
+void attr_set(struct module *module, struct op *op, enum attr_key key, const struct attr *value);   /* NULL removes */
+void attr_set_named(struct module *module, struct op *op, const char *name, const struct attr *value);
 const struct attr *attr_unit(struct module *module);
 const struct attr *attr_bool(struct module *module, bool value);
 const struct attr *attr_integer(struct module *module, int64_t value);                     /* i64 */
@@ -138,17 +141,18 @@ const struct attr *attr_map(struct module *module, struct affine_map map);
 const struct attr *attr_array(struct module *module, int count, const struct attr *const *items);
 const struct attr *attr_dictionary(struct module *module, int count, const struct named *items);   /* sorts a copy */
 const struct attr *attr_integers(struct module *module, int count, const int64_t *integers);       /* array<i64> */
-const struct attr *attr_item(const struct attr *dictionary, const char *name);             /* NULL if absent or not a dictionary */
-int64_t attr_item_integer(const struct attr *dictionary, const char *name, int64_t absent);
-const char *attr_item_text(const struct attr *dictionary, const char *name);               /* "" if absent or no text */
-const struct attr *attr_with(struct module *module, const struct attr *dictionary, const char *name, const struct attr *value);    /* a copy; NULL is an empty dictionary */
+const struct attr *attr_item(const struct attr *dictionary, enum attr_key key);             /* NULL if absent or not a dictionary */
+const struct attr *attr_item_named(const struct attr *dictionary, const char *name);
+int64_t attr_item_integer(const struct attr *dictionary, enum attr_key key, int64_t absent);
+const char *attr_item_text(const struct attr *dictionary, enum attr_key key);               /* "" if absent or no text */
+const struct attr *attr_with(struct module *module, const struct attr *dictionary, enum attr_key key, const struct attr *value);    /* a copy; NULL is an empty dictionary */
 const struct attr *attr_entry(const struct attr *list, const char *name);                  /* of an array of dictionaries, the one with this `name`; NULL if absent or not an array */
-int64_t attr_integer_or(const struct op *op, const char *name, int64_t absent);
-const char *attr_text_or(const struct op *op, const char *name, const char *absent);       /* string or symbol */
+int64_t attr_integer_or(const struct op *op, enum attr_key key, int64_t absent);
+const char *attr_text_or(const struct op *op, enum attr_key key, const char *absent);       /* string or symbol */
 /* Argument and result attributes of a function (arg_attrs, res_attrs): NULL if absent. */
-const struct attr *function_argument_attr(const struct op *function, int index, const char *name);
-const struct attr *function_result_attr(const struct op *function, int index, const char *name);
-void function_set_argument_attr(struct module *module, struct op *function, int index, const char *name, const struct attr *value);
+const struct attr *function_argument_attr(const struct op *function, int index, enum attr_key key);
+const struct attr *function_result_attr(const struct op *function, int index, enum attr_key key);
+void function_set_argument_attr(struct module *module, struct op *function, int index, enum attr_key key, const struct attr *value);
 int function_argument_named(const struct op *function, const char *name);                  /* the argument of this stream.name; -1: none */
 
 void ir_walk(struct block *block, void (*visit)(struct op *op, void *context), void *context);   /* pre-order, regions included; visit may remove the op it is given */

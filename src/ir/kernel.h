@@ -112,4 +112,6 @@ bool kernel_is_post_operand(const struct kernel *kernel, int operand);          
 bool kernel_is_sequential(const struct kernel *kernel);                                     /* a reduction whose terms come in the order of the loops: a scan, or no combine(acc, term) */
 enum op_code kernel_combine(const struct kernel *kernel, int *term);                       /* update = combine(acc, term)? else OP_NONE; term: node */
 
+/* The key under which a node of a body has its number, in text; KEY_COUNT: it has none. */
+enum attr_key kernel_number_key(enum op_code code);
 #endif

@@ -34,8 +34,8 @@ static const struct attr *run_time_trips(struct module *module, const struct ker
 		const struct run_time_trip *trip = kernel->loop[i].run_time;
 		if (!trip)
 			continue;
-		struct named items[] = {{"loop", attr_integer(module, i)}, {"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)},
-					{"tile", attr_integer(module, trip->tile)}};
+		struct named items[] = {{key_name(KEY_LOOP), attr_integer(module, i)}, {key_name(KEY_SYMBOL), attr_string(module, trip->symbol)}, {key_name(KEY_PLUS), attr_integer(module, trip->plus)},
+					{key_name(KEY_TILE), attr_integer(module, trip->tile)}};
 		VEC_PUSH(module->arena, &list, attr_dictionary(module, 4, items));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
@@ -72,8 +72,8 @@ static const struct attr *turns_there(struct module *module, const struct kernel
 		const struct turns_there *there = kernel->operand[i].there;
 		if (!there)
 			continue;
-		struct named items[] = {{"operand", attr_integer(module, i)}, {"weights", attr_integers(module, kernel->loops, there->weight)}, {"step", attr_integer(module, there->step)},
-					{"most", attr_integer(module, there->rows.most)}, {"symbol", attr_string(module, there->symbol)}};
+		struct named items[] = {{key_name(KEY_OPERAND), attr_integer(module, i)}, {key_name(KEY_COEFFICIENTS), attr_integers(module, kernel->loops, there->weight)}, {key_name(KEY_ROWS_PER_ITERATION), attr_integer(module, there->step)},
+					{key_name(KEY_MOST), attr_integer(module, there->rows.most)}, {key_name(KEY_SYMBOL), attr_string(module, there->symbol)}};
 		VEC_PUSH(module->arena, &list, attr_dictionary(module, 5, items));
 	}
 	return list.count ? attr_array(module, (int)list.count, list.data) : NULL;
@@ -120,9 +120,9 @@ struct list {
 	VEC(struct named) items;
 };
 
-static void add(struct list *list, const char *name, const struct attr *value)
+static void add(struct list *list, enum attr_key key, const struct attr *value)
 {
-	struct named item = {name, value};
+	struct named item = {key_name(key), value};
 	if (value)
 		VEC_PUSH(list->module->arena, &list->items, item);
 }
@@ -131,41 +131,41 @@ static void add_schedule(struct list *list, const struct kernel *kernel)
 {
 	struct module *module = list->module;
 	if (kernel->combine)
-		add(list, "combine", attr_string(module, op_info[kernel->combine].name));
+		add(list, KEY_COMBINE, attr_string(module, op_info[kernel->combine].name));
 	if (kernel->scan)
-		add(list, "scan", attr_unit(module));
+		add(list, KEY_SCAN, attr_unit(module));
 	if (kernel->ordered)
-		add(list, "ordered", attr_unit(module));
+		add(list, KEY_ORDERED, attr_unit(module));
 	if (kernel->tiled)
-		add(list, "tiled", attr_unit(module));
+		add(list, KEY_TILE_OUTERMOST, attr_unit(module));
 	if (!kernel->scheduled)
 		return;
-	add(list, "scheduled", attr_unit(module));
-	add(list, "lanes", attr_integer(module, kernel->lanes));
-	add(list, "rows", kernel->rows > 1 ? attr_integer(module, kernel->rows) : NULL);
-	add(list, "partial", kernel->partial > 1 ? attr_integer(module, kernel->partial) : NULL);
-	add(list, "interval", attr_integer(module, kernel->interval));
+	add(list, KEY_SCHEDULED, attr_unit(module));
+	add(list, KEY_LANES, attr_integer(module, kernel->lanes));
+	add(list, KEY_ROW_UNROLL, kernel->rows > 1 ? attr_integer(module, kernel->rows) : NULL);
+	add(list, KEY_PARTIAL_SUMS, kernel->partial > 1 ? attr_integer(module, kernel->partial) : NULL);
+	add(list, KEY_INITIATION_INTERVAL, attr_integer(module, kernel->interval));
 }
 
 const struct attr *kernel_attributes(struct module *module, const struct op *op)
 {
 	const struct kernel *kernel = op->kernel;
 	struct list list = {.module = module};
-	add(&list, "name", attr_string(module, kernel->name));
-	add(&list, "loops", loop_extents(module, kernel));
-	add(&list, "reduction", loop_reductions(module, kernel));
-	add(&list, "run_time", run_time_trips(module, kernel));
-	add(&list, "access", accesses(module, kernel, op->operands));
-	add(&list, "result", access_map(module, kernel, &kernel->result));
-	add(&list, "guards", guards(module, kernel, op->operands));
-	add(&list, "there", turns_there(module, kernel, op->operands));
-	add(&list, "gathers", gathers(module, kernel, op->operands));
-	add(&list, "later", later(module, kernel, op->operands));
+	add(&list, KEY_NAME, attr_string(module, kernel->name));
+	add(&list, KEY_LOOPS, loop_extents(module, kernel));
+	add(&list, KEY_REDUCTION, loop_reductions(module, kernel));
+	add(&list, KEY_RUN_TIME, run_time_trips(module, kernel));
+	add(&list, KEY_ACCESS, accesses(module, kernel, op->operands));
+	add(&list, KEY_RESULT, access_map(module, kernel, &kernel->result));
+	add(&list, KEY_GUARDS, guards(module, kernel, op->operands));
+	add(&list, KEY_ROW_PREDICATE, turns_there(module, kernel, op->operands));
+	add(&list, KEY_GATHERS, gathers(module, kernel, op->operands));
+	add(&list, KEY_CAUSAL_OPERANDS, later(module, kernel, op->operands));
 	if (kernel_has_reduction(kernel))
-		add(&list, "init", number(module, kernel->type, kernel->init, kernel_init_integer(kernel->init)));
-	add(&list, "update", attr_symbol(module, body_name(module, kernel, "update")));
+		add(&list, KEY_INIT, number(module, kernel->type, kernel->init, kernel_init_integer(kernel->init)));
+	add(&list, KEY_UPDATE, attr_symbol(module, body_name(module, kernel, "update")));
 	if (kernel->post.count)
-		add(&list, "post", attr_symbol(module, body_name(module, kernel, "post")));
+		add(&list, KEY_POST, attr_symbol(module, body_name(module, kernel, "post")));
 	add_schedule(&list, kernel);
 	return attr_dictionary(module, (int)list.items.count, list.items.data);
 }
@@ -178,25 +178,26 @@ struct body_printer {
 	int *id;                  /* value number of each node */
 };
 
-static const char *number_attribute(const struct node *node)
+enum attr_key kernel_number_key(enum op_code code)
 {
-	static const char *const name[OP_COUNT] = {
-		[OP_INDEX] = "loop", [OP_ACTIVE] = "operand", [OP_CMPF] = "predicate", [OP_CMPI] = "predicate",
-	};
-	return node->kind == NODE_OP ? name[node->code] : NULL;
+	switch (code) {
+	case OP_CONSTANT: return KEY_VALUE;
+	case OP_INDEX: return KEY_LOOP;
+	case OP_ACTIVE: return KEY_OPERAND;
+	case OP_CMPF:
+	case OP_CMPI: return KEY_PREDICATE;
+	default: return KEY_COUNT;
+	}
 }
 
 static void print_node_attributes(const struct body_printer *printer, const struct node *node)
 {
 	struct module *module = printer->module;
-	struct named item = {number_attribute(node), NULL};
-	if (item.name) {
-		item.value = attr_integer(module, node->integer);
-	} else if (node->kind == NODE_CONSTANT) {
-		item = (struct named){"value", number(module, node->type, node->real, node->integer)};
-	} else {
+	bool constant = node->kind == NODE_CONSTANT;
+	enum attr_key key = constant ? KEY_VALUE : node->kind == NODE_OP ? kernel_number_key(node->code) : KEY_COUNT;
+	if (key == KEY_COUNT)
 		return;
-	}
+	struct named item = {key_name(key), constant ? number(module, node->type, node->real, node->integer) : attr_integer(module, node->integer)};
 	text_add(printer->out, " ");
 	attr_print_items(1, &item, printer->out);
 }
@@ -258,9 +259,9 @@ static void print_body(struct module *module, const struct op *op, const struct 
 	const char *result = body->node[body->result].type->text;
 	text_add(out, "    \"func.return\"(%%%d) : (%s) -> ()\n", printer.id[body->result], result);
 	struct named attributes[] = {
-		{"function_type", attr_type(module, type)},
-		{"sym_name", attr_string(module, body_name(module, op->kernel, which))},
-		{"sym_visibility", attr_string(module, "private")},
+		{key_name(KEY_FUNCTION_TYPE), attr_type(module, type)},
+		{key_name(KEY_SYM_NAME), attr_string(module, body_name(module, op->kernel, which))},
+		{key_name(KEY_SYM_VISIBILITY), attr_string(module, "private")},
 	};
 	text_add(out, "  }) ");
 	attr_print_items(3, attributes, out);

@@ -2,18 +2,18 @@
 
 static const struct attr *list_of(const struct op *module)
 {
-	const struct attr *list = attr_get(module, "stream.lookback");
+	const struct attr *list = attr_get(module, KEY_STREAM_SLIDING_WINDOW);
 	return list && list->kind == ATTR_ARRAY ? list : NULL;
 }
 
 static bool read_entry(const struct attr *entry, struct lookback *to)
 {
-	const struct attr *rows = attr_item(entry, "rows");
-	to->name = attr_item_text(entry, "name");
-	to->symbol = attr_item_text(entry, "symbol");
-	to->tile = attr_item_integer(entry, "tile", 0);
-	to->room = attr_item_integer(entry, "room", -1);
-	to->most = attr_item_integer(entry, "most", 0);
+	const struct attr *rows = attr_item(entry, KEY_VISIBLE_ROWS);
+	to->name = attr_item_text(entry, KEY_NAME);
+	to->symbol = attr_item_text(entry, KEY_SYMBOL);
+	to->tile = attr_item_integer(entry, KEY_TILE, 0);
+	to->room = attr_item_integer(entry, KEY_PINNED_ROWS, -1);
+	to->most = attr_item_integer(entry, KEY_MOST, 0);
 	if (!*to->name || !*to->symbol || to->tile < 1 || to->room < 0 || to->most < 1 || !rows || rows->kind != ATTR_INTEGERS || rows->count < 1)
 		return false;
 	to->layers = rows->count;
@@ -65,10 +65,10 @@ const char *lookback_add(struct module *module, struct lookback lookback)
 	const char *name = text_format(module->arena, "%s_near%d", lookback.symbol, count);
 	for (int more = count; main && function_argument_named(main, name) >= 0;)
 		name = text_format(module->arena, "%s_near%d", lookback.symbol, ++more);
-	struct named entry[] = {{"name", attr_string(module, name)}, {"symbol", attr_string(module, lookback.symbol)}, {"tile", attr_integer(module, lookback.tile)},
-				{"room", attr_integer(module, lookback.room)}, {"most", attr_integer(module, lookback.most)}, {"rows", attr_integers(module, lookback.layers, lookback.rows)}};
+	struct named entry[] = {{key_name(KEY_NAME), attr_string(module, name)}, {key_name(KEY_SYMBOL), attr_string(module, lookback.symbol)}, {key_name(KEY_TILE), attr_integer(module, lookback.tile)},
+				{key_name(KEY_PINNED_ROWS), attr_integer(module, lookback.room)}, {key_name(KEY_MOST), attr_integer(module, lookback.most)}, {key_name(KEY_VISIBLE_ROWS), attr_integers(module, lookback.layers, lookback.rows)}};
 	items[count] = attr_dictionary(module, sizeof entry / sizeof *entry, entry);
-	attr_set(module, module->op, "stream.lookback", attr_array(module, count + 1, items));
+	attr_set(module, module->op, KEY_STREAM_SLIDING_WINDOW, attr_array(module, count + 1, items));
 	return name;
 }
 

@@ -19,7 +19,7 @@ static bool is_inside(const struct value *value, const struct op *nest)
 /* A constant, a count that is known at run time, or what follows from counters around. */
 static bool is_number(const struct value *value)
 {
-	return value->def && value->type->kind == TYPE_INDEX && (value->def->code == OP_CONSTANT || value->def->code == OP_APPLY || attr_get(value->def, "stream.run_time"));
+	return value->def && value->type->kind == TYPE_INDEX && (value->def->code == OP_CONSTANT || value->def->code == OP_APPLY || attr_get(value->def, KEY_STREAM_RUN_TIME));
 }
 
 static bool match_numbers(struct matching *m, struct value *left, struct value *right)
@@ -56,7 +56,7 @@ static bool match_block(struct matching *m, const struct block *left, const stru
 /* The next attribute that does not only say what the number in a loop's bound is. */
 static int next_attribute(const struct op *op, int at)
 {
-	while (at < op->attributes && op->code == OP_FOR && text_same(op->attribute[at].name, "stream.run_time"))
+	while (at < op->attributes && op->code == OP_FOR && text_same(op->attribute[at].name, key_name(KEY_STREAM_RUN_TIME)))
 		at++;
 	return at;
 }
@@ -106,7 +106,7 @@ bool nest_match(struct arena *arena, const struct op *left, const struct op *rig
 static bool same_number(const struct value *left, const struct value *right)
 {
 	bool constants = left->def && right->def && left->def->code == OP_CONSTANT && right->def->code == OP_CONSTANT;
-	return left == right || (constants && attr_get(left->def, "value")->integer == attr_get(right->def, "value")->integer);
+	return left == right || (constants && attr_get(left->def, KEY_VALUE)->integer == attr_get(right->def, KEY_VALUE)->integer);
 }
 
 static int column_like(const struct nest_columns *columns, struct value *const *number, size_t nests)
@@ -147,20 +147,20 @@ size_t nest_columns(struct arena *arena, struct op *const *nest, size_t nests, s
 
 static bool is_constant(const struct value *value, int64_t number)
 {
-	const struct attr *is = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	const struct attr *is = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
 	return is && is->kind == ATTR_INTEGER && is->integer == number;
 }
 
 bool nest_is_branch(const struct op *op)
 {
-	const struct attr *run_time = op->code == OP_FOR && !op->results ? attr_get(op, "stream.run_time") : NULL;
-	bool once = run_time && attr_item_integer(run_time, "most", 0) == 1 && attr_item_integer(run_time, "times", 1) == 1;
-	return once && !attr_get(op, "stream.pipeline") && nest_mark(op) < 0 && is_constant(op->operand[0], 0) && is_constant(op->operand[2], 1);
+	const struct attr *run_time = op->code == OP_FOR && !op->results ? attr_get(op, KEY_STREAM_RUN_TIME) : NULL;
+	bool once = run_time && attr_item_integer(run_time, KEY_MOST, 0) == 1 && attr_item_integer(run_time, KEY_TIMES, 1) == 1;
+	return once && !attr_get(op, KEY_STREAM_PIPELINE) && nest_mark(op) < 0 && is_constant(op->operand[0], 0) && is_constant(op->operand[2], 1);
 }
 
 int nest_mark(const struct op *op)
 {
-	const struct attr *mark = op->code == OP_FOR ? attr_get(op, NEST_MARK) : NULL;
+	const struct attr *mark = op->code == OP_FOR ? attr_get(op, KEY_STREAM_DATAPATH) : NULL;
 	int64_t number = mark && mark->kind == ATTR_INTEGER ? mark->integer : 0;
 	return !mark ? -1 : number > 0 && number < NEST_MARKS ? (int)number : 0;
 }

@@ -27,7 +27,6 @@ struct nest_columns {
 };
 
 /* Loops of a process with the same number stand for one datapath; a mark without one is 0. */
-#define NEST_MARK "stream.datapath"
 #define NEST_MARKS 16
 bool nest_is_branch(const struct op *op);         /* a loop outside of pipelines that has one turn, or none: whether it has is known before it */
 int nest_mark(const struct op *op);       /* -1: none */
@@ -37,5 +36,4 @@ bool nest_match(struct arena *arena, const struct op *left, const struct op *rig
 size_t nest_columns(struct arena *arena, struct op *const *nest, size_t nests, struct nest_columns *columns);
 
 /* A process of marked loops, outside of which it only counts: each begins when the last iteration of the one before it has entered, so its pipeline never drains between them. */
-#define NEST_UNBROKEN "stream.unbroken"
 #endif

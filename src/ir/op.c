@@ -40,7 +40,7 @@ struct block *module_body(const struct module *module)
 
 static bool is_called(const struct op *op, const char *symbol)
 {
-	return op->code == OP_FUNC && text_same(attr_text_or(op, "sym_name", NULL), symbol);
+	return op->code == OP_FUNC && text_same(attr_text_or(op, KEY_SYM_NAME, NULL), symbol);
 }
 
 struct op *module_find(const struct module *module, const char *symbol)
@@ -59,8 +59,8 @@ struct op *module_find_behind(const struct module *module, const struct op *near
 struct op *module_main(const struct module *module)
 {
 	for (struct op *op = module_body(module)->first; op; op = op->next) {
-		bool private = text_same(attr_text_or(op, "sym_visibility", NULL), "private");
-		if (op->code == OP_FUNC && !private && !attr_get(op, "stream.process"))
+		bool private = text_same(attr_text_or(op, KEY_SYM_VISIBILITY, NULL), "private");
+		if (op->code == OP_FUNC && !private && !attr_get(op, KEY_STREAM_PROCESS))
 			return op;
 	}
 	return NULL;

@@ -2,7 +2,6 @@
 #include "ir/print.h"
 #include <string.h>
 
-static const char operand_sizes[] = "operand_segment_sizes", result_sizes[] = "result_segment_sizes";
 
 struct printer {
 	struct module *module;
@@ -54,11 +53,11 @@ static const struct attr *derived_attributes(struct module *module, const struct
 		return kernel_attributes(module, op);
 	if (op->code == OP_ALLOCA) {          /* MLIR's reader gives it these if the text does not */
 		struct attr sizes = {.kind = ATTR_INTEGERS, .type = type_integer(module, 32), .count = 2, .integers = ARENA_ARRAY(module->arena, int64_t, 2)};
-		struct named segments = {"operandSegmentSizes", arena_copy(module->arena, &sizes, sizeof sizes)};
+		struct named segments = {key_name(KEY_MLIR_SEGMENT_SIZES), arena_copy(module->arena, &sizes, sizeof sizes)};
 		return attr_dictionary(module, 1, &segments);
 	}
 	if (op->code == OP_MODULE) {
-		struct named level = {"stream.level", attr_string(module, level_name(module->level))};
+		struct named level = {key_name(KEY_STREAM_LEVEL), attr_string(module, level_name(module->level))};
 		return attr_dictionary(module, 1, &level);
 	}
 	return attr_dictionary(module, 0, NULL);
@@ -72,13 +71,13 @@ static const struct attr *all_attributes(struct module *module, const struct op 
 		VEC_PUSH(module->arena, &all, derived->items[i]);
 	int operands = operand_segments(op->code), results = result_segments(op->code);
 	if (operands)
-		VEC_PUSH(module->arena, &all, ((struct named){operand_sizes, segment_sizes(module, operands, op->operands, op->operand)}));
+		VEC_PUSH(module->arena, &all, ((struct named){key_name(KEY_OPERAND_SEGMENT_SIZES), segment_sizes(module, operands, op->operands, op->operand)}));
 	if (results)
-		VEC_PUSH(module->arena, &all, ((struct named){result_sizes, segment_sizes(module, results, op->results, op->result)}));
+		VEC_PUSH(module->arena, &all, ((struct named){key_name(KEY_RESULT_SEGMENT_SIZES), segment_sizes(module, results, op->results, op->result)}));
 	for (int i = 0; i < op->attributes; i++) {
 		const char *name = op->attribute[i].name;
-		bool same = (operands && !strcmp(name, operand_sizes)) || (results && !strcmp(name, result_sizes));
-		if (!same && !attr_item(derived, op->attribute[i].name))
+		bool same = (operands && !strcmp(name, key_name(KEY_OPERAND_SEGMENT_SIZES))) || (results && !strcmp(name, key_name(KEY_RESULT_SEGMENT_SIZES)));
+		if (!same && !attr_item_named(derived, op->attribute[i].name))
 			VEC_PUSH(module->arena, &all, op->attribute[i]);
 	}
 	return attr_dictionary(module, (int)all.count, all.data);
@@ -197,7 +196,7 @@ void ir_print(struct module *module, struct text *out)
 
 void op_print_short(const struct op *op, struct text *out)
 {
-	const char *name = op->kernel ? op->kernel->name : attr_text_or(op, "sym_name", NULL);
+	const char *name = op->kernel ? op->kernel->name : attr_text_or(op, KEY_SYM_NAME, NULL);
 	text_add(out, "%s", op_info[op->code].name);
 	if (name)
 		text_add(out, " '%s'", name);

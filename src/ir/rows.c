@@ -38,8 +38,8 @@ struct launch_rows rows_of_launch(struct arena *arena, const char *symbol, int64
 const struct attr *rows_dims(struct module *module, const struct type *tensor, int axis, const char *symbol)
 {
 	int64_t most = tensor->shape[axis], tile = rows_tile(most, true);
-	struct named items[] = {{"first", attr_integer(module, 0)}, {"tile", attr_integer(module, tile)}, {"most", attr_integer(module, most / tile)}, {"symbol", attr_string(module, symbol)},
-				{"plus", attr_integer(module, 0)}, {"word", attr_integer(module, 1)}, {"each", attr_unit(module)}};
+	struct named items[] = {{key_name(KEY_FIRST), attr_integer(module, 0)}, {key_name(KEY_TILE), attr_integer(module, tile)}, {key_name(KEY_MOST), attr_integer(module, most / tile)}, {key_name(KEY_SYMBOL), attr_string(module, symbol)},
+				{key_name(KEY_PLUS), attr_integer(module, 0)}, {key_name(KEY_MAX_WORD), attr_integer(module, 1)}, {key_name(KEY_BOUNDED_TILES), attr_unit(module)}};
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, tensor->rank);
 	for (int d = 0; d < tensor->rank; d++)
 		dim[d] = d == axis ? attr_dictionary(module, 7, items) : attr_string(module, "");
@@ -59,9 +59,9 @@ int rows_axis(const struct type *tensor, int64_t pitch, int64_t most)
 
 int rows_input(const struct op *main)
 {
-	const struct attr *inputs = attr_get(main, "stream.inputs");
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
 	for (int i = 0; inputs && i < inputs->count; i++)
-		if (*attr_item_text(inputs->items[i].value, "rows"))
+		if (*attr_item_text(inputs->items[i].value, KEY_TOKEN_COUNT))
 			return i;
 	return -1;
 }
@@ -69,32 +69,32 @@ int rows_input(const struct op *main)
 static const struct attr *counted_input(const struct op *main)
 {
 	int number = rows_input(main);
-	return number < 0 ? NULL : attr_get(main, "stream.inputs")->items[number].value;
+	return number < 0 ? NULL : attr_get(main, KEY_STREAM_INPUTS)->items[number].value;
 }
 
 const char *rows_counter(const struct op *main)
 {
 	const struct attr *entry = counted_input(main);
-	return entry ? attr_item_text(entry, "rows") : NULL;
+	return entry ? attr_item_text(entry, KEY_TOKEN_COUNT) : NULL;
 }
 
 int64_t rows_most(const struct op *main)
 {
 	const struct attr *entry = counted_input(main);
-	return attr_item(entry, "type")->type->shape[attr_item_integer(entry, "axis", 0)];
+	return attr_item(entry, KEY_TYPE)->type->shape[attr_item_integer(entry, KEY_AXIS, 0)];
 }
 
 bool rows_may_go_on(const struct op *main)
 {
 	const struct attr *entry = counted_input(main);
-	return entry && attr_item(entry, "more");
+	return entry && attr_item(entry, KEY_MORE_CHUNKS);
 }
 
 bool rows_counted_by(const struct op *main, const char *symbol)
 {
-	const struct attr *inputs = attr_get(main, "stream.inputs");
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
 	bool counted = false;
 	for (int i = 0; inputs && i < inputs->count; i++)
-		counted |= text_same(attr_item_text(inputs->items[i].value, "rows"), symbol);
+		counted |= text_same(attr_item_text(inputs->items[i].value, KEY_TOKEN_COUNT), symbol);
 	return counted;
 }

@@ -29,12 +29,12 @@ static int regions(const struct op *op)
 
 static bool is_private(const struct op *function)
 {
-	return text_same(attr_text_or(function, "sym_visibility", NULL), "private");
+	return text_same(attr_text_or(function, KEY_SYM_VISIBILITY, NULL), "private");
 }
 
 static bool is_process(const struct op *function)
 {
-	return attr_get(function, "stream.process");
+	return attr_get(function, KEY_STREAM_PROCESS);
 }
 
 static const char *level_text(int level)
@@ -138,16 +138,16 @@ static void check_types(struct op *op, void *context)
 		verify_kernel(verifier, op);
 }
 
-static void check_item_attributes(struct verifier *verifier, const struct op *function, const char *name, int count)
+static void check_item_attributes(struct verifier *verifier, const struct op *function, enum attr_key key, int count)
 {
-	const struct attr *list = attr_get(function, name);
+	const struct attr *list = attr_get(function, key);
 	if (list && (list->kind != ATTR_ARRAY || list->count != count))
-		verify_fail(verifier, function, "%s has not one dictionary for each of %d", name, count);
+		verify_fail(verifier, function, "%s has not one dictionary for each of %d", key_name(key), count);
 }
 
 static void check_function(struct verifier *verifier, struct op *function)
 {
-	const char *name = attr_text_or(function, "sym_name", NULL);
+	const char *name = attr_text_or(function, KEY_SYM_NAME, NULL);
 	if (!name) {
 		verify_fail(verifier, function, "has no sym_name");
 		return;
@@ -155,7 +155,7 @@ static void check_function(struct verifier *verifier, struct op *function)
 	if (map_get(&verifier->symbols, name))
 		verify_fail(verifier, function, "there are two functions of this name");
 	map_set(&verifier->symbols, name, function);
-	const struct attr *type = attr_get(function, "function_type");
+	const struct attr *type = attr_get(function, KEY_FUNCTION_TYPE);
 	if (!type || type->kind != ATTR_TYPE || type->type->kind != TYPE_FUNCTION) {
 		verify_fail(verifier, function, "has no function_type");
 		return;
@@ -166,8 +166,8 @@ static void check_function(struct verifier *verifier, struct op *function)
 		same = body->argument[i]->type == type->type->input[i];
 	if (!same)
 		verify_fail(verifier, function, "the arguments of its body are not those of its type %s", type->type->text);
-	check_item_attributes(verifier, function, "arg_attrs", type->type->inputs);
-	check_item_attributes(verifier, function, "res_attrs", type->type->outputs);
+	check_item_attributes(verifier, function, KEY_ARG_ATTRS, type->type->inputs);
+	check_item_attributes(verifier, function, KEY_RES_ATTRS, type->type->outputs);
 }
 
 static void check_functions(struct verifier *verifier)
@@ -191,11 +191,11 @@ bool verify_symbol(const struct verifier *verifier, const char *symbol)
 {
 	const char *name = lookback_symbol(verifier->module, symbol);
 	const struct op *main = module_main(verifier->module);
-	const struct attr *inputs = main ? attr_get(main, "stream.inputs") : NULL;
+	const struct attr *inputs = main ? attr_get(main, KEY_STREAM_INPUTS) : NULL;
 	int count = inputs ? inputs->count : main ? main->region[0]->arguments : 0;
 	for (int i = 0; i < count; i++) {
-		const struct attr *own = inputs ? attr_item(inputs->items[i].value, "name") : function_argument_attr(main, i, "stream.name");
-		const struct attr *held = inputs ? attr_item(inputs->items[i].value, "type") : NULL;
+		const struct attr *own = inputs ? attr_item(inputs->items[i].value, KEY_NAME) : function_argument_attr(main, i, KEY_STREAM_NAME);
+		const struct attr *held = inputs ? attr_item(inputs->items[i].value, KEY_TYPE) : NULL;
 		const struct type *type = held ? held->type : inputs ? NULL : main->region[0]->argument[i]->type;
 		if (own && own->kind == ATTR_STRING && text_same(own->text, name))
 			return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER;

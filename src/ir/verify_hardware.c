@@ -12,13 +12,13 @@ static const struct value *channel_of(const struct op *op)
 
 static bool is_constant(const struct value *value, int64_t number)
 {
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
 	return attr && attr->kind == ATTR_INTEGER && attr->integer == number;
 }
 
 static void check_pipelined(struct verifier *verifier, const struct op *loop)
 {
-	if (attr_integer_or(loop, "stream.pipeline", 0) < 1)
+	if (attr_integer_or(loop, KEY_STREAM_PIPELINE, 0) < 1)
 		verify_fail(verifier, loop, "stream.pipeline is not positive");
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
 		if (op->code == OP_FOR || op->code == OP_ACQUIRE || op->code == OP_RELEASE)
@@ -40,7 +40,7 @@ static void check_process_op(struct op *op, void *context)
 		return;
 	if (op->results || !is_constant(op->operand[0], 0) || !is_constant(op->operand[2], 1))
 		verify_fail(verifier, op, "a loop of a process counts from 0 by 1 and carries no values");
-	if (attr_get(op, "stream.pipeline"))
+	if (attr_get(op, KEY_STREAM_PIPELINE))
 		check_pipelined(verifier, op);
 }
 
@@ -56,7 +56,7 @@ struct datapath {
 static bool is_positive(const struct value *value)
 {
 	const struct op *def = value->def;
-	const struct attr *number = def ? attr_get(def, "value") : NULL;
+	const struct attr *number = def ? attr_get(def, KEY_VALUE) : NULL;
 	if (def && def->code == OP_SELECT)
 		return is_positive(def->operand[1]) && is_positive(def->operand[2]);
 	return number && number->kind == ATTR_INTEGER && number->integer > 0;
@@ -69,7 +69,7 @@ static bool takes_at_once(const struct value *when)
 	if (def && def->code == OP_ANDI)
 		return takes_at_once(def->operand[0]) && takes_at_once(def->operand[1]);
 	bool counter = def && def->code == OP_CMPI && !def->operand[0]->def && def->operand[0]->type->kind == TYPE_INDEX;
-	int64_t predicate = counter ? attr_integer_or(def, "predicate", -1) : -1;
+	int64_t predicate = counter ? attr_integer_or(def, KEY_PREDICATE, -1) : -1;
 	return (def && def->code == OP_CONSTANT) || (predicate == EQUAL && is_constant(def->operand[1], 0)) || (predicate == BELOW && is_positive(def->operand[1]));
 }
 
@@ -79,7 +79,7 @@ static void check_datapath(struct op *op, void *context)
 	struct datapath *path = context;
 	struct nest_numbers numbers;
 	int mark = nest_mark(op);
-	if (op->code == OP_TAKE && !takes_at_once(op->operand[0]) && !attr_get(op, "stream.unkept")) {
+	if (op->code == OP_TAKE && !takes_at_once(op->operand[0]) && !attr_get(op, KEY_STREAM_VALUE_NOT_HELD)) {
 		for (const struct op *loop = op->parent->parent; loop->code == OP_FOR; loop = loop->parent->parent)
 			if (nest_mark(loop) >= 0)
 				verify_fail(path->verifier, op, "takes on a condition in loops that share a datapath: counters must be 0 there, so that none begins with a word of another");
@@ -87,7 +87,7 @@ static void check_datapath(struct op *op, void *context)
 	if (mark < 0)
 		return;
 	if (path->first[mark] && !nest_match(path->verifier->module->arena, path->first[mark], op, &numbers))
-		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has " NEST_MARK);
+		verify_fail(path->verifier, op, "is not the datapath of the first loop of its process that has stream.datapath");
 	path->first[mark] = path->first[mark] ? path->first[mark] : op;
 }
 
@@ -125,36 +125,36 @@ static void check_unbroken(struct op *op, void *context)
 	if (!inside && op->code == OP_TAKE && !accessed->def)
 		ir_walk(accessed->block, note_inside, &use);
 	if (use.inside)
-		verify_fail(verifier, op, "takes from a channel that loops with " NEST_MARK " use too, in a process with " NEST_UNBROKEN);
+		verify_fail(verifier, op, "takes from a channel that loops with stream.datapath use too, in a process with stream.unbroken");
 	for (int i = 0; inside && i < op->operands; i++)
 		if (counts_outside(op->operand[i]))
-			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with " NEST_UNBROKEN);
-	if (attr_integer_or(op, "stream.pipeline", 1) != 1)
-		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with " NEST_UNBROKEN);
-	if (!inside && attr_get(op, "stream.pipeline"))
-		verify_fail(verifier, op, "is in no loop with " NEST_MARK ", in a process with " NEST_UNBROKEN);
+			verify_fail(verifier, op, "uses the counter of a loop around a nest, in a process with stream.unbroken");
+	if (attr_integer_or(op, KEY_STREAM_PIPELINE, 1) != 1)
+		verify_fail(verifier, op, "does not begin an iteration every cycle, in a process with stream.unbroken");
+	if (!inside && attr_get(op, KEY_STREAM_PIPELINE))
+		verify_fail(verifier, op, "is in no loop with stream.datapath, in a process with stream.unbroken");
 	if (accessed && accessed->type->kind == TYPE_MEMREF && (type_is_port(accessed->type) || !inside))
-		verify_fail(verifier, op, "a process with " NEST_UNBROKEN " has no memory ports, and uses its arrays in loops with " NEST_MARK " alone");
+		verify_fail(verifier, op, "a process with stream.unbroken has no memory ports, and uses its arrays in loops with stream.datapath alone");
 	if (!inside && (op->code == OP_PUSH || op->code == OP_ACQUIRE))
-		verify_fail(verifier, op, "in a process with " NEST_UNBROKEN " this stands in a loop with " NEST_MARK);
+		verify_fail(verifier, op, "in a process with stream.unbroken this stands in a loop with stream.datapath");
 }
 
 static void check_process(struct verifier *verifier, struct op *function)
 {
-	const char *style = attr_text_or(function, "stream.style", "");
-	if (!text_same(attr_text_or(function, "sym_visibility", NULL), "private"))
+	const char *style = attr_text_or(function, KEY_STREAM_STYLE, "");
+	if (!text_same(attr_text_or(function, KEY_SYM_VISIBILITY, NULL), "private"))
 		verify_fail(verifier, function, "a process is not private");
 	if (!text_same(style, "stp") && !text_same(style, "flp"))
 		verify_fail(verifier, function, "stream.style is '%s', neither 'stp' nor 'flp'", style);
-	if (attr_get(function, "function_type")->type->outputs)
+	if (attr_get(function, KEY_FUNCTION_TYPE)->type->outputs)
 		verify_fail(verifier, function, "a process has results");
 	ir_walk(function->region[0], check_process_op, verifier);
 	struct datapath path = {.verifier = verifier};
 	ir_walk(function->region[0], check_datapath, &path);
-	if (!attr_get(function, NEST_UNBROKEN))
+	if (!attr_get(function, KEY_STREAM_REWIND))
 		return;
 	if (!text_same(style, "flp"))
-		verify_fail(verifier, function, "a process with " NEST_UNBROKEN " is of another style than 'flp'");
+		verify_fail(verifier, function, "a process with stream.unbroken is of another style than 'flp'");
 	ir_walk(function->region[0], check_unbroken, verifier);
 }
 
@@ -167,7 +167,7 @@ struct callee {
 
 static struct callee *callee_of(const struct map *callees, const struct op *call)
 {
-	return map_get(callees, attr_text_or(call, "callee", ""));
+	return map_get(callees, attr_text_or(call, KEY_CALLEE, ""));
 }
 
 static void find_ends(struct op *op, void *context)
@@ -176,7 +176,7 @@ static void find_ends(struct op *op, void *context)
 	const struct value *channel = op->code == OP_RELEASE ? NULL : channel_of(op);
 	if (!channel || channel->def)
 		return;
-	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, "side", NULL), "write");
+	bool writes = op->code == OP_PUSH || text_same(attr_text_or(op, KEY_SIDE, NULL), "write");
 	*(writes ? &callee->in[channel->index] : &callee->out[channel->index]) = true;
 }
 
@@ -194,7 +194,7 @@ static struct map collect_callees(struct arena *arena, const struct module *modu
 	struct map callees = map_new(arena);
 	for (struct op *op = module_body(module)->first; op; op = op->next)
 		if (op->code == OP_FUNC)
-			map_set(&callees, attr_text_or(op, "sym_name", ""), callee_new(arena, op));
+			map_set(&callees, attr_text_or(op, KEY_SYM_NAME, ""), callee_new(arena, op));
 	return callees;
 }
 
@@ -204,7 +204,7 @@ static void check_main(struct verifier *verifier, const struct op *main, const s
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS && op->code != OP_CALL && op->code != OP_RETURN)
 			verify_fail(verifier, op, "main makes channels and starts processes, nothing else");
 		struct callee *callee = op->code == OP_CALL ? callee_of(callees, op) : NULL;
-		if (callee && !attr_get(callee->function, "stream.process"))
+		if (callee && !attr_get(callee->function, KEY_STREAM_PROCESS))
 			verify_fail(verifier, op, "the callee is no process");
 		if (callee)
 			callee->calls++;
@@ -230,7 +230,7 @@ static void check_channel(struct verifier *verifier, const struct op *channel, c
 			add_ends(callees, op, channel->result[0], &in, &out);
 	if (in != 1 || out != 1)
 		verify_fail(verifier, channel, "'%s' is written by %d processes and read by %d, where one each is expected",
-			    attr_text_or(channel, "name", ""), in, out);
+			    attr_text_or(channel, KEY_NAME, ""), in, out);
 }
 
 void verify_hardware(struct verifier *verifier)
@@ -240,10 +240,10 @@ void verify_hardware(struct verifier *verifier)
 	struct map callees = collect_callees(arena, verifier->module);
 	check_main(verifier, main, &callees);
 	for (struct op *op = module_body(verifier->module)->first; op; op = op->next) {
-		if (!attr_get(op, "stream.process"))
+		if (!attr_get(op, KEY_STREAM_PROCESS))
 			continue;
 		check_process(verifier, op);
-		const struct callee *callee = map_get(&callees, attr_text_or(op, "sym_name", ""));
+		const struct callee *callee = map_get(&callees, attr_text_or(op, KEY_SYM_NAME, ""));
 		if (callee->calls != 1)
 			verify_fail(verifier, op, "is started %d times, not once", callee->calls);
 	}

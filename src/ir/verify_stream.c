@@ -17,7 +17,7 @@ static int64_t tensor_extent(const struct type *tensor, int results, int dim)
 
 static void check_tensor(struct verifier *verifier, const struct op *op, const struct type *stream)
 {
-	const struct attr *tensor = attr_get(op, "tensor");
+	const struct attr *tensor = attr_get(op, KEY_TENSOR);
 	if (!tensor || tensor->kind != ATTR_TYPE || tensor->type->kind != TYPE_TENSOR) {
 		verify_fail(verifier, op, "the attribute `tensor` does not say which tensor flows");
 		return;
@@ -51,19 +51,19 @@ static void check_reassociate(struct verifier *verifier, const struct op *op)
 		verify_fail(verifier, op, "%s and %s are not as many words of one width", from->text, to->text);
 }
 
-static const struct attr *numbers(struct verifier *verifier, const struct op *op, const char *name, int count)
+static const struct attr *numbers(struct verifier *verifier, const struct op *op, enum attr_key key, int count)
 {
-	const struct attr *attr = attr_get(op, name);
+	const struct attr *attr = attr_get(op, key);
 	if (attr && attr->kind == ATTR_INTEGERS && attr->count == count)
 		return attr;
-	verify_fail(verifier, op, "the attribute `%s` is not an array of %d numbers", name, count);
+	verify_fail(verifier, op, "the attribute `%s` is not an array of %d numbers", key_name(key), count);
 	return NULL;
 }
 
 static void check_chunk(struct verifier *verifier, const struct op *op)
 {
 	const struct type *from = op->operand[0]->type, *to = op->result[0]->type;
-	const struct attr *low = numbers(verifier, op, "low", from->itensor->dims), *high = numbers(verifier, op, "high", from->itensor->dims);
+	const struct attr *low = numbers(verifier, op, KEY_LOW, from->itensor->dims), *high = numbers(verifier, op, KEY_HIGH, from->itensor->dims);
 	int64_t words = 1;
 	for (int i = 0; low && high && i < from->itensor->dims; i++) {
 		if (low->integers[i] < 0 || low->integers[i] >= high->integers[i] || high->integers[i] > from->itensor->trip[i])
@@ -76,7 +76,7 @@ static void check_chunk(struct verifier *verifier, const struct op *op)
 
 static void check_concat(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *words = numbers(verifier, op, "words", op->operands);
+	const struct attr *words = numbers(verifier, op, KEY_WORDS, op->operands);
 	int64_t turns = words && words->integers[0] > 0 ? itensor_tiles(op->operand[0]->type->itensor) / words->integers[0] : 0, sum = 0;
 	bool even = turns > 0;
 	for (int i = 0; even && i < op->operands; i++) {
@@ -110,7 +110,7 @@ static bool passes_parts(const struct type *from, const struct type *to)
 
 static void check_buffer(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *phase = numbers(verifier, op, "phases", op->results);
+	const struct attr *phase = numbers(verifier, op, KEY_SERVICE_ROUNDS, op->results);
 	for (int i = 0; phase && i < op->results; i++) {
 		int64_t before = i ? phase->integers[i - 1] : 0;
 		const struct type *same = i && phase->integers[i] == before ? op->result[i - 1]->type : op->result[i]->type;

@@ -82,14 +82,14 @@ static void check_scalar(struct verifier *verifier, const struct op *op)
 	const char *error = scalar_type_error(op->code, operand, op->result[0]->type);
 	if (error)
 		verify_fail(verifier, op, "%s", error);
-	int64_t most = op->code == OP_CMPF ? 15 : 9, predicate = attr_integer_or(op, "predicate", -1);
+	int64_t most = op->code == OP_CMPF ? 15 : 9, predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	if ((op->code == OP_CMPF || op->code == OP_CMPI) && (predicate < 0 || predicate > most))
 		verify_fail(verifier, op, "the predicate is not one of 0 to %" PRId64, most);
 }
 
 static void check_constant(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *value = attr_get(op, "value");
+	const struct attr *value = attr_get(op, KEY_VALUE);
 	bool number = value && (value->kind == ATTR_BOOL || value->kind == ATTR_INTEGER || value->kind == ATTR_FLOAT || value->kind == ATTR_DENSE);
 	if (!number || value->type != op->result[0]->type)
 		verify_fail(verifier, op, "the value is not of the result's type");
@@ -109,19 +109,19 @@ static bool has_types(const struct type *function, bool inputs, int count, struc
 static void check_return(struct verifier *verifier, const struct op *op)
 {
 	const struct op *function = op->parent->parent;
-	const struct attr *type = function->code == OP_FUNC ? attr_get(function, "function_type") : NULL;
+	const struct attr *type = function->code == OP_FUNC ? attr_get(function, KEY_FUNCTION_TYPE) : NULL;
 	if (!type || !has_types(type->type, false, op->operands, op->operand))
 		verify_fail(verifier, op, "the types are not those of the function's results");
 }
 
 static void check_call(struct verifier *verifier, const struct op *op)
 {
-	const char *name = attr_text_or(op, "callee", "");
+	const char *name = attr_text_or(op, KEY_CALLEE, "");
 	const struct op *callee = module_find(verifier->module, name);
 	if (!callee)
 		verify_fail(verifier, op, "there is no function '%s'", name);
-	else if (!has_types(attr_get(callee, "function_type")->type, true, op->operands, op->operand))
-		verify_fail(verifier, op, "the types are not those of the arguments of '%s': %s", name, attr_get(callee, "function_type")->type->text);
+	else if (!has_types(attr_get(callee, KEY_FUNCTION_TYPE)->type, true, op->operands, op->operand))
+		verify_fail(verifier, op, "the types are not those of the arguments of '%s': %s", name, attr_get(callee, KEY_FUNCTION_TYPE)->type->text);
 }
 
 /* Carried values: operands from the fourth on, results, block arguments from the second on and what the body yields. */
@@ -195,7 +195,7 @@ static void check_windows(struct verifier *verifier, const struct op *op, const 
 
 static void check_generic(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *maps = attr_get(op, "indexing_maps");
+	const struct attr *maps = attr_get(op, KEY_INDEXING_MAPS);
 	const struct block *body = op->region[0];
 	if (!maps || maps->kind != ATTR_ARRAY || maps->count != op->operands || body->arguments != op->operands) {
 		verify_fail(verifier, op, "there is not one map and one argument for each operand");
@@ -229,13 +229,13 @@ static void check_contract(struct verifier *verifier, const struct op *op)
 static void check_fill(struct verifier *verifier, const struct op *op)
 {
 	const struct type *from = operand_type(op, 0), *to = op->result[0]->type;
-	const char *rows = attr_text_or(op, "rows", NULL);
+	const char *rows = attr_text_or(op, KEY_TOKEN_COUNT, NULL);
 	if (from->kind == TYPE_ITENSOR && to->kind == TYPE_ITENSOR) {
 		if (stream_lanes(from) != stream_lanes(to) || itensor_tiles(from->itensor) != itensor_tiles(to->itensor) || (!from->itensor->run_time && !to->itensor->run_time))
 			wrong_types(verifier, op, "a stream of the rows that are there and one of all");
 		return;
 	}
-	int64_t axis = attr_integer_or(op, "axis", -1);
+	int64_t axis = attr_integer_or(op, KEY_AXIS, -1);
 	if (from != to || from->kind != TYPE_TENSOR || axis < 0 || axis >= from->rank)
 		wrong_types(verifier, op, "a tensor with the dim `axis`, and the same");
 	else if (!rows || !verify_symbol(verifier, rows))
@@ -262,7 +262,7 @@ static void check_insert_layer(struct verifier *verifier, const struct op *op)
 static void check_part(struct verifier *verifier, const struct op *op)
 {
 	const struct type *stack = operand_type(op, 0);
-	int64_t index = attr_integer_or(op, "index", -1);
+	int64_t index = attr_integer_or(op, KEY_INDEX, -1);
 	if (!is_stack(stack, op->result[0]->type))
 		wrong_types(verifier, op, "a stack and its row");
 	else if (index < 0 || index >= stack->shape[0])
@@ -286,7 +286,7 @@ static void check_push(struct verifier *verifier, const struct op *op)
 static void check_acquire(struct verifier *verifier, const struct op *op)
 {
 	const struct type *blocks = operand_type(op, 0);
-	const char *side = attr_text_or(op, "side", "");
+	const char *side = attr_text_or(op, KEY_SIDE, "");
 	if (blocks->kind != TYPE_BLOCKS || blocks->element != op->result[0]->type)
 		wrong_types(verifier, op, "a channel of blocks and its block");
 	if (!text_same(side, "read") && !text_same(side, "write"))
@@ -303,7 +303,7 @@ static void check_release(struct verifier *verifier, const struct op *op)
 static void check_tree(struct verifier *verifier, const struct op *op)
 {
 	const struct type *word = operand_type(op, 0);
-	const char *kind = attr_text_or(op, "kind", "");
+	const char *kind = attr_text_or(op, KEY_KIND, "");
 	enum op_code code = op_code_of(kind, strlen(kind));
 	if (word->kind != TYPE_VECTOR || word->element != op->result[0]->type)
 		wrong_types(verifier, op, "a word and its element");
@@ -383,7 +383,7 @@ static void check_alloca(struct verifier *verifier, const struct op *op)
 
 static void check_apply(struct verifier *verifier, const struct op *op)
 {
-	const struct attr *map = attr_get(op, "map");
+	const struct attr *map = attr_get(op, KEY_MAP);
 	bool right = map && map->kind == ATTR_MAP && map->map.results == 1 && map->map.dims == op->operands && op->result[0]->type->kind == TYPE_INDEX;
 	for (int i = 0; i < op->operands; i++)
 		right = right && operand_type(op, i)->kind == TYPE_INDEX;

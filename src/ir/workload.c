@@ -9,10 +9,10 @@ int64_t unit_tokens(const struct block *block, const char **rows)
 {
 	int64_t most = 0;
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t own = op->code == OP_FOR ? unit_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, "tokens", 1) : 0;
+		int64_t own = op->code == OP_FOR ? unit_tokens(op->region[0], rows) : op->code == OP_CONTRACT ? attr_integer_or(op, KEY_TOKENS, 1) : 0;
 		most = own > most ? own : most;
 		if (op->code == OP_CONTRACT && rows)
-			*rows = attr_text_or(op, "rows", *rows);
+			*rows = attr_text_or(op, KEY_TOKEN_COUNT, *rows);
 	}
 	return most;
 }
@@ -53,8 +53,8 @@ static int64_t bytes_of(const struct type *tensor)
 /* From stream level on main says in an attribute of its own what its arguments are. */
 static const char *role_of(const struct op *main, int argument, const struct type **type)
 {
-	const struct attr *inputs = attr_get(main, "stream.inputs"), *role = inputs ? attr_item(inputs->items[argument].value, "role") : function_argument_attr(main, argument, "stream.role");
-	*type = inputs ? attr_item(inputs->items[argument].value, "type")->type : main->region[0]->argument[argument]->type;
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS), *role = inputs ? attr_item(inputs->items[argument].value, KEY_ROLE) : function_argument_attr(main, argument, KEY_STREAM_ROLE);
+	*type = inputs ? attr_item(inputs->items[argument].value, KEY_TYPE)->type : main->region[0]->argument[argument]->type;
 	return role ? role->text : "input";
 }
 
@@ -62,7 +62,7 @@ static const char *role_of(const struct op *main, int argument, const struct typ
 static bool reals_are_few(const struct op *main)
 {
 	const struct block *body = main->region[0];
-	const struct attr *inputs = attr_get(main, "stream.inputs");
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS);
 	int64_t reals = 0, weights = 0;
 	for (int i = 0; i < (inputs ? inputs->count : body->arguments); i++) {
 		const struct type *type;
@@ -105,7 +105,7 @@ struct unit_shape unit_shape(const struct block *body)
 	for (const struct op *op = body->first; op; op = op->next) {
 		struct unit_shape own = op->code == OP_FOR ? unit_shape(op->region[0]) : (struct unit_shape){1, 1};
 		if (op->code == OP_CONTRACT)
-			own = (struct unit_shape){(int)attr_integer_or(op, "abreast", 1), (int)attr_integer_or(op, "dealt", 1)};
+			own = (struct unit_shape){(int)attr_integer_or(op, KEY_TOKENS_PER_CYCLE, 1), (int)attr_integer_or(op, KEY_PES_PER_PORT, 1)};
 		shape = unit_uses(own) > unit_uses(shape) ? own : shape;
 	}
 	return shape;
@@ -115,7 +115,7 @@ int64_t rows_counted(const struct op *main)
 {
 	int64_t least = 0;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *counted = function_argument_attr(main, i, "stream.rows"), *axis = function_argument_attr(main, i, "stream.axis");
+		const struct attr *counted = function_argument_attr(main, i, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(main, i, KEY_STREAM_AXIS);
 		int64_t rows = counted && axis ? main->region[0]->argument[i]->type->shape[axis->integer] : 0;
 		least = rows && (!least || rows < least) ? rows : least;
 	}
@@ -135,9 +135,9 @@ void mark_shape(struct module *module, struct block *block, struct unit_shape sh
 			mark_shape(module, op->region[0], shape);
 		if (op->code != OP_CONTRACT)
 			continue;
-		attr_set(module, op, "abreast", attr_integer(module, shape.abreast));
-		if (shape.dealt > 1 || attr_get(op, "dealt"))
-			attr_set(module, op, "dealt", attr_integer(module, shape.dealt));
+		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_integer(module, shape.abreast));
+		if (shape.dealt > 1 || attr_get(op, KEY_PES_PER_PORT))
+			attr_set(module, op, KEY_PES_PER_PORT, attr_integer(module, shape.dealt));
 	}
 }
 
@@ -149,7 +149,7 @@ void mark_lanes(struct module *module, struct block *block, int64_t slices)
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			mark_lanes(module, op->region[0], slices);
-		if (op->code == OP_CONTRACT && (lanes < 4 * UNIT_LANES || attr_get(op, "lanes")))
-			attr_set(module, op, "lanes", attr_integer(module, lanes));
+		if (op->code == OP_CONTRACT && (lanes < 4 * UNIT_LANES || attr_get(op, KEY_LANES)))
+			attr_set(module, op, KEY_LANES, attr_integer(module, lanes));
 	}
 }

@@ -6,6 +6,6 @@
 bool count_fused(struct pass_context *context, struct module *module)
 {
 	(void)context;
-	intermediates_note(module, "stream.fused", intermediates_count(module));
+	intermediates_note(module, KEY_STREAM_FUSED, intermediates_count(module));
 	return true;
 }

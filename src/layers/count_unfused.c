@@ -9,6 +9,6 @@ bool count_unfused(struct pass_context *context, struct module *module)
 	struct module *copy = module_clone(module, module->arena);
 	if (!roll_layers(context, copy))
 		return false;
-	intermediates_note(module, "stream.unfused", intermediates_count(copy));
+	intermediates_note(module, KEY_STREAM_UNFUSED, intermediates_count(copy));
 	return true;
 }

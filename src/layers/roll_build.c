@@ -15,7 +15,7 @@ static struct value *index_constant(struct module *module, struct op *before, in
 {
 	const struct type *type = type_index(module);
 	struct op *op = op_new(module, OP_CONSTANT, before->location, 0, NULL, 1, &type);
-	attr_set(module, op, "value", attr_typed_integer(module, number, type));
+	attr_set(module, op, KEY_VALUE, attr_typed_integer(module, number, type));
 	op_insert_before(before, op);
 	return op->result[0];
 }
@@ -124,7 +124,7 @@ static struct value *after_loop(struct building *b, struct value *value)
 	if (value->data)
 		return value->data;
 	struct op *part = op_new(roll->module, OP_PART, value->def->location, 1, &b->stacks[position], 1, &value->type);
-	attr_set(roll->module, part, "index", attr_integer(roll->module, layer));
+	attr_set(roll->module, part, KEY_INDEX, attr_integer(roll->module, layer));
 	op_insert_before(b->before, part);
 	value->data = part->result[0];
 	return part->result[0];

@@ -24,7 +24,7 @@ static void join_loop(const struct roll *roll, int position, int loop)
 
 static const struct attr *dims_of(const struct op *main, const struct value *argument)
 {
-	return !argument->def && argument->block == main->region[0] ? function_argument_attr(main, argument->index, "stream.dims") : NULL;
+	return !argument->def && argument->block == main->region[0] ? function_argument_attr(main, argument->index, KEY_STREAM_DIMS) : NULL;
 }
 
 static void set_dim_symbol(struct roll *roll, struct op *main, const struct value *argument, int d, const char *symbol)
@@ -33,8 +33,8 @@ static void set_dim_symbol(struct roll *roll, struct op *main, const struct valu
 	const struct attr *dims = dims_of(main, argument), **item = ARENA_ARRAY(module->arena, const struct attr *, dims->count);
 	for (int i = 0; i < dims->count; i++)
 		item[i] = dims->items[i].value;
-	item[d] = item[d]->kind == ATTR_STRING ? attr_string(module, symbol) : attr_with(module, item[d], "symbol", attr_string(module, symbol));
-	function_set_argument_attr(module, main, argument->index, "stream.dims", attr_array(module, dims->count, item));
+	item[d] = item[d]->kind == ATTR_STRING ? attr_string(module, symbol) : attr_with(module, item[d], KEY_SYMBOL, attr_string(module, symbol));
+	function_set_argument_attr(module, main, argument->index, KEY_STREAM_DIMS, attr_array(module, dims->count, item));
 }
 
 /* The states of a pick are read up to the same symbol. */
@@ -57,7 +57,7 @@ static void join_dims(struct roll *roll, const struct pick *pick)
 
 void roll_lookback(struct roll *roll)
 {
-	if (!attr_get(roll->module->op, "stream.lookback"))
+	if (!attr_get(roll->module->op, KEY_STREAM_SLIDING_WINDOW))
 		return;
 	for (int j = 0; j < roll->period; j++)
 		for (int l = 0; l < roll_op(roll, 0, j)->kernel->loops; l++)

@@ -135,7 +135,7 @@ static struct value *stored(const struct sink *s, const struct node *node)
 	struct attr *value = ARENA_NEW(s->module->arena, struct attr);
 	*value = (struct attr){.kind = ATTR_DENSE, .type = type, .data = data, .bytes = bytes};
 	struct op *op = op_new(s->module, OP_CONSTANT, s->pick->location, 0, NULL, 1, &type);
-	attr_set(s->module, op, "value", value);
+	attr_set(s->module, op, KEY_VALUE, value);
 	op_insert_before(s->loop->parent->first, op);
 	return op->result[0];
 }

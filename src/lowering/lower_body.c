@@ -58,7 +58,7 @@ static struct value *lower_node(struct lowering *l, const struct node *node, str
 		argument[a] = vector ? widen_word(l, made[node->argument[a]], type) : made[node->argument[a]];
 	struct value *value = make_op(p, node->code, type, count, argument);
 	if (node->code == OP_CMPF || node->code == OP_CMPI)
-		attr_set(p->module, value->def, "predicate", attr_integer(p->module, node->integer));
+		attr_set(p->module, value->def, KEY_PREDICATE, attr_integer(p->module, node->integer));
 	return value;
 }
 
@@ -83,7 +83,7 @@ static struct value *row_tree(struct lowering *l, int term)
 	if (word->type->kind != TYPE_VECTOR)
 		word = widen_word(l, word, lanes_word(l, word->type, true));
 	struct value *tree = make_op(&l->p, OP_TREE, kernel->type, 1, &word);
-	attr_set(l->p.module, tree->def, "kind", attr_string(l->p.module, op_info[kernel->combine].name));
+	attr_set(l->p.module, tree->def, KEY_KIND, attr_string(l->p.module, op_info[kernel->combine].name));
 	return tree;
 }
 
@@ -170,7 +170,7 @@ static struct value *sums_across(struct lowering *l, const struct products *prod
 {
 	struct value *factor[2] = {rows_word(l, products->common, row_number), rows_word(l, products->own, row_factor)};
 	struct value *sums = make_op(&l->p, OP_DOT, lanes_word(l, l->kernel->type, true), 2, factor);
-	attr_set(l->p.module, sums->def, "across", attr_integer(l->p.module, l->kernel->lanes));
+	attr_set(l->p.module, sums->def, KEY_COLUMNS, attr_integer(l->p.module, l->kernel->lanes));
 	return sums;
 }
 

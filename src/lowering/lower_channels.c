@@ -17,7 +17,7 @@ static struct value *chosen(struct process *p, const struct attr *table, int cho
 void lower_choose(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "choose");
-	const struct attr *table = attr_get(op, "table");
+	const struct attr *table = attr_get(op, KEY_TABLE);
 	struct value *word = NULL;
 	process_layers(&p);
 	int opened = process_words(&p, op->result[0]->type);
@@ -48,7 +48,7 @@ void lower_ring(struct design *design, const struct op *loop)
 		const struct value *made = body->last->operand[i];
 		int64_t words = itensor_tiles(inside->type->itensor), last = design->layers - 1;
 		struct value *back = design_fifo(design, "s_ring", stream_word(module, inside->type), words);
-		attr_set(module, back->def, "stream.ring", attr_string(module, "back"));
+		attr_set(module, back->def, KEY_STREAM_LAYER_FEEDBACK, attr_string(module, "back"));
 		struct process enter = process_new(design, "enter");
 		struct value *first = process_argument(&enter, stream_fifo(design, loop->operand[3 + i]), "first");
 		struct value *fed = process_argument(&enter, back, "fed_back"), *out = process_argument(&enter, stream_fifo(design, inside), "y");

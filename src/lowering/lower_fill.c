@@ -70,7 +70,7 @@ static void lower_fill_some(struct design *design, const struct op *op)
 	const struct itensor *from = op->operand[0]->type->itensor;
 	struct process p = process_new(design, "rows");
 	int dim = rows_dim(from);
-	struct launch_rows rows = rows_of_launch(design->module->arena, rows_symbol(from), attr_get(op, "tensor")->type->shape[dim]);
+	struct launch_rows rows = rows_of_launch(design->module->arena, rows_symbol(from), attr_get(op, KEY_TENSOR)->type->shape[dim]);
 	struct rows_nest nest = rows_nest(design->module->arena, op->result[0]->type->itensor, dim);
 	struct value **counter = ARENA_ARRAY(design->module->arena, struct value *, nest.loops + 1);
 	struct value *in = process_argument(&p, stream_fifo(design, op->operand[0]), "x"), *out = process_argument(&p, stream_fifo(design, op->result[0]), "y");

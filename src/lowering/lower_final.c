@@ -18,7 +18,7 @@ void lower_final(struct design *design, const struct op *op)
 	const struct run_time_trip *final = design->final;
 	design->final = NULL;
 	for (int j = 0; final && j < op->operands; j++)
-		if (op->operand[j]->type->kind == TYPE_ITENSOR && !(op->operand[j]->def && attr_get(op->operand[j]->def, "final")))
+		if (op->operand[j]->type->kind == TYPE_ITENSOR && !(op->operand[j]->def && attr_get(op->operand[j]->def, KEY_LAST_CHUNK_ONLY)))
 			add_gate(design, op->operand[j], final);
 	design->final = final;
 }

@@ -167,7 +167,7 @@ static struct value *accumulators(struct lowering *l, int64_t words)
 	for (int i = kernel_inner_reduction(l->kernel) + 1; i < l->nest; i++)
 		distance *= l->kernel->loop[i].run_time ? 1 : l->kernel->loop[i].extent;
 	if (l->kernel->partial > 1)
-		attr_set(l->p.module, array->def, "stream.distance", attr_integer(l->p.module, distance));
+		attr_set(l->p.module, array->def, KEY_STREAM_DISTANCE, attr_integer(l->p.module, distance));
 	return array;
 }
 
@@ -347,7 +347,7 @@ void lower_kernel(struct design *design, const struct op *op)
 		run_time[i] = l.kernel->loop[i].run_time;
 	}
 	if (l.kernel->scan)
-		attr_set(l.p.module, l.p.function, "stream.scan", attr_unit(l.p.module));
+		attr_set(l.p.module, l.p.function, KEY_STREAM_SCAN, attr_unit(l.p.module));
 	if (l.carried.loop) {
 		array = accumulators(&l, l.served.words);
 		carried_fill(&l.p, &l.carried, array);

@@ -152,7 +152,7 @@ int lower_points(struct lowering *l, int64_t *trip, const struct run_time_trip *
 	int inner = kernel_inner_reduction(l->kernel), tiles = trip[0] > 1 || run_time[0];
 	int64_t sums = sums_of_point(l) * l->kernel->partial;
 	struct value *array = make_array(p, "acc", 2 * sums, sum_word(l), l->kernel->partial);
-	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, sums));
+	attr_set(p->module, array->def, KEY_STREAM_DISTANCE, attr_integer(p->module, sums));
 	l->counter[0] = tiles ? process_loop_to(p, trip[0], run_time[0]) : NULL;
 	run_time[inner] = run_time[inner] ? at_least(p->module->arena, run_time[inner], l->kernel->partial) : NULL;
 	int adding = process_nest_to(p, l->nest - 1, trip + 1, run_time + 1, l->kernel->interval, l->counter + 1);

@@ -17,7 +17,7 @@ static void finish(struct process *p, const struct op *op, struct value *when, s
 static struct value *inside(struct process *p, const struct op *chunk, struct value *const *counter)
 {
 	const struct itensor *order = chunk->operand[0]->type->itensor;
-	const struct attr *low = attr_get(chunk, "low"), *high = attr_get(chunk, "high");
+	const struct attr *low = attr_get(chunk, KEY_LOW), *high = attr_get(chunk, KEY_HIGH);
 	struct value *all = NULL;
 	for (int i = 0; i < order->dims; i++) {
 		if (low->integers[i] > 0)
@@ -30,7 +30,7 @@ static struct value *inside(struct process *p, const struct op *chunk, struct va
 
 void lower_chunk(struct design *design, const struct op *op)
 {
-	if (attr_get(op, "in_fork"))
+	if (attr_get(op, KEY_IN_FORK))
 		return;
 	struct process p = process_new(design, "chunk");
 	const struct itensor *order = op->operand[0]->type->itensor;
@@ -72,7 +72,7 @@ static const struct itensor *find_parts(struct module *module, const struct op *
 			continue;
 		order = reader->operand[0]->type->itensor;
 		chunk[r] = reader;
-		attr_set(module, reader, "in_fork", attr_unit(module));
+		attr_set(module, reader, KEY_IN_FORK, attr_unit(module));
 	}
 	return order;
 }
@@ -99,7 +99,7 @@ void lower_fork(struct design *design, const struct op *op)
 void lower_concat(struct design *design, const struct op *op)
 {
 	struct process p = process_new(design, "concat");
-	const struct attr *words = attr_get(op, "words");
+	const struct attr *words = attr_get(op, KEY_WORDS);
 	int64_t trip[2] = {itensor_tiles(op->operand[0]->type->itensor) / words->integers[0], 0}, end = 0;
 	for (int j = 0; j < op->operands; j++)
 		trip[1] += words->integers[j];

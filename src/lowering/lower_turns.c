@@ -170,7 +170,7 @@ int lower_turns(struct lowering *l, int turning, int64_t *trip, const struct run
 	int opened = fixed ? join_outside(l, trip) : 0;
 	int64_t points = trip[turning]++;
 	struct value *array = make_array(p, "acc", 2 * points_inside(l->kernel, turning) * l->kernel->partial, word, l->kernel->partial), *start = make_number(p, l->kernel->init, word);
-	attr_set(p->module, array->def, "stream.distance", attr_integer(p->module, l->kernel->partial));
+	attr_set(p->module, array->def, KEY_STREAM_DISTANCE, attr_integer(p->module, l->kernel->partial));
 	run_time[turning] = counted ? one_more(p->module->arena, counted) : NULL;
 	opened += process_nest_to(p, l->nest, trip, run_time, l->kernel->interval, l->counter);
 	struct value *turn = l->counter[turning];

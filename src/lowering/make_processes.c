@@ -20,11 +20,11 @@ static bool lower_block(struct design *design, const struct block *block)
 		lower_final(design, op);
 		if (op->code == OP_KERNEL)
 			lower_kernel(design, op);
-		else if (op->code == OP_CONVERT && attr_get(op, "cut"))
+		else if (op->code == OP_CONVERT && attr_get(op, KEY_SPILLED))
 			good = lower_cut(design, op, from_outside(op));
-		else if (op->code == OP_CONVERT && attr_get(op, "window"))
+		else if (op->code == OP_CONVERT && attr_get(op, KEY_LINE_BUFFER))
 			good = lower_window(design, op);
-		else if (op->code == OP_CONVERT && attr_get(op, "given"))
+		else if (op->code == OP_CONVERT && attr_get(op, KEY_IN_PRODUCER))
 			good = is_given(design, op);
 		else if (op->code == OP_CONVERT && !kept_by_reader(design->module->arena, op))
 			good = lower_convert(design, op, from_outside(op));
@@ -49,7 +49,7 @@ static bool lower_block(struct design *design, const struct block *block)
 		else if (op->code == OP_EXTENT || op->code == OP_CONTRACT)
 			continue;
 		else if (op->code == OP_FOR) {
-			design->layers = attr_get(op->operand[1]->def, "value")->integer;
+			design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
 			lower_ring(design, op);
 			good = lower_block(design, op->region[0]);
 			design->layers = 0;
@@ -59,9 +59,9 @@ static bool lower_block(struct design *design, const struct block *block)
 	return good;
 }
 
-static bool has_same(const struct attr *left, const struct attr *right, const char *name)
+static bool has_same(const struct attr *left, const struct attr *right, enum attr_key key)
 {
-	const struct attr *l = attr_item(left, name), *r = attr_item(right, name);
+	const struct attr *l = attr_item(left, key), *r = attr_item(right, key);
 	return l && r && text_same(l->text, r->text);
 }
 
@@ -71,14 +71,14 @@ static bool is_scattered(const struct design *design, size_t number)
 	const struct attr *port = design->port_attrs.data[number];
 	bool other = false;
 	for (size_t i = 0; i < design->port_attrs.count; i++)
-		other |= i != number && has_same(design->port_attrs.data[i], port, "stream.buffer");
-	return other && attr_item(port, "stream.burst") && text_same(attr_item(port, "stream.direction")->text, "write");
+		other |= i != number && has_same(design->port_attrs.data[i], port, KEY_STREAM_BUFFER);
+	return other && attr_item(port, KEY_STREAM_BURST) && text_same(attr_item(port, KEY_STREAM_DIRECTION)->text, "write");
 }
 
 /* Do both ports reach one memory channel?  What an adapter writes word by word goes where its buffer is. */
 static bool share_channel(const struct attr *left, const struct attr *right, bool scattered)
 {
-	return has_same(left, right, "stream.buffer") || (has_same(left, right, "stream.bundle") && !scattered);
+	return has_same(left, right, KEY_STREAM_BUFFER) || (has_same(left, right, KEY_STREAM_BUNDLE) && !scattered);
 }
 
 /* Memory channels: each buffer the next one, so that bulk streams do not share any while there are channels; but ports of one adapter, and those of one buffer, reach one channel. */
@@ -101,7 +101,7 @@ static void assign_channels(struct design *design)
 	for (int i = 0; i < ports; i++) {
 		if (channel[group[i]] < 0)
 			channel[group[i]] = channels++ % design->context->platform->channels;
-		port[i] = attr_with(module, port[i], "stream.channel", attr_integer(module, channel[group[i]]));
+		port[i] = attr_with(module, port[i], KEY_STREAM_CHANNEL, attr_integer(module, channel[group[i]]));
 	}
 }
 
@@ -114,13 +114,13 @@ static void finish(struct design *design)
 		types[i] = design->block->argument[i]->type;
 	op_append(design->block, op_new(module, OP_RETURN, NOWHERE, 0, NULL, 0, NULL));
 	assign_channels(design);
-	attr_set(module, design->function, "sym_name", attr_get(design->source, "sym_name"));
-	attr_set(module, design->function, "function_type", attr_type(module, type_function(module, ports, types, 0, NULL)));
-	attr_set(module, design->function, "arg_attrs", attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
-	attr_set(module, design->function, "stream.inputs", attr_get(design->source, "stream.inputs"));
-	attr_set(module, design->function, "stream.outputs", attr_get(design->source, "stream.outputs"));
-	attr_set(module, design->function, "stream.converters", attr_get(design->source, "stream.converters"));
-	attr_set(module, design->function, "stream.buffers", attr_array(module, (int)design->buffers.count, design->buffers.data));
+	attr_set(module, design->function, KEY_SYM_NAME, attr_get(design->source, KEY_SYM_NAME));
+	attr_set(module, design->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, ports, types, 0, NULL)));
+	attr_set(module, design->function, KEY_ARG_ATTRS, attr_array(module, (int)design->port_attrs.count, design->port_attrs.data));
+	attr_set(module, design->function, KEY_STREAM_INPUTS, attr_get(design->source, KEY_STREAM_INPUTS));
+	attr_set(module, design->function, KEY_STREAM_OUTPUTS, attr_get(design->source, KEY_STREAM_OUTPUTS));
+	attr_set(module, design->function, KEY_STREAM_CONVERTERS, attr_get(design->source, KEY_STREAM_CONVERTERS));
+	attr_set(module, design->function, KEY_STREAM_BUFFERS, attr_array(module, (int)design->buffers.count, design->buffers.data));
 }
 
 static bool too_many_ports(struct design *design)

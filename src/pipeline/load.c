@@ -9,13 +9,13 @@
 /* A module below tensor level that is read has all that the passes before would have written; parts of one may lack it. */
 static bool is_whole(struct session *session)
 {
-	static const char *const lists[] = {"stream.inputs", "stream.outputs", "stream.buffers"};
+	static const enum attr_key lists[] = {KEY_STREAM_INPUTS, KEY_STREAM_OUTPUTS, KEY_STREAM_BUFFERS};
 	const struct op *main = module_main(session->module);
 	enum level level = session->module->level;
 	int count = level == LEVEL_TENSOR ? 0 : level == LEVEL_STREAM ? 2 : 3;
 	for (int i = 0; i < count; i++)
 		if (!attr_get(main, lists[i])) {
-			diag_error(&session->diag, main->location, "the function '%s' has no list %s", attr_text_or(main, "sym_name", ""), lists[i]);
+			diag_error(&session->diag, main->location, "the function '%s' has no list %s", attr_text_or(main, KEY_SYM_NAME, ""), key_name(lists[i]));
 			return diag_note(&session->diag, "a dump has it, empty where there are none; docs/ir.md says what is in it");
 		}
 	return true;

@@ -93,7 +93,7 @@ static void set_extent(const struct op *function, struct stress *stress, const s
 static void fill_extents(const struct op *function, struct stress *stress, uint64_t *state)
 {
 	for (int i = 0; i < stress->inputs; i++) {
-		const struct attr *dims = function_argument_attr(function, i, "stream.dims"), *rows = function_argument_attr(function, i, "stream.rows"), *axis = function_argument_attr(function, i, "stream.axis");
+		const struct attr *dims = function_argument_attr(function, i, KEY_STREAM_DIMS), *rows = function_argument_attr(function, i, KEY_STREAM_TOKEN_COUNT), *axis = function_argument_attr(function, i, KEY_STREAM_AXIS);
 		if (rows && axis)
 			set_extent(function, stress, rows, 1 + (int64_t)(next_random(state) % (uint64_t)stress->input[i].type->shape[axis->integer]));
 		for (int d = 0; dims && dims->kind == ATTR_ARRAY && d < dims->count && d < stress->input[i].type->rank; d++)
@@ -119,7 +119,7 @@ static void make_inputs(struct session *session, struct stress *stress)
 static struct tensor *inputs_now(struct session *session, struct stress *stress, int *count)
 {
 	const struct module *module = session->module;
-	const struct attr *list = attr_get(module_main(module), "stream.inputs");
+	const struct attr *list = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	*count = eval_inputs(module);
 	struct tensor *input = ARENA_ARRAY(stress->arena, struct tensor, *count);
 	for (int i = 0; i < *count; i++) {
@@ -127,7 +127,7 @@ static struct tensor *inputs_now(struct session *session, struct stress *stress,
 			input[i] = stress->input[i];
 			continue;
 		}
-		const struct attr *value = list ? attr_item(list->items[i].value, "value") : NULL;
+		const struct attr *value = list ? attr_item(list->items[i].value, KEY_VALUE) : NULL;
 		INVARIANT(&session->guard, value && value->kind == ATTR_DENSE, "input %d is new and has no numbers", i);
 		size_t bytes = tensor_bytes(value->type);
 		char *data = arena_alloc(stress->arena, bytes);

@@ -18,7 +18,7 @@ static struct range range_of(const struct value *value, int depth);
 /* offset + Σ c x */
 static struct range range_of_sum(const struct op *op, int depth)
 {
-	const struct attr *map = attr_get(op, "map");
+	const struct attr *map = attr_get(op, KEY_MAP);
 	struct range sum = {affine_constant(map->map, 0), affine_constant(map->map, 0)};
 	for (int i = 0; i < op->operands; i++) {
 		struct range term = range_of(op->operand[i], depth);
@@ -45,7 +45,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static struct range range_of(const struct value *value, int depth)
 {
 	const struct op *op = value->def;
-	const struct attr *number = op && op->code == OP_CONSTANT ? attr_get(op, "value") : NULL;
+	const struct attr *number = op && op->code == OP_CONSTANT ? attr_get(op, KEY_VALUE) : NULL;
 	if (number && number->kind == ATTR_INTEGER)
 		return within((struct range){number->integer, number->integer});
 	if (!op || depth == DEPTH_MOST)

@@ -113,8 +113,8 @@ static void survey(struct bundling *b)
 		struct bundled *port = &b->port[i];
 		*port = (struct bundled){.bits = type_bits(argument->type->element), .words = bundle_words(design->module, design->block, argument, false, 0, NULL), .bundle = i};
 		port->layered = bundle_words(design->module, design->block, argument, true, 0, NULL);
-		port->write = text_same(attr_item(design->port_attrs.data[i], "stream.direction")->text, "write");
-		port->buffer = attr_item(design->port_attrs.data[i], "stream.buffer")->text;
+		port->write = text_same(attr_item(design->port_attrs.data[i], KEY_STREAM_DIRECTION)->text, "write");
+		port->buffer = attr_item(design->port_attrs.data[i], KEY_STREAM_BUFFER)->text;
 		find_process(design, argument, port);
 	}
 	for (int i = 0; i < b->ports; i++)
@@ -243,12 +243,12 @@ static void set_bundles(const struct bundling *b)
 		const struct attr **attrs = &design->port_attrs.data[i];
 		if (!is_shared(b, b->port[i].bundle))
 			continue;
-		*attrs = attr_with(design->module, *attrs, "stream.bundle", attr_item(design->port_attrs.data[b->port[i].bundle], "stream.port"));
+		*attrs = attr_with(design->module, *attrs, KEY_STREAM_BUNDLE, attr_item(design->port_attrs.data[b->port[i].bundle], KEY_STREAM_PORT));
 		if (b->port[i].narrow)
-			*attrs = attr_with(design->module, *attrs, "stream.burst", attr_integer(design->module, 1));
+			*attrs = attr_with(design->module, *attrs, KEY_STREAM_BURST, attr_integer(design->module, 1));
 		int64_t requests = under_way(b, i);
 		if (requests)
-			*attrs = attr_with(design->module, *attrs, "stream.outstanding", attr_integer(design->module, requests));
+			*attrs = attr_with(design->module, *attrs, KEY_STREAM_OUTSTANDING, attr_integer(design->module, requests));
 	}
 }
 
@@ -500,7 +500,7 @@ int design_adapters(const struct design *design)
 {
 	struct map adapters = map_new(design->module->arena);
 	for (size_t i = 0; i < design->port_attrs.count; i++) {
-		const struct attr *bundle = attr_item(design->port_attrs.data[i], "stream.bundle"), *port = attr_item(design->port_attrs.data[i], "stream.port");
+		const struct attr *bundle = attr_item(design->port_attrs.data[i], KEY_STREAM_BUNDLE), *port = attr_item(design->port_attrs.data[i], KEY_STREAM_PORT);
 		map_set(&adapters, bundle ? bundle->text : port->text, design->block);
 	}
 	return (int)adapters.entries.count;

@@ -3,7 +3,7 @@
 
 static int first_result(const struct op *store)
 {
-	return (int)attr_get(store, "result")->integers[0];
+	return (int)attr_get(store, KEY_RESULT)->integers[0];
 }
 
 /* A row's linear address becomes the state's: loops are cut at the axis, what moves above it is spread over the axis' extent. */
@@ -31,7 +31,7 @@ static bool spread(struct arena *arena, struct sequence *order, int64_t inner, i
 
 static const struct type *state_type(const struct design *design, const char *name)
 {
-	const struct attr *type = attr_item(attr_entry(attr_get(design->source, "stream.inputs"), name), "type");
+	const struct attr *type = attr_item(attr_entry(attr_get(design->source, KEY_STREAM_INPUTS), name), KEY_TYPE);
 	return type ? type->type : NULL;
 }
 
@@ -40,8 +40,8 @@ static bool row_order(struct design *design, const struct op *store, const struc
 {
 	struct arena *arena = design->module->arena;
 	const struct attr *output = signature_of(design, true, first_result(store));
-	const struct type *whole = state_type(design, attr_item(output, "name")->text), *row = attr_get(store, "tensor")->type;
-	int axis = (int)attr_item(output, "axis")->integer;
+	const struct type *whole = state_type(design, attr_item(output, KEY_NAME)->text), *row = attr_get(store, KEY_TENSOR)->type;
+	int axis = (int)attr_item(output, KEY_AXIS)->integer;
 	int64_t inner = 1;
 	for (int d = axis + 1; d < whole->rank; d++)
 		inner *= whole->shape[d];
@@ -63,7 +63,7 @@ static const struct op *store_of(const struct design *design, const struct block
 {
 	const struct op *found = NULL;
 	for (const struct op *op = block->first; op && !found; op = op->next) {
-		bool appends = op->code == OP_STORE && op->operands == 2 && text_same(attr_item(signature_of(design, true, first_result(op)), "name")->text, state);
+		bool appends = op->code == OP_STORE && op->operands == 2 && text_same(attr_item(signature_of(design, true, first_result(op)), KEY_NAME)->text, state);
 		found = appends ? op : op->code == OP_FOR ? store_of(design, op->region[0], state) : NULL;
 	}
 	return found;
@@ -72,7 +72,7 @@ static const struct op *store_of(const struct design *design, const struct block
 static bool writes_rows(const struct design *design, const struct op *store)
 {
 	const struct attr *output = signature_of(design, true, first_result(store));
-	return attr_get(store, "tensor")->type->shape[attr_item(output, "axis")->integer] > 1 || attr_item(output, "rows");
+	return attr_get(store, KEY_TENSOR)->type->shape[attr_item(output, KEY_AXIS)->integer] > 1 || attr_item(output, KEY_TOKEN_COUNT);
 }
 
 bool append_has_rows(struct design *design, const char *state)
@@ -88,7 +88,7 @@ bool append_in_parts(struct design *design, const char *state, int parts)
 	if (!store)
 		return false;
 	if (writes_rows(design, store))
-		return rows_in_parts(store, (int)attr_item(signature_of(design, true, first_result(store)), "axis")->integer, parts);
+		return rows_in_parts(store, (int)attr_item(signature_of(design, true, first_result(store)), KEY_AXIS)->integer, parts);
 	return row_order(design, store, store_words(design, store), &order) && part_loop(&order, type_elements(state_type(design, state)), parts) >= 0;
 }
 
@@ -215,15 +215,15 @@ bool lower_append(struct design *design, const struct op *store)
 {
 	struct module *module = design->module;
 	const struct attr *output = signature_of(design, true, first_result(store));
-	const char *name = attr_item(output, "name")->text;
+	const char *name = attr_item(output, KEY_NAME)->text;
 	const struct state *state = map_get(&design->states, name);
 	const struct type *whole = state_type(design, name);
 	if (!state || !whole)
 		return diag_error(module->diag, store->location, "a row is written to the state \"%s\", which no kernel reads", name);
 	if (writes_rows(design, store))
 		return lower_rows(design, store, state, whole);
-	int axis = (int)attr_item(output, "axis")->integer;
-	struct row row = {.state = state, .symbol = append_extent(design, store, state), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0), .elements = type_elements(whole) / (state->parts * state->ports)};
+	int axis = (int)attr_item(output, KEY_AXIS)->integer;
+	struct row row = {.state = state, .symbol = append_extent(design, store, state), .inner = 1, .extent = whole->shape[axis], .before = attr_item_integer(output, KEY_LEAD, 0), .elements = type_elements(whole) / (state->parts * state->ports)};
 	for (int d = axis + 1; d < whole->rank; d++)
 		row.inner *= whole->shape[d];
 	struct value *fifo = store_fifo(design, store);

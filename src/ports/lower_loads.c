@@ -30,7 +30,7 @@ static struct source source_of(struct design *design, const struct op *load)
 static struct image load_image(struct design *design, const struct op *load)
 {
 	struct arena *arena = design->module->arena;
-	return image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, load->result[0]->type)));
+	return image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, KEY_TENSOR)->type, load->result[0]->type)));
 }
 
 /* A state lies as it is, since rows are added to it; of some the load leaves a part out. */
@@ -39,7 +39,7 @@ static struct image state_image(struct design *design, const struct op *load)
 	struct image image = load_image(design, load);
 	for (int i = 0; i < image.order.dims; i++)
 		image.pitch[i] = image.order.stride[i] / image.order.lanes;
-	image.words = type_elements(attr_get(load, "tensor")->type) / image.order.lanes;
+	image.words = type_elements(attr_get(load, KEY_TENSOR)->type) / image.order.lanes;
 	return image;
 }
 
@@ -199,7 +199,7 @@ static void lower_parts(struct design *design, const struct op *load, int parts)
 /* Does another load of the same state read as this one does, from elsewhere on? */
 static bool reads_alike(struct design *design, const struct op *load, const struct op *other)
 {
-	if (other->code != OP_LOAD || !attr_get(other, "ports") || other->operands != load->operands || other->result[0]->type->element != load->result[0]->type->element)
+	if (other->code != OP_LOAD || !attr_get(other, KEY_PORTS) || other->operands != load->operands || other->result[0]->type->element != load->result[0]->type->element)
 		return false;
 	for (int j = 0; j < load->operands; j++)
 		if (load->operand[j] != other->operand[j])
@@ -244,7 +244,7 @@ static struct alike alike_of(struct design *design, const struct op *load, const
 static void keep_depth(struct design *design, struct value *fifo, int64_t words)
 {
 	fifo->type = type_channel(design->module, TYPE_FIFO, fifo->type->element, words);
-	attr_set(design->module, fifo->def, "stream.ahead", attr_unit(design->module));
+	attr_set(design->module, fifo->def, KEY_STREAM_FIXED_DEPTH, attr_unit(design->module));
 }
 
 /* Words that wait behind a cast need not wait in front of it as well. */
@@ -273,7 +273,7 @@ static const char *state_buffer(struct design *design, const struct source *sour
 	const struct attr **segment = ARENA_ARRAY(arena, const struct attr *, source->count);
 	int64_t lanes = image->order.lanes, first = number / state->ports * (state->dealt ? 1 : image->words);
 	const int64_t trip[2] = {image->words, state->lanes}, stride[2] = {state->dealt ? state->parts * lanes : lanes, 1}, base = first * lanes + number % state->ports * state->lanes;
-	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), "type")->type), state->lanes);
+	const struct type *word = vector_of(design->module, type_scalar(attr_item(signature_of(design, false, source->input[0]), KEY_TYPE)->type), state->lanes);
 	for (int s = 0; s < source->count; s++)
 		segment[s] = state_in_turns(state) ? strided_segment(design, source->input[s], base, 2, trip, stride, s * state->elements) :
 			                        plain_segment(design, false, source->input[s], base, state->elements, s * state->elements);
@@ -353,7 +353,7 @@ static void lower_bulk(struct design *design, const struct op *load)
 {
 	struct source source = source_of(design, load);
 	if (!is_state(design, source.input[0])) {
-		lower_parts(design, load, (int)attr_integer_or(load, "ports", 1));
+		lower_parts(design, load, (int)attr_integer_or(load, KEY_PORTS, 1));
 		return;
 	}
 	const struct op *first = load->parent->first;
@@ -417,7 +417,7 @@ static const struct type *wide_type(struct module *module, const struct op *load
 
 static bool is_wide(const struct op *load)
 {
-	return attr_get(load, "wide");
+	return attr_get(load, KEY_WIDE);
 }
 
 /* Wide words of wide numbers would take as many wires as a slice's, where a die that has the ports has none to spare: they go from there in narrower ones, ahead of their use. */
@@ -444,7 +444,7 @@ static bool holds_up(const struct design *design, const struct op *load, const s
 static void wait_in_front(struct design *design, const struct op *load, struct value *fifo, int64_t words)
 {
 	if (holds_up(design, load, fifo->type->element, words))
-		attr_set(design->module, fifo->def, "stream.kept", attr_unit(design->module));
+		attr_set(design->module, fifo->def, KEY_STREAM_FULL_DEPTH, attr_unit(design->module));
 	else
 		keep_passing(design, fifo);
 }
@@ -473,7 +473,7 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 	struct arena *arena = design->module->arena;
 	struct source source = source_of(design, load);
 	const struct type *type = wide_type(design->module, load, shared->lanes);
-	struct image image = image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, "tensor")->type, type)));
+	struct image image = image_of(arena, sequence_merged(arena, sequence_of_type(arena, attr_get(load, KEY_TENSOR)->type, type)));
 	int64_t lanes = image.order.lanes, words = sequence_words(image.order);
 	for (int s = 0; s < source.count; s++) {
 		const struct attr *segment = image_segment(design, false, source.input[s], &image, 0, lanes, shared->elements + s * image.words * lanes);
@@ -496,12 +496,12 @@ static void serve_wide(struct shared_port *shared, const struct op *load)
 
 static bool is_shared(const struct op *op, const struct type *scalar)
 {
-	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar && !is_wide(op);
+	return op->code == OP_LOAD && !attr_get(op, KEY_PORTS) && type_scalar(op->result[0]->type) == scalar && !is_wide(op);
 }
 
 static bool is_shared_wide(const struct op *op, const struct type *scalar)
 {
-	return op->code == OP_LOAD && !attr_get(op, "ports") && type_scalar(op->result[0]->type) == scalar && is_wide(op);
+	return op->code == OP_LOAD && !attr_get(op, KEY_PORTS) && type_scalar(op->result[0]->type) == scalar && is_wide(op);
 }
 
 static void lower_shared(struct design *design, const struct block *body, const struct type *scalar, bool narrow, int64_t lanes)
@@ -545,7 +545,7 @@ static void collect_load(struct scalars *scalars, struct op *op)
 		scalars->narrow.data[i] = true;
 		return;
 	}
-	attr_set(scalars->module, op, "wide", attr_unit(scalars->module));
+	attr_set(scalars->module, op, KEY_WIDE, attr_unit(scalars->module));
 	full = wide_type(scalars->module, op, full) ? full : lanes;
 	*all = *all && *all < full ? *all : full;
 }
@@ -555,7 +555,7 @@ static void collect_shared(struct scalars *scalars, const struct block *block)
 	for (struct op *op = block->first; op; op = op->next) {
 		if (op->code == OP_FOR)
 			collect_shared(scalars, op->region[0]);
-		if (op->code == OP_LOAD && !attr_get(op, "ports"))
+		if (op->code == OP_LOAD && !attr_get(op, KEY_PORTS))
 			collect_load(scalars, op);
 	}
 }
@@ -564,11 +564,11 @@ static void lower_bulk_block(struct design *design, const struct block *body)
 {
 	for (const struct op *op = body->first; op; op = op->next) {
 		design_begin(design, op);
-		if (op->code == OP_LOAD && attr_get(op, "ports"))
+		if (op->code == OP_LOAD && attr_get(op, KEY_PORTS))
 			lower_bulk(design, op);
 		if (op->code != OP_FOR)
 			continue;
-		design->layers = attr_get(op->operand[1]->def, "value")->integer;
+		design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
 		lower_bulk_block(design, op->region[0]);
 		design->layers = 0;
 	}
@@ -589,7 +589,7 @@ bool lower_loads(struct design *design, struct block *body)
 static struct value *gathered_row(struct process *p, struct value *when, struct value *rows, const struct op *op, int64_t pitch)
 {
 	struct value *row = make_take(p, when, rows);
-	int64_t limit = attr_integer_or(op, "limit", 1);
+	int64_t limit = attr_integer_or(op, KEY_LIMIT, 1);
 	return pitch && limit > 1 ? make_clamped(p, row, limit) : NULL;
 }
 
@@ -598,7 +598,7 @@ void lower_gather(struct design *design, const struct op *op)
 	struct module *module = design->module;
 	const struct type *word = stream_word(module, op->result[0]->type);
 	int64_t lanes = stream_lanes(op->result[0]->type), elements = type_elements(op->operand[0]->type);
-	int64_t row_words = attr_integer_or(op, "length", 1) / lanes;
+	int64_t row_words = attr_integer_or(op, KEY_LENGTH, 1) / lanes;
 	const struct itensor *order = op->result[0]->type->itensor;
 	int64_t trip[3] = {itensor_tiles(order) / row_words, 1, row_words};
 	const struct run_time_trip *bound[3] = {NULL};
@@ -614,14 +614,14 @@ void lower_gather(struct design *design, const struct op *op)
 	struct process p = process_new(design, "gather");
 	struct value *memory = process_argument(&p, port, "m"), *rows = process_argument(&p, stream_fifo(design, op->operand[1]), "row");
 	process_layers(&p);
-	const int64_t pitch[2] = {attr_integer_or(op, "row", 1) / lanes, 1};
+	const int64_t pitch[2] = {attr_integer_or(op, KEY_ROW_PITCH, 1) / lanes, 1};
 	bool alone = !bound[0] && !bound[1] && trip[0] == 1;
 	struct value *row = alone ? gathered_row(&p, NULL, rows, op, pitch[0]) : NULL;  /* its words are known when the loop begins: they are asked for at once */
 	int opened = process_nest_to(&p, 3, trip, bound, 1, counter);
 	if (!alone)
 		row = gathered_row(&p, counter[2] ? make_equal(&p, counter[2], 0) : NULL, rows, op, pitch[0]);
 	struct value *address[2] = {row, counter[2]};
-	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, "offset", 0) / lanes);
+	struct value *at = make_address(&p, 2, address, pitch, attr_integer_or(op, KEY_OFFSET, 0) / lanes);
 	make_push(&p, NULL, make_load(&p, memory, at), process_argument(&p, stream_fifo(design, op->result[0]), "y"));
 	process_close(&p, opened + (design->layers > 0));
 	process_finish(&p);

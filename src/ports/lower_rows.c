@@ -12,7 +12,7 @@ struct rows {                 /* the words of a result, row-major */
 
 static struct rows rows_of(struct design *design, const struct op *store, int axis, const struct attr *name, bool bound)
 {
-	const struct type *tensor = attr_get(store, "tensor")->type;
+	const struct type *tensor = attr_get(store, KEY_TENSOR)->type;
 	struct rows rows = {.trip = {1, tensor->shape[axis], 1}, .lanes = stream_lanes(store->operand[0]->type)};
 	for (int d = 0; d < tensor->rank; d++)
 		rows.trip[d < axis ? 0 : 2] *= d == axis ? 1 : tensor->shape[d];
@@ -31,7 +31,7 @@ static struct rows rows_of(struct design *design, const struct op *store, int ax
 
 bool rows_in_parts(const struct op *store, int axis, int parts)
 {
-	const struct type *tensor = attr_get(store, "tensor")->type;
+	const struct type *tensor = attr_get(store, KEY_TENSOR)->type;
 	int64_t above = 1;
 	for (int d = 0; d < axis; d++)
 		above *= tensor->shape[d];
@@ -45,7 +45,7 @@ static struct value *add_filter(struct design *design, const struct rows *rows, 
 	const int64_t trip[4] = {rows->trip[0], rows->there.most / rows->there.tile, rows->there.tile, rows->trip[2]}, pitch[2] = {rows->there.tile, 1};
 	const struct run_time_trip *bound[4] = {NULL, rows->there.tiles, rows->there.each, NULL};
 	if (rows->there.tiles)     /* they are written when all tiles have read the state, and word by word where they are narrow: until then none of them is waited for */
-		attr_set(design->module, some->def, "stream.kept", attr_unit(design->module));
+		attr_set(design->module, some->def, KEY_STREAM_FULL_DEPTH, attr_unit(design->module));
 	struct process p = process_new(design, "rows");
 	struct value *in = process_argument(&p, all, "x"), *out = process_argument(&p, some, "y");
 	process_layers(&p);
@@ -93,16 +93,16 @@ static void write_rows(struct design *design, const struct op *store, const stru
 bool lower_rows(struct design *design, const struct op *store, const struct state *state, const struct type *whole)
 {
 	struct module *module = design->module;
-	const struct attr *output = signature_of(design, true, (int)attr_get(store, "result")->integers[0]);
-	const char *name = attr_item(output, "name")->text;
-	int axis = (int)attr_item(output, "axis")->integer;
-	struct rows rows = rows_of(design, store, axis, attr_item(output, "rows"), attr_item(output, "dims") != NULL);
+	const struct attr *output = signature_of(design, true, (int)attr_get(store, KEY_RESULT)->integers[0]);
+	const char *name = attr_item(output, KEY_NAME)->text;
+	int axis = (int)attr_item(output, KEY_AXIS)->integer;
+	struct rows rows = rows_of(design, store, axis, attr_item(output, KEY_TOKEN_COUNT), attr_item(output, KEY_DIMS) != NULL);
 	if (!rows.lanes)
 		return diag_error(module->diag, store->location, "the words of the rows written to the state \"%s\" reach over one row", name);
 	struct value *fifo = stream_fifo(design, store->operand[0]);
 	if (rows.count)
 		fifo = add_filter(design, &rows, fifo);
-	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, "lead", 0) * rows.trip[2]};
+	struct place place = {.state = state, .extent = whole->shape[axis], .before = attr_item_integer(output, KEY_LEAD, 0) * rows.trip[2]};
 	place.outside[0] = place.extent * rows.trip[2] / (state->ports * (state->dealt ? state->parts : 1));
 	place.outside[1] = state->layer / rows.lanes;
 	write_rows(design, store, &rows, &place, fifo);

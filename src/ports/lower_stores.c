@@ -6,7 +6,7 @@
 
 static const struct type *tensor_of(const struct op *store)
 {
-	return attr_get(store, "tensor")->type;
+	return attr_get(store, KEY_TENSOR)->type;
 }
 
 static bool is_shared_store(const struct op *op, const struct type *scalar)
@@ -36,7 +36,7 @@ struct value *store_fifo(struct design *design, const struct op *store)
 /* Segments of all layers, one after the other from image element `offset`. */
 static int store_segments(struct design *design, const struct op *store, const struct image *image, int64_t offset, const struct attr **segment)
 {
-	const struct attr *results = attr_get(store, "result");
+	const struct attr *results = attr_get(store, KEY_RESULT);
 	int64_t elements = image->words * image->order.lanes;
 	int count = 0;
 	for (int l = 0; l < results->count; l++)
@@ -63,7 +63,7 @@ static void lower_own(struct design *design, const struct op *store)
 	struct module *module = design->module;
 	struct value *fifo = store_fifo(design, store);
 	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), store_words(design, store))));
-	int layers = attr_get(store, "result")->count;
+	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	const char *name = text_format(module->arena, "r%d", design->serial++);
 	int count = store_segments(design, store, &image, 0, segment);
@@ -90,7 +90,7 @@ static void collect(struct shared_port *c, const struct op *store)
 	struct module *module = design->module;
 	const struct type *type = store->operand[0]->type;
 	struct image image = image_of(module->arena, sequence_merged(module->arena, sequence_of_type(module->arena, tensor_of(store), type)));
-	int layers = attr_get(store, "result")->count;
+	int layers = attr_get(store, KEY_RESULT)->count;
 	const struct attr **segment = ARENA_ARRAY(module->arena, const struct attr *, layers);
 	int count = store_segments(design, store, &image, c->elements, segment);
 	for (int i = 0; i < count; i++)
@@ -137,7 +137,7 @@ static bool lower_own_block(struct design *design, const struct block *body)
 	for (const struct op *op = body->first; op; op = op->next) {
 		design_begin(design, op);
 		if (op->code == OP_FOR) {
-			design->layers = attr_get(op->operand[1]->def, "value")->integer;
+			design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
 			good = lower_own_block(design, op->region[0]) && good;
 			design->layers = 0;
 		}

@@ -14,12 +14,12 @@ struct image image_of(struct arena *arena, struct sequence order)
 
 const char *signature_name(struct design *design, bool output, int index)
 {
-	return attr_item(signature_of(design, output, index), "name")->text;
+	return attr_item(signature_of(design, output, index), KEY_NAME)->text;
 }
 
 bool is_state(struct design *design, int input)
 {
-	return text_same(attr_item(signature_of(design, false, input), "role")->text, "state");
+	return text_same(attr_item(signature_of(design, false, input), KEY_ROLE)->text, "state");
 }
 
 static const struct attr *segment(struct design *design, bool output, int index, int64_t offset, int64_t base, int dims, const int64_t *trip,
@@ -28,15 +28,15 @@ static const struct attr *segment(struct design *design, bool output, int index,
 	struct module *module = design->module;
 	const struct attr *entry = signature_of(design, output, index);
 	struct named items[] = {
-		{"name", attr_item(entry, "name")},
-		{"role", attr_item(entry, "role")},
-		{"offset", attr_integer(module, offset)},
-		{"base", attr_integer(module, base)},
-		{"trips", attr_integers(module, dims, trip)},
-		{"strides", attr_integers(module, dims, stride)},
-		{"conditions", attr_array(module, conditions, condition)},
-		{"run", attr_integer(module, run)},
-		{"pitch", attr_integer(module, pitch)},
+		{key_name(KEY_NAME), attr_item(entry, KEY_NAME)},
+		{key_name(KEY_ROLE), attr_item(entry, KEY_ROLE)},
+		{key_name(KEY_OFFSET), attr_integer(module, offset)},
+		{key_name(KEY_BASE), attr_integer(module, base)},
+		{key_name(KEY_TRIPS), attr_integers(module, dims, trip)},
+		{key_name(KEY_STRIDES), attr_integers(module, dims, stride)},
+		{key_name(KEY_CONDITIONS), attr_array(module, conditions, condition)},
+		{key_name(KEY_RUN), attr_integer(module, run)},
+		{key_name(KEY_PITCH), attr_integer(module, pitch)},
 	};
 	return attr_dictionary(module, run ? 9 : 7, items);
 }

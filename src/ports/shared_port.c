@@ -31,8 +31,8 @@ static void serve_block(struct shared_port *shared, const struct block *body)
 		}
 		if (op->code != OP_FOR || !any(shared, op->region[0]))
 			continue;
-		p->design->layers = attr_get(op->operand[1]->def, "value")->integer;
-		attr_set(p->module, p->function, "stream.style", attr_string(p->module, "flp"));
+		p->design->layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer;
+		attr_set(p->module, p->function, KEY_STREAM_STYLE, attr_string(p->module, "flp"));
 		process_layers(p);
 		serve_block(shared, op->region[0]);
 		process_close(p, 1);

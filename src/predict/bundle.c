@@ -5,10 +5,10 @@
 
 const char *bundle_of(const struct op *main, int argument)
 {
-	const struct attr *bundle = function_argument_attr(main, argument, "stream.bundle");
+	const struct attr *bundle = function_argument_attr(main, argument, KEY_STREAM_BUNDLE);
 	if (bundle && bundle->text)
 		return bundle->text;
-	const struct attr *port = function_argument_attr(main, argument, "stream.port");
+	const struct attr *port = function_argument_attr(main, argument, KEY_STREAM_PORT);
 	return port && port->text ? port->text : "";
 }
 
@@ -42,13 +42,13 @@ const bool *bundle_shared(struct arena *arena, const struct op *main)
 
 int bundle_burst(const struct op *main, int argument, int burst)
 {
-	const struct attr *own = function_argument_attr(main, argument, "stream.burst");
+	const struct attr *own = function_argument_attr(main, argument, KEY_STREAM_BURST);
 	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < burst ? (int)own->integer : burst;
 }
 
 int bundle_outstanding(const struct op *main, int argument, int outstanding)
 {
-	const struct attr *own = function_argument_attr(main, argument, "stream.outstanding");
+	const struct attr *own = function_argument_attr(main, argument, KEY_STREAM_OUTSTANDING);
 	return own && own->kind == ATTR_INTEGER && own->integer > 0 && own->integer < OUTSTANDING_MOST ? (int)own->integer : outstanding;
 }
 
@@ -58,7 +58,7 @@ static int64_t words_in(const struct block *block, const struct value *port, boo
 	for (const struct op *op = block->first; op; op = op->next) {
 		words += !layered && op_accessed(op) == port;
 		if (op->code == OP_FOR)
-			words += timing_trips(op, extents, extent) * words_in(op->region[0], port, layered && !attr_get(op, "stream.layer"), extents, extent);
+			words += timing_trips(op, extents, extent) * words_in(op->region[0], port, layered && !attr_get(op, KEY_STREAM_LAYER), extents, extent);
 	}
 	return words;
 }
@@ -69,7 +69,7 @@ int64_t bundle_words(const struct module *module, const struct block *main, cons
 	for (const struct op *call = main->first; call; call = call->next)
 		for (int i = 0; call->code == OP_CALL && i < call->operands; i++)
 			if (call->operand[i] == port) {
-				const struct block *body = module_find(module, attr_text_or(call, "callee", ""))->region[0];
+				const struct block *body = module_find(module, attr_text_or(call, KEY_CALLEE, ""))->region[0];
 				words += words_in(body, body->argument[i], layered, extents, extent);
 			}
 	return words;
@@ -90,7 +90,7 @@ struct bundle_channel bundle_busiest_channel(struct arena *arena, const struct p
 	struct map seen = map_new(arena);
 	struct bundle_channel *channel = ARENA_ARRAY(arena, struct bundle_channel, platform->channels), *busiest = channel;
 	for (int i = 0; i < main->region[0]->arguments; i++) {
-		const struct attr *number = function_argument_attr(main, i, "stream.channel");
+		const struct attr *number = function_argument_attr(main, i, KEY_STREAM_CHANNEL);
 		double cycles = moved_bytes(module, i, extents, extent) / platform_channel_rate(platform);
 		if (cycles <= 0)
 			continue;

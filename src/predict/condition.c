@@ -44,13 +44,13 @@ column_function *column_function_of(const struct op *op)
 		whole = type_is_whole(op->operand[i]->type);
 	if (!whole || op->code != OP_CMPI)
 		return whole ? functions[op->code] : NULL;
-	int64_t predicate = attr_integer_or(op, "predicate", -1);
+	int64_t predicate = attr_integer_or(op, KEY_PREDICATE, -1);
 	return predicate >= 0 && predicate < COMPARISONS ? comparisons[predicate] : NULL;
 }
 
 const struct affine_map *column_map_of(const struct op *op)
 {
-	const struct attr *attr = op->code == OP_APPLY ? attr_get(op, "map") : NULL;
+	const struct attr *attr = op->code == OP_APPLY ? attr_get(op, KEY_MAP) : NULL;
 	return attr && attr->kind == ATTR_MAP && attr->map.dims == op->operands && attr->map.results == 1 ? &attr->map : NULL;
 }
 
@@ -76,11 +76,11 @@ bool condition_constant(const struct value *value, const struct token_loop *loop
 	const struct op *op = value->def;
 	if (!op && (value->type->kind != TYPE_INDEX || value->id >= low))
 		return false;
-	if (!op || (op->code != OP_CMPI && op->code != OP_CONSTANT && attr_get(op, "stream.run_time"))) {
+	if (!op || (op->code != OP_CMPI && op->code != OP_CONSTANT && attr_get(op, KEY_STREAM_RUN_TIME))) {
 		*number = op ? value->id : token_counter_of(&loop[value->id]);
 		return true;
 	}
-	const struct attr *attr = op->code == OP_CONSTANT ? attr_get(op, "value") : NULL;
+	const struct attr *attr = op->code == OP_CONSTANT ? attr_get(op, KEY_VALUE) : NULL;
 	if (!attr || (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
 		return false;
 	*number = attr->kind == ATTR_BOOL ? attr->integer != 0 : attr->integer;

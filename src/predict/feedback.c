@@ -3,23 +3,23 @@
 
 int64_t feedback_rows(const struct attr *entry)
 {
-	return attr_item(entry, "rows") ? attr_item(entry, "type")->type->shape[attr_item_integer(entry, "axis", 0)] : 1;
+	return attr_item(entry, KEY_TOKEN_COUNT) ? attr_item(entry, KEY_TYPE)->type->shape[attr_item_integer(entry, KEY_AXIS, 0)] : 1;
 }
 
 bool feedback_read(const struct op *main, struct feedback *feedback)
 {
-	const struct attr *attr = attr_get(main, "stream.feedback");
+	const struct attr *attr = attr_get(main, KEY_STREAM_FEEDBACK);
 	if (!attr)
 		return false;
-	*feedback = (struct feedback){.input = attr_item_text(attr, "input"), .output = attr_item_text(attr, "output"), .buffer = attr_item_text(attr, "buffer"),
-				      .offset = attr_item_integer(attr, "offset", 0), .most = attr_item_integer(attr, "most", 1)};
-	const struct attr *entry = attr_entry(attr_get(main, "stream.inputs"), feedback->input);
-	const struct type *type = attr_item(entry, "type")->type;
-	feedback->rows = attr_item(entry, "rows") ? attr_item_text(entry, "rows") : NULL;
+	*feedback = (struct feedback){.input = attr_item_text(attr, KEY_INPUT), .output = attr_item_text(attr, KEY_OUTPUT), .buffer = attr_item_text(attr, KEY_BUFFER),
+				      .offset = attr_item_integer(attr, KEY_OFFSET, 0), .most = attr_item_integer(attr, KEY_MOST, 1)};
+	const struct attr *entry = attr_entry(attr_get(main, KEY_STREAM_INPUTS), feedback->input);
+	const struct type *type = attr_item(entry, KEY_TYPE)->type;
+	feedback->rows = attr_item(entry, KEY_TOKEN_COUNT) ? attr_item_text(entry, KEY_TOKEN_COUNT) : NULL;
 	feedback->rows_most = feedback_rows(entry);
 	feedback->elements = type_elements(type) / feedback->rows_most;
 	feedback->pitch = 1;
-	for (int d = (int)attr_item_integer(entry, "axis", 0) + 1; feedback->rows && d < type->rank; d++)
+	for (int d = (int)attr_item_integer(entry, KEY_AXIS, 0) + 1; feedback->rows && d < type->rank; d++)
 		feedback->pitch *= type->shape[d];
 	return true;
 }
@@ -37,12 +37,12 @@ int64_t feedback_number(const struct feedback *feedback, int64_t element)
 
 int64_t feedback_step(const struct attr *entry)
 {
-	return attr_item_integer(entry, "step", 0);
+	return attr_item_integer(entry, KEY_STEP, 0);
 }
 
 bool feedback_is_of(const struct attr *segment, const char *name, bool output)
 {
-	return text_same(attr_item_text(segment, "name"), name) && text_same(attr_item_text(segment, "role"), output ? "output" : "input");
+	return text_same(attr_item_text(segment, KEY_NAME), name) && text_same(attr_item_text(segment, KEY_ROLE), output ? "output" : "input");
 }
 
 /* How often what moves the design on to a step of so many rows reads or writes the segment, of so many elements. */
@@ -52,18 +52,18 @@ static int64_t accesses_of(const struct op *main, const struct feedback *feedbac
 		return elements < rows * feedback->elements ? elements : rows * feedback->elements;
 	if (feedback_is_of(segment, feedback->output, true))
 		return elements;
-	if (!text_same(attr_item_text(segment, "role"), "input"))
+	if (!text_same(attr_item_text(segment, KEY_ROLE), "input"))
 		return 0;
-	const char *name = attr_item_text(segment, "name");
-	return text_same(name, feedback->rows) || feedback_step(attr_entry(attr_get(main, "stream.inputs"), name)) ? 2 * elements : 0;
+	const char *name = attr_item_text(segment, KEY_NAME);
+	return text_same(name, feedback->rows) || feedback_step(attr_entry(attr_get(main, KEY_STREAM_INPUTS), name)) ? 2 * elements : 0;
 }
 
 static int64_t accesses_in(const struct op *main, const struct feedback *feedback, const struct attr *buffer, int64_t rows)
 {
-	const struct attr *segments = attr_item(buffer, "segments");
-	int64_t sum = text_same(attr_item_text(buffer, "name"), feedback->buffer) ? (1 + rows) * feedback->elements : 0;
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
+	int64_t sum = text_same(attr_item_text(buffer, KEY_NAME), feedback->buffer) ? (1 + rows) * feedback->elements : 0;
 	for (int s = 0; s < segments->count; s++) {
-		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, "trips");
+		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, KEY_TRIPS);
 		int64_t elements = 1;
 		for (int d = 0; d < trips->count; d++)
 			elements *= trips->integers[d];
@@ -75,13 +75,13 @@ static int64_t accesses_in(const struct op *main, const struct feedback *feedbac
 bool feedback_touches(const struct op *main, const char *buffer)
 {
 	struct feedback feedback;
-	return feedback_read(main, &feedback) && accesses_in(main, &feedback, attr_entry(attr_get(main, "stream.buffers"), buffer), 1) > 0;
+	return feedback_read(main, &feedback) && accesses_in(main, &feedback, attr_entry(attr_get(main, KEY_STREAM_BUFFERS), buffer), 1) > 0;
 }
 
 /* What it reads comes together, then what it writes is confirmed together. */
 int64_t feedback_cycles(const struct platform *platform, const struct op *main, int64_t rows)
 {
-	const struct attr *buffers = attr_get(main, "stream.buffers");
+	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
 	struct feedback feedback;
 	if (!feedback_read(main, &feedback))
 		return 0;

@@ -12,7 +12,7 @@ static const struct op *rolled_layer(const struct block *block)
 
 static bool is_weight(const struct op *main, int argument)
 {
-	const struct attr *role = function_argument_attr(main, argument, "stream.role");
+	const struct attr *role = function_argument_attr(main, argument, KEY_STREAM_ROLE);
 	return role && text_same(role->text, "weight");
 }
 
@@ -72,22 +72,22 @@ struct intermediates intermediates_count(const struct module *module)
 	return count;
 }
 
-void intermediates_note(struct module *module, const char *attribute, struct intermediates count)
+void intermediates_note(struct module *module, enum attr_key key, struct intermediates count)
 {
 	const int64_t figures[] = {count.bytes, count.kernels};
-	attr_set(module, module->op, attribute, attr_integers(module, 2, figures));
+	attr_set(module, module->op, key, attr_integers(module, 2, figures));
 }
 
-struct intermediates intermediates_noted(const struct module *module, const char *attribute)
+struct intermediates intermediates_noted(const struct module *module, enum attr_key key)
 {
-	const struct attr *figures = attr_get(module->op, attribute);
+	const struct attr *figures = attr_get(module->op, key);
 	bool noted = figures && figures->count == 2 && figures->integers;
 	return noted ? (struct intermediates){figures->integers[0], (int)figures->integers[1]} : (struct intermediates){0};
 }
 
 static bool in_layer(const struct value *channel)
 {
-	return channel->def && attr_get(channel->def, "stream.layer");
+	return channel->def && attr_get(channel->def, KEY_STREAM_IN_LAYER);
 }
 
 static bool works_in_layer(const struct op *call)
@@ -101,7 +101,7 @@ static bool works_in_layer(const struct op *call)
 static void add_channel(struct on_chip *sum, const struct channel_cost *channel)
 {
 	const struct op *op = channel->op;
-	int64_t *kind = op->code == OP_BLOCKS ? &sum->converters : attr_get(op, "stream.ring") ? &sum->ring : attr_get(op, "stream.prefetch") ? &sum->prefetch : &sum->fifos;
+	int64_t *kind = op->code == OP_BLOCKS ? &sum->converters : attr_get(op, KEY_STREAM_LAYER_FEEDBACK) ? &sum->ring : attr_get(op, KEY_STREAM_PREFETCH) ? &sum->prefetch : &sum->fifos;
 	*kind += channel->needed;
 }
 
@@ -111,7 +111,7 @@ static void add_array(struct op *op, void *context)
 	struct on_chip *sum = context;
 	if (op->code != OP_ALLOCA)
 		return;
-	const char *name = attr_text_or(op, "stream.name", "");
+	const char *name = attr_text_or(op, KEY_STREAM_NAME, "");
 	if (text_same(name, "acc"))
 		sum->accumulators += memory_bytes(op);
 	else if (text_same(name, "kept"))

@@ -10,8 +10,8 @@ struct intermediates {
 	int kernels;
 };
 struct intermediates intermediates_count(const struct module *module);     /* tensor level */
-void intermediates_note(struct module *module, const char *attribute, struct intermediates count);
-struct intermediates intermediates_noted(const struct module *module, const char *attribute);      /* zeros where it was not counted */
+void intermediates_note(struct module *module, enum attr_key key, struct intermediates count);
+struct intermediates intermediates_noted(const struct module *module, enum attr_key key);      /* zeros where it was not counted */
 
 /* Memories of one layer (of the design where no layer is rolled) at hardware level. */
 struct on_chip {

@@ -38,7 +38,7 @@ static int64_t shared(int64_t operations, int64_t interval)
 
 static enum op_code kind_of_tree(const struct op *op)
 {
-	const char *kind = attr_text_or(op, "kind", "");
+	const char *kind = attr_text_or(op, KEY_KIND, "");
 	return op_code_of(kind, strlen(kind));
 }
 
@@ -86,7 +86,7 @@ static bool by_power_of_two(const struct op *op)
 	const struct op *by = op->code == OP_MULI || op->code == OP_DIVSI || op->code == OP_REMSI ? op->operand[1]->def : NULL;
 	if (by && by->code == OP_BROADCAST)
 		by = by->operand[0]->def;
-	const struct attr *number = by ? attr_get(by, "value") : NULL;
+	const struct attr *number = by ? attr_get(by, KEY_VALUE) : NULL;
 	return number && number->kind == ATTR_INTEGER && number->integer > 0 && !(number->integer & (number->integer - 1));
 }
 
@@ -160,7 +160,7 @@ static void count_op(struct counting *c, const struct op *op)
 static void count_block(struct counting *c, const struct block *block)
 {
 	for (const struct op *op = block->first; op; op = op->next) {
-		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, "stream.pipeline", 0) : 0;
+		int64_t interval = op->code == OP_FOR ? attr_integer_or(op, KEY_STREAM_PIPELINE, 0) : 0;
 		int mark = nest_mark(op);
 		if (mark >= 0 && c->datapath[mark]) {
 			c->sum = resources_add(c->sum, (struct resources){.lut = AGAIN_LUT, .ff = BRANCH_LUT});
@@ -207,7 +207,7 @@ static struct counting count_process(const struct platform *platform, const stru
 		if (type_is_port(port->type))
 			c.sum = resources_add(c.sum, resources_add(port_resources(platform, port->type->element, is_written(function->region[0], port)), (struct resources){.lut = CONTROL_LUT, .ff = CONTROL_FF}));
 	}
-	if (attr_get(function, NEST_UNBROKEN))
+	if (attr_get(function, KEY_STREAM_REWIND))
 		c.sum = resources_add(c.sum, (struct resources){.lut = ENTRY_LUT, .ff = ENTRY_FF});
 	count_block(&c, function->region[0]);
 	c.operations = NULL;
@@ -221,7 +221,7 @@ struct resources process_resources(const struct platform *platform, const struct
 
 static int die_of(const struct platform *platform, const struct op *function)
 {
-	int64_t die = attr_integer_or(function, "stream.die", 0);
+	int64_t die = attr_integer_or(function, KEY_STREAM_DIE, 0);
 	return die < 0 || die >= platform->dies ? 0 : (int)die;
 }
 
@@ -229,12 +229,12 @@ static bool shares_unit(const struct op *main, const struct value *port, const s
 {
 	if (type_bits(port->type->element) != type_bits(other->type->element) || !text_same(bundle_of(main, port->index), bundle_of(main, other->index)))
 		return false;
-	return text_same(function_argument_attr(main, port->index, "stream.direction")->text, function_argument_attr(main, other->index, "stream.direction")->text);
+	return text_same(function_argument_attr(main, port->index, KEY_STREAM_DIRECTION)->text, function_argument_attr(main, other->index, KEY_STREAM_DIRECTION)->text);
 }
 
 static struct resources own_adapter(const struct platform *platform, const struct op *main, const struct value *port)
 {
-	const struct attr *way = function_argument_attr(main, port->index, "stream.direction");
+	const struct attr *way = function_argument_attr(main, port->index, KEY_STREAM_DIRECTION);
 	return port_resources(platform, port->type->element, way && text_same(way->text, "write"));
 }
 
@@ -277,12 +277,12 @@ static struct resources shared_units(const struct platform *platform, const stru
 static void add_process(const struct platform *platform, const struct module *module, struct design_cost *design, struct op *call)
 {
 	const struct op *before = design->processes ? design->process[design->processes - 1].function : module_main(module);
-	struct op *function = module_find_behind(module, before, attr_text_or(call, "callee", ""));
+	struct op *function = module_find_behind(module, before, attr_text_or(call, KEY_CALLEE, ""));
 	struct counting c = count_process(platform, function);
 	c.sum = resources_less(c.sum, shared_units(platform, module_main(module), call));
 	int die = die_of(platform, function);
 	design->process[design->processes++] = (struct process_cost){
-		attr_text_or(function, "sym_name", ""), function, call, die, c.sum, c.lanes, c.widest_interval};
+		attr_text_or(function, KEY_SYM_NAME, ""), function, call, die, c.sum, c.lanes, c.widest_interval};
 	design->die[die] = resources_add(design->die[die], c.sum);
 }
 

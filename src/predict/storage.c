@@ -69,10 +69,10 @@ struct resources storage_cost(enum storage storage, int64_t bits, int64_t depth)
 struct memory memory_of(const struct platform *platform, const struct op *op)
 {
 	const struct type *type = op->result[0]->type, *array = op->code == OP_BLOCKS ? type->element : type;
-	enum storage storage = storage_find(attr_text_or(op, "stream.storage", NULL));
+	enum storage storage = storage_find(attr_text_or(op, KEY_STREAM_STORAGE, NULL));
 	if (op->code == OP_FIFO)
 		return (struct memory){1, type_bits(type->element), type->depth, storage};
-	int64_t banks = attr_integer_or(op, "stream.partition", 1), words = type_elements(array), copies = op->code == OP_BLOCKS ? type->depth : 1;
+	int64_t banks = attr_integer_or(op, KEY_STREAM_PARTITION, 1), words = type_elements(array), copies = op->code == OP_BLOCKS ? type->depth : 1;
 	banks = banks < 1 ? 1 : banks > words ? words : banks;
 	struct memory memory = {banks, type_bits(array->element), ceil_div(words, banks) * copies, storage};
 	if (storage == STORAGE_AUTO)
@@ -124,5 +124,5 @@ int64_t memory_bytes(const struct op *op)
 int64_t needed_bytes(const struct op *op)
 {
 	int64_t depth = op->result[0]->type->depth;
-	return depth ? memory_bytes(op) * attr_integer_or(op, "stream.needed", depth) / depth : 0;
+	return depth ? memory_bytes(op) * attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, depth) / depth : 0;
 }

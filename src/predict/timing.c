@@ -29,7 +29,7 @@ int operation_latency(const struct platform *platform, const struct op *op)
 	if (op->code == OP_MEMREF_LOAD)
 		return type_is_port(op->operand[0]->type) ? platform->memory_latency : 2;
 	if (op->code == OP_TREE) {
-		const char *kind = attr_text_or(op, "kind", "");
+		const char *kind = attr_text_or(op, KEY_KIND, "");
 		enum op_code code = op_code_of(kind, strlen(kind));
 		return log2_ceil(type_elements(op->operand[0]->type)) * platform_operator(platform, code, type_scalar(op->operand[0]->type)).latency;
 	}
@@ -62,24 +62,24 @@ static int64_t block_depth(const struct walk *walk, const struct block *block)
 
 static int64_t constant_of(const struct value *value)
 {
-	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, "value") : NULL;
+	const struct attr *attr = value->def && value->def->code == OP_CONSTANT ? attr_get(value->def, KEY_VALUE) : NULL;
 	return attr ? attr->integer : 0;
 }
 
 const char *timing_dim_symbol(const struct attr *dim)
 {
-	const struct attr *symbol = dim->kind == ATTR_STRING ? dim : attr_item(dim, "symbol");
+	const struct attr *symbol = dim->kind == ATTR_STRING ? dim : attr_item(dim, KEY_SYMBOL);
 	return symbol && symbol->kind == ATTR_STRING && *symbol->text ? symbol->text : NULL;
 }
 
 bool timing_run_time(const struct op *op, struct run_time_trip *trip, int64_t *times)
 {
-	const struct attr *attr = attr_get(op, "stream.run_time");
-	const struct attr *symbol = attr ? attr_item(attr, "symbol") : NULL, *plus = attr ? attr_item(attr, "plus") : NULL;
-	const struct attr *tile = attr ? attr_item(attr, "tile") : NULL, *most = attr ? attr_item(attr, "most") : NULL, *over = attr ? attr_item(attr, "times") : NULL;
+	const struct attr *attr = attr_get(op, KEY_STREAM_RUN_TIME);
+	const struct attr *symbol = attr ? attr_item(attr, KEY_SYMBOL) : NULL, *plus = attr ? attr_item(attr, KEY_PLUS) : NULL;
+	const struct attr *tile = attr ? attr_item(attr, KEY_TILE) : NULL, *most = attr ? attr_item(attr, KEY_MOST) : NULL, *over = attr ? attr_item(attr, KEY_TIMES) : NULL;
 	if (!symbol || !plus || !tile || !most || !over || symbol->kind != ATTR_STRING || tile->integer < 1)
 		return false;
-	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, "rest"), attr_item(attr, "final"), attr_item_integer(attr, "least", 0), attr_item_integer(attr, "among", 0)};
+	*trip = (struct run_time_trip){symbol->text, plus->integer, tile->integer, most->integer, attr_item(attr, KEY_REMAINING), attr_item(attr, KEY_LAST_CHUNK_ONLY), attr_item_integer(attr, KEY_AT_LEAST, 0), attr_item_integer(attr, KEY_SHARED_BY, 0)};
 	*times = over->integer;
 	return true;
 }
@@ -172,7 +172,7 @@ static int argument_of(const struct walk *walk, const struct value *value)
 /* Cycles between the starts of two iterations: the stated interval, or what memory gives. */
 static double interval_of(struct walk *walk, const struct op *loop, int64_t trips)
 {
-	double interval = (double)attr_integer_or(loop, "stream.pipeline", 1);
+	double interval = (double)attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next) {
 		const struct value *value = op_accessed(op);
 		int argument = value ? argument_of(walk, value) : -1;
@@ -187,7 +187,7 @@ static double interval_of(struct walk *walk, const struct op *loop, int64_t trip
 
 static void count_multiplies(struct walk *walk, const struct op *loop, int64_t trips, bool again)
 {
-	int64_t lanes = 0, interval = attr_integer_or(loop, "stream.pipeline", 1);
+	int64_t lanes = 0, interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	for (const struct op *op = loop->region[0]->first; op; op = op->next)
 		if (op->code == OP_DOT)
 			lanes += type_elements(op->result[0]->type) * type_elements(op->operand[0]->type);
@@ -218,12 +218,12 @@ static int64_t loop_cycles(struct walk *walk, const struct op *loop, int64_t rep
 	int64_t trips = timing_trips(loop, 0, NULL);
 	if (mark >= 0)
 		walk->datapath[mark] = true;
-	for (const struct op *inner; !attr_get(loop, "stream.pipeline") && (inner = timing_only_loop(loop->region[0])); loop = inner)
+	for (const struct op *inner; !attr_get(loop, KEY_STREAM_PIPELINE) && (inner = timing_only_loop(loop->region[0])); loop = inner)
 		trips *= timing_trips(inner, 0, NULL);
 	const int64_t own = walk->unbroken ? 0 : LOOP_CYCLES;
 	if (trips == 0)
 		return own;
-	if (!attr_get(loop, "stream.pipeline"))
+	if (!attr_get(loop, KEY_STREAM_PIPELINE))
 		return own + trips * block_cycles(walk, loop->region[0], repeats * trips);
 	count_multiplies(walk, loop, trips * repeats, again);
 	double interval = interval_of(walk, loop, trips * repeats);
@@ -258,7 +258,7 @@ static struct process_time process_time(struct arena *arena, const struct platfo
 		const struct value *operand = process->call->operand[i];
 		own[i] = operand->def ? 0 : cycles[operand->index];
 	}
-	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own, .unbroken = attr_get(process->function, NEST_UNBROKEN)};
+	struct walk walk = {.platform = platform, .entry = entry, .word_cycles = own, .unbroken = attr_get(process->function, KEY_STREAM_REWIND)};
 	walk.time.busy = block_cycles(&walk, entry, 1) + PROCESS_CYCLES;
 	return walk.time;
 }

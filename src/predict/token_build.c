@@ -49,7 +49,7 @@ static const struct value *accessed(const struct op *op)
 static enum token_side side_of(const struct op *op)
 {
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
-	bool writes = op->code == OP_PUSH || (acquire->code == OP_ACQUIRE && text_same(attr_text_or(acquire, "side", ""), "write"));
+	bool writes = op->code == OP_PUSH || (acquire->code == OP_ACQUIRE && text_same(attr_text_or(acquire, KEY_SIDE, ""), "write"));
 	return writes ? TOKEN_WRITER : TOKEN_READER;
 }
 
@@ -58,10 +58,10 @@ static enum token_side side_of(const struct op *op)
 /* Adds to each loop's factor how the address goes with its counter.  false: also with something that is not known when the loop begins. */
 static bool add_terms(const struct value *value, const struct block *body, int64_t factor, int first, int64_t *sum)
 {
-	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
+	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
 	if (!value->def && value->type->kind == TYPE_INDEX && value->id >= first)
 		sum[value->id] += factor;
-	if (!value->def || value->def->parent != body || attr_get(value->def, "stream.gap"))
+	if (!value->def || value->def->parent != body || attr_get(value->def, KEY_STREAM_WINDOW_GAP))
 		return true;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands)
 		return false;
@@ -268,7 +268,7 @@ static int64_t grid_of(const struct builder *b, int first, int64_t iterations)
 
 static bool is_layers(const struct op *loop)
 {
-	return attr_get(loop, "stream.layer") != NULL;
+	return attr_get(loop, KEY_STREAM_LAYER) != NULL;
 }
 
 /* Loops around the layers choose between ways to do them: of all but one there is no trip. */
@@ -283,7 +283,7 @@ static int64_t trips_around(const struct builder *b)
 /* Of a loop over layers only some are walked. */
 static void open_layers(struct builder *b, const struct op *loop, struct token_loop *own)
 {
-	int64_t outside = attr_get(loop, "stream.around") ? 1 : 0, layers = own->trips + outside, times = trips_around(b);
+	int64_t outside = attr_get(loop, KEY_STREAM_LAYER_OVERLAP) ? 1 : 0, layers = own->trips + outside, times = trips_around(b);
 	if (layers <= b->detail.layers || !b->detail.layers)
 		return;
 	own->skipped = layers - b->detail.layers;
@@ -309,7 +309,7 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 	struct token_pipe *pipe = ARENA_NEW(b->arena, struct token_pipe);
 	int first = b->loops;
 	pipe->iterations = 1;
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, "stream.pipeline") ? NULL : timing_only_loop(inner->region[0])) {
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0])) {
 		if (b->loops == LEVELS)
 			return NULL;
 		open_loop(b, inner);
@@ -317,7 +317,7 @@ static struct token_pipe *make_pipe(struct builder *b, const struct op *loop, bo
 		pipe->layer = is_layers(inner) ? 1 : pipe->layer * b->loop[b->loops - 1].trips;
 		loop = inner;
 	}
-	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
+	pipe->interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	if (pipe->iterations && !add_accesses(b, pipe, loop->region[0], first, fixed))
 		return NULL;
 	pipe->grid = grid_of(b, first, pipe->iterations);
@@ -356,7 +356,7 @@ static bool build_pipe(struct builder *b, const struct op *loop)
 
 static bool flattens(const struct op *loop)
 {
-	while (loop && !attr_get(loop, "stream.pipeline"))
+	while (loop && !attr_get(loop, KEY_STREAM_PIPELINE))
 		loop = timing_only_loop(loop->region[0]);
 	return loop != NULL;
 }
@@ -447,11 +447,11 @@ static int64_t count_pipes(const struct builder *b, const struct block *block)
 
 static bool build_process(struct builder *b)
 {
-	const struct op *function = module_find_behind(b->module, b->function, attr_text_or(b->call, "callee", ""));
+	const struct op *function = module_find_behind(b->module, b->function, attr_text_or(b->call, KEY_CALLEE, ""));
 	b->function = function;
 	b->process = ARENA_NEW(b->arena, struct token_process);
-	b->flushes = text_same(attr_text_or(function, "stream.style", "stp"), "flp");
-	b->unbroken = attr_get(function, NEST_UNBROKEN);
+	b->flushes = text_same(attr_text_or(function, KEY_STREAM_STYLE, "stp"), "flp");
+	b->unbroken = attr_get(function, KEY_STREAM_REWIND);
 	b->before = NULL;
 	b->pipes.count = b->accesses.count = 0;
 	b->process->ports = b->call->operands;

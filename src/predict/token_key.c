@@ -18,7 +18,7 @@ static void add_number(struct text *key, enum mark mark, int64_t number)
 
 static bool add_map(struct text *key, const struct op *op)
 {
-	const struct attr *attr = attr_get(op, "map");
+	const struct attr *attr = attr_get(op, KEY_MAP);
 	if (!attr || attr->kind != ATTR_MAP || attr->map.dims != op->operands || attr->map.results != 1)
 		return false;
 	add_number(key, MARK_MAP, affine_constant(attr->map, 0));
@@ -29,7 +29,7 @@ static bool add_map(struct text *key, const struct op *op)
 
 static bool add_op(struct text *key, const struct op *op, const struct token_loop *loop, int low)
 {
-	const struct attr *value = op->code == OP_CONSTANT ? attr_get(op, "value") : NULL;
+	const struct attr *value = op->code == OP_CONSTANT ? attr_get(op, KEY_VALUE) : NULL;
 	bool known = op->results == 1;
 	add_number(key, MARK_OP, op->code);
 	if (op->code == OP_CONSTANT) {
@@ -39,7 +39,7 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 		known &= add_map(key, op);
 	} else {
 		known &= type_is_whole(op->result[0]->type);
-		add_number(key, MARK_NUMBER, attr_integer_or(op, "predicate", -1));
+		add_number(key, MARK_NUMBER, attr_integer_or(op, KEY_PREDICATE, -1));
 	}
 	for (int i = 0; known && i < op->operands; i++)
 		known = type_is_whole(op->operand[i]->type) && token_key_add(key, op->operand[i], loop, low);
@@ -48,7 +48,7 @@ static bool add_op(struct text *key, const struct op *op, const struct token_loo
 
 bool token_key_add(struct text *key, const struct value *value, const struct token_loop *loop, int low)
 {
-	if (value->def && value->def->code != OP_CMPI && attr_get(value->def, "stream.run_time")) {
+	if (value->def && value->def->code != OP_CMPI && attr_get(value->def, KEY_STREAM_RUN_TIME)) {
 		add_number(key, MARK_NUMBER, value->id);
 		return true;
 	}

@@ -48,7 +48,7 @@ static bool looks_at_first(const struct value *value, bool *others)
 {
 	bool looks = !value->def && value->type->kind == TYPE_INDEX && !value->id;
 	*others |= !value->def && !looks;
-	for (int i = 0; value->def && !attr_get(value->def, "stream.run_time") && i < value->def->operands; i++)
+	for (int i = 0; value->def && !attr_get(value->def, KEY_STREAM_RUN_TIME) && i < value->def->operands; i++)
 		looks |= looks_at_first(value->def->operand[i], others);
 	return looks;
 }
@@ -95,7 +95,7 @@ static void find_loops(const struct value *value, struct part *part, int first)
 		part->low = value->id < part->low ? value->id : part->low;
 		part->high = value->id > part->high ? value->id : part->high;
 	}
-	bool counts = value->def && attr_get(value->def, "stream.run_time");
+	bool counts = value->def && attr_get(value->def, KEY_STREAM_RUN_TIME);
 	for (int i = 0; value->def && !counts && i < value->def->operands; i++)
 		find_loops(value->def->operand[i], part, first);
 }

@@ -128,7 +128,7 @@ struct value *process_count(struct process *p, const struct run_time_trip *trip,
 	count = make_address(p, 1, &count, &each, (trip->rest ? times * trip->most : 0) + (trip->among > 1 ? trip->among - 1 : 0));
 	if (trip->among > 1)
 		count = make_divided(p, OP_DIVSI, count, trip->among);
-	attr_set(p->module, count->def, "stream.run_time", run_time_attr(p->module, trip, times));
+	attr_set(p->module, count->def, KEY_STREAM_RUN_TIME, run_time_attr(p->module, trip, times));
 	end_head(p, &head);
 	map_set(&p->constants, key, count);
 	return count;
@@ -150,7 +150,7 @@ static struct value *turns_out(struct process *p, const struct lookback *lookbac
 	struct value *parts[2] = {make_op(p, OP_SUBI, index, 2, rows), make_index(p, trip->tile)};
 	struct value *out = trip->tile > 1 ? make_op(p, OP_DIVSI, index, 2, parts) : parts[0];
 	out = make_address(p, 1, &out, &times, 0);
-	attr_set(p->module, out->def, "stream.gap", attr_unit(p->module));
+	attr_set(p->module, out->def, KEY_STREAM_WINDOW_GAP, attr_unit(p->module));
 	end_head(p, &head);
 	map_set(&p->constants, key, out);
 	return out;
@@ -166,24 +166,24 @@ struct value *process_point(struct process *p, const struct run_time_trip *trip,
 	int64_t head = lookback_head(&lookback, trip) * times;
 	if (head) {
 		both[1] = make_select(p, make_compare(p, 5, counter, head), both[1], make_index(p, 0));
-		attr_set(p->module, both[1]->def, "stream.gap", attr_unit(p->module));
+		attr_set(p->module, both[1]->def, KEY_STREAM_WINDOW_GAP, attr_unit(p->module));
 	}
 	return make_address(p, 2, both, factor, 0);
 }
 
 const struct attr *run_time_attr(struct module *module, const struct run_time_trip *trip, int64_t times)
 {
-	struct named items[9] = {{"symbol", attr_string(module, trip->symbol)}, {"plus", attr_integer(module, trip->plus)}, {"tile", attr_integer(module, trip->tile)},
-				 {"most", attr_integer(module, trip->most)}, {"times", attr_integer(module, times)}};
+	struct named items[9] = {{key_name(KEY_SYMBOL), attr_string(module, trip->symbol)}, {key_name(KEY_PLUS), attr_integer(module, trip->plus)}, {key_name(KEY_TILE), attr_integer(module, trip->tile)},
+				 {key_name(KEY_MOST), attr_integer(module, trip->most)}, {key_name(KEY_TIMES), attr_integer(module, times)}};
 	int count = 5;
 	if (trip->rest)
-		items[count++] = (struct named){"rest", attr_unit(module)};
+		items[count++] = (struct named){key_name(KEY_REMAINING), attr_unit(module)};
 	if (trip->final)
-		items[count++] = (struct named){"final", attr_unit(module)};
+		items[count++] = (struct named){key_name(KEY_LAST_CHUNK_ONLY), attr_unit(module)};
 	if (trip->among > 1)
-		items[count++] = (struct named){"among", attr_integer(module, trip->among)};
+		items[count++] = (struct named){key_name(KEY_SHARED_BY), attr_integer(module, trip->among)};
 	if (trip->least)
-		items[count++] = (struct named){"least", attr_integer(module, trip->least)};
+		items[count++] = (struct named){key_name(KEY_AT_LEAST), attr_integer(module, trip->least)};
 	return attr_dictionary(module, count, items);
 }
 
@@ -229,7 +229,7 @@ static struct value *narrowed(struct process *p, const struct control *control, 
 void lower_extent(struct design *design, const struct op *op)
 {
 	struct control *control = ARENA_NEW(design->module->arena, struct control);
-	control->symbol = attr_text_or(op, "name", "");
+	control->symbol = attr_text_or(op, KEY_NAME, "");
 	control->in = stream_fifo(design, op->operand[0]);
 	control->word = stream_word(design->module, op->operand[0]->type);
 	int64_t most = counts_most(design->module, design->source->region[0], control->symbol);

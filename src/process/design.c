@@ -5,8 +5,8 @@
 static struct value *add_channel(struct design *design, enum op_code code, const char *name, const struct type *type, bool in_layer)
 {
 	struct op *op = op_new(design->module, code, NOWHERE, 0, NULL, 1, &type);
-	attr_set(design->module, op, "name", attr_string(design->module, text_format(design->module->arena, "%s_%d", name, design->serial++)));
-	attr_set(design->module, op, "stream.layer", in_layer ? attr_unit(design->module) : NULL);
+	attr_set(design->module, op, KEY_NAME, attr_string(design->module, text_format(design->module->arena, "%s_%d", name, design->serial++)));
+	attr_set(design->module, op, KEY_STREAM_IN_LAYER, in_layer ? attr_unit(design->module) : NULL);
 	if (design->last_channel && design->last_channel->next)
 		op_insert_before(design->last_channel->next, op);
 	else if (!design->last_channel && design->block->first)
@@ -33,10 +33,10 @@ struct value *design_port(struct design *design, const char *name, const struct 
 	int64_t unknown = -1;
 	struct value *port = block_add_argument(module, design->block, type_shaped(module, TYPE_MEMREF, 1, &unknown, word));
 	struct named items[] = {
-		{"stream.port", attr_string(module, text_format(module->arena, "m_%s", name))},
-		{"stream.buffer", attr_string(module, buffer)},
-		{"stream.channel", attr_integer(module, 0)},
-		{"stream.direction", attr_string(module, write ? "write" : "read")},
+		{key_name(KEY_STREAM_PORT), attr_string(module, text_format(module->arena, "m_%s", name))},
+		{key_name(KEY_STREAM_BUFFER), attr_string(module, buffer)},
+		{key_name(KEY_STREAM_CHANNEL), attr_integer(module, 0)},
+		{key_name(KEY_STREAM_DIRECTION), attr_string(module, write ? "write" : "read")},
 	};
 	VEC_PUSH(module->arena, &design->port_attrs, attr_dictionary(module, 4, items));
 	return port;
@@ -46,17 +46,17 @@ void design_buffer(struct design *design, const char *name, const struct type *w
 {
 	struct module *module = design->module;
 	struct named items[] = {
-		{"name", attr_string(module, name)},
-		{"words", attr_integer(module, words)},
-		{"word", attr_type(module, word)},
-		{"segments", attr_array(module, segments, segment)},
+		{key_name(KEY_NAME), attr_string(module, name)},
+		{key_name(KEY_WORDS), attr_integer(module, words)},
+		{key_name(KEY_WORD), attr_type(module, word)},
+		{key_name(KEY_SEGMENTS), attr_array(module, segments, segment)},
 	};
 	VEC_PUSH(module->arena, &design->buffers, attr_dictionary(module, 4, items));
 }
 
 void design_prefetch(struct design *design, struct value *fifo)
 {
-	attr_set(design->module, fifo->def, "stream.prefetch", attr_unit(design->module));
+	attr_set(design->module, fifo->def, KEY_STREAM_PREFETCH, attr_unit(design->module));
 }
 
 /* Are the words on their way from memory, computed by no kernel? */
@@ -73,7 +73,7 @@ static bool from_memory(const struct value *stream)
 
 void design_begin(struct design *design, const struct op *op)
 {
-	struct run_time_trip *final = op && attr_get(op, "final") ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
+	struct run_time_trip *final = op && attr_get(op, KEY_LAST_CHUNK_ONLY) ? ARENA_NEW(design->module->arena, struct run_time_trip) : NULL;
 	if (final)
 		*final = (struct run_time_trip){.symbol = rows_counter(design->source), .plus = -rows_most(design->source), .tile = 1, .most = 1, .rest = true, .final = true};
 	design->final = final;
@@ -108,5 +108,5 @@ struct value *stream_fifo(struct design *design, const struct value *stream)
 
 const struct attr *signature_of(const struct design *design, bool output, int index)
 {
-	return attr_get(design->source, output ? "stream.outputs" : "stream.inputs")->items[index].value;
+	return attr_get(design->source, output ? KEY_STREAM_OUTPUTS : KEY_STREAM_INPUTS)->items[index].value;
 }

@@ -20,13 +20,13 @@ struct process process_new(struct design *design, const char *name)
 	struct process p = {.design = design, .module = module, .constants = map_new(module->arena)};
 	p.function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
 	p.entry = p.block = block_new(module, p.function, 0);
-	attr_set(module, p.function, "sym_name", attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
-	attr_set(module, p.function, "sym_visibility", attr_string(module, "private"));
-	attr_set(module, p.function, "stream.process", attr_unit(module));
-	attr_set(module, p.function, "stream.style", attr_string(module, design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
-	attr_set(module, p.function, "stream.die", attr_integer(module, 0));
+	attr_set(module, p.function, KEY_SYM_NAME, attr_string(module, text_format(module->arena, "p%d_%s", design->serial++, name)));
+	attr_set(module, p.function, KEY_SYM_VISIBILITY, attr_string(module, "private"));
+	attr_set(module, p.function, KEY_STREAM_PROCESS, attr_unit(module));
+	attr_set(module, p.function, KEY_STREAM_STYLE, attr_string(module, design->layers || has_phases(design->source->region[0]) ? "flp" : "stp"));
+	attr_set(module, p.function, KEY_STREAM_DIE, attr_integer(module, 0));
 	if (design->layers)
-		attr_set(module, p.function, "stream.layers", attr_integer(module, design->layers));
+		attr_set(module, p.function, KEY_STREAM_LAYERS, attr_integer(module, design->layers));
 	process_final(&p);            /* process_finish closes it */
 	return p;
 }
@@ -34,7 +34,7 @@ struct process process_new(struct design *design, const char *name)
 struct value *process_argument(struct process *p, struct value *channel, const char *name)
 {
 	struct module *module = p->module;
-	struct named item = {"stream.name", attr_string(module, name)};
+	struct named item = {key_name(KEY_STREAM_NAME), attr_string(module, name)};
 	VEC_PUSH(module->arena, &p->channel, channel);
 	VEC_PUSH(module->arena, &p->argument_attrs, attr_dictionary(module, 1, &item));
 	return block_add_argument(module, p->entry, channel->type);
@@ -49,11 +49,11 @@ void process_finish(struct process *p)
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, p->channel.count + 1);
 	for (size_t i = 0; i < p->channel.count; i++)
 		types[i] = p->channel.data[i]->type;
-	attr_set(module, p->function, "function_type", attr_type(module, type_function(module, (int)p->channel.count, types, 0, NULL)));
-	attr_set(module, p->function, "arg_attrs", attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
+	attr_set(module, p->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, (int)p->channel.count, types, 0, NULL)));
+	attr_set(module, p->function, KEY_ARG_ATTRS, attr_array(module, (int)p->argument_attrs.count, p->argument_attrs.data));
 	op_append(module_body(module), p->function);
 	struct op *call = op_new(module, OP_CALL, NOWHERE, (int)p->channel.count, p->channel.data, 0, NULL);
-	attr_set(module, call, "callee", attr_symbol(module, attr_text_or(p->function, "sym_name", "")));
+	attr_set(module, call, KEY_CALLEE, attr_symbol(module, attr_text_or(p->function, KEY_SYM_NAME, "")));
 	op_append(p->design->block, call);
 }
 
@@ -74,7 +74,7 @@ struct value *process_loop_to(struct process *p, int64_t trips, const struct run
 	int64_t times = run_time ? trips / run_time->most : 1;
 	struct value *counter = process_loop_of(p, run_time ? process_count(p, run_time, times) : make_index(p, trips));
 	if (run_time)
-		attr_set(p->module, p->block->parent, "stream.run_time", run_time_attr(p->module, run_time, times));
+		attr_set(p->module, p->block->parent, KEY_STREAM_RUN_TIME, run_time_attr(p->module, run_time, times));
 	return counter;
 }
 
@@ -95,14 +95,14 @@ int process_final(struct process *p)
 	return final != NULL;
 }
 
-void process_mark(struct process *p, const char *attribute)
+void process_mark(struct process *p, enum attr_key key)
 {
-	attr_set(p->module, p->block->parent, attribute, attr_unit(p->module));
+	attr_set(p->module, p->block->parent, key, attr_unit(p->module));
 }
 
 void process_pipeline(struct process *p, int interval)
 {
-	attr_set(p->module, p->block->parent, "stream.pipeline", attr_integer(p->module, interval));
+	attr_set(p->module, p->block->parent, KEY_STREAM_PIPELINE, attr_integer(p->module, interval));
 }
 
 void process_close(struct process *p, int loops)
@@ -119,7 +119,7 @@ void process_layers(struct process *p)
 		return;
 	p->layer = process_loop(p, p->design->layers);
 	p->rolled++;
-	process_mark(p, "stream.layer");
+	process_mark(p, KEY_STREAM_LAYER);
 }
 
 int process_nest(struct process *p, int dims, const int64_t *trip, int interval, struct value **counter)
@@ -188,7 +188,7 @@ static void at_head(struct process *p, struct op *op)
 static struct value *own_constant(struct process *p, const struct type *type, const struct attr *value)
 {
 	struct op *op = op_new(p->module, OP_CONSTANT, NOWHERE, 0, NULL, 1, &type);
-	attr_set(p->module, op, "value", value);
+	attr_set(p->module, op, KEY_VALUE, value);
 	at_head(p, op);
 	return op->result[0];
 }
@@ -232,7 +232,7 @@ static struct value *compare(struct process *p, int predicate, struct value *ind
 {
 	struct value *operand[2] = {index, other};
 	struct value *result = make_op(p, OP_CMPI, bool_type(p), 2, operand);
-	attr_set(p->module, result->def, "predicate", attr_integer(p->module, predicate));
+	attr_set(p->module, result->def, KEY_PREDICATE, attr_integer(p->module, predicate));
 	return result;
 }
 
@@ -297,7 +297,7 @@ struct value *make_address(struct process *p, int dims, struct value *const *cou
 	if (count == 1 && row[0] == 1 && !offset)
 		return used[0];
 	struct value *address = make_op(p, OP_APPLY, type_index(p->module), count, used);
-	attr_set(p->module, address->def, "map", attr_map(p->module, (struct affine_map){.dims = count, .results = 1, .coefficient = row}));
+	attr_set(p->module, address->def, KEY_MAP, attr_map(p->module, (struct affine_map){.dims = count, .results = 1, .coefficient = row}));
 	return address;
 }
 
@@ -334,9 +334,9 @@ struct value *make_array(struct process *p, const char *name, int64_t size, cons
 	const struct type *type = type_shaped(p->module, TYPE_MEMREF, 1, &size, element);
 	struct op *array = op_new(p->module, OP_ALLOCA, NOWHERE, 0, NULL, 1, &type);
 	at_head(p, array);
-	attr_set(p->module, array, "stream.name", attr_string(p->module, name));
+	attr_set(p->module, array, KEY_STREAM_NAME, attr_string(p->module, name));
 	if (partition > 1)
-		attr_set(p->module, array, "stream.partition", attr_integer(p->module, partition));
+		attr_set(p->module, array, KEY_STREAM_PARTITION, attr_integer(p->module, partition));
 	return array->result[0];
 }
 

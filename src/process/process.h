@@ -69,7 +69,7 @@ void process_finish(struct process *process);             /* closes all loops, a
 struct value *process_loop(struct process *process, int64_t trips);               /* opens; returns the counter */
 struct value *process_loop_to(struct process *process, int64_t trips, const struct run_time_trip *run_time);   /* run_time NULL: `trips` times; else trips / most times its count */
 struct value *process_loop_of(struct process *process, struct value *trips);
-void process_mark(struct process *process, const char *attribute);                 /* the innermost open loop has it */
+void process_mark(struct process *process, enum attr_key key);                 /* the innermost open loop has it */
 int process_final(struct process *process);               /* opens the loop around what only the last launch does; returns the loops */
 int process_word_loops(struct process *process, const struct type *stream);       /* opens one iteration per word of the stream; returns the loops */
 int process_words(struct process *process, const struct type *stream);    /* the same, the innermost pipelined */

@@ -35,7 +35,7 @@ static void note_names(struct quantiser *q)
 {
 	q->names = map_new(q->module->arena);
 	for (int i = 0; i < q->main->region[0]->arguments; i++) {
-		const struct attr *name = function_argument_attr(q->main, i, "stream.name");
+		const struct attr *name = function_argument_attr(q->main, i, KEY_STREAM_NAME);
 		if (name)
 			map_set(&q->names, name->text, q->main);
 	}

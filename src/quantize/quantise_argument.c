@@ -16,7 +16,7 @@ struct quantised from_weight(const struct quantiser *q, const struct value *weig
 	int64_t *trip = ARENA_ARRAY(q->module->arena, int64_t, 1), *stride = ARENA_ARRAY(q->module->arena, int64_t, 1);
 	*trip = type_elements(weight->type);
 	*stride = 1;
-	return (struct quantised){.source = function_argument_attr(q->main, weight->index, "stream.name")->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
+	return (struct quantised){.source = function_argument_attr(q->main, weight->index, KEY_STREAM_NAME)->text, .type = weight->type, .axis = -1, .group = 1, .shared = 1, .block = 1,
 				  .from = {.dims = 1, .trip = trip, .stride = stride, .host_bytes = 4, .image_bytes = 4}};
 }
 
@@ -25,7 +25,7 @@ struct value *add_weight(struct quantiser *q, const struct quantised *from, cons
 	struct module *module = q->module;
 	const char *name = free_name(q, text_format(module->arena, "%s.%s", from->source, suffix));
 	struct named items[] = {
-		{"stream.name", attr_string(module, name)}, {"stream.role", attr_string(module, "weight")}, {"stream.from", quantised_attr(module, from)}};
+		{key_name(KEY_STREAM_NAME), attr_string(module, name)}, {key_name(KEY_STREAM_ROLE), attr_string(module, "weight")}, {key_name(KEY_STREAM_DERIVED_FROM), quantised_attr(module, from)}};
 	VEC_PUSH(module->arena, &q->attributes, attr_dictionary(module, 3, items));
 	return block_add_argument(module, q->main->region[0], type);
 }
@@ -42,7 +42,7 @@ void finish_arguments(struct quantiser *q)
 {
 	struct module *module = q->module;
 	struct block *block = q->main->region[0];
-	const struct attr *old = attr_get(q->main, "arg_attrs");
+	const struct attr *old = attr_get(q->main, KEY_ARG_ATTRS);
 	int kept = 0, given = block->arguments - (int)q->attributes.count;
 	const struct attr **attributes = ARENA_ARRAY(module->arena, const struct attr *, block->arguments + 1);
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, block->arguments + 1);
@@ -58,7 +58,7 @@ void finish_arguments(struct quantiser *q)
 	block->arguments = kept;
 	for (int i = 0; i < kept; i++)
 		block->argument[i]->index = i;
-	const struct type *type = attr_get(q->main, "function_type")->type;
-	attr_set(module, q->main, "arg_attrs", attr_array(module, kept, attributes));
-	attr_set(module, q->main, "function_type", attr_type(module, type_function(module, kept, types, type->outputs, type->output)));
+	const struct type *type = attr_get(q->main, KEY_FUNCTION_TYPE)->type;
+	attr_set(module, q->main, KEY_ARG_ATTRS, attr_array(module, kept, attributes));
+	attr_set(module, q->main, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, kept, types, type->outputs, type->output)));
 }

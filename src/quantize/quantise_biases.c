@@ -132,7 +132,7 @@ static bool find_behind(struct quantiser *q, const struct bias_before *before, s
 	*behind = (struct bias_behind){.op = reader, .bias = bias, .weight = reader->operand[c.w], .from = from_weight(q, reader->operand[c.w])};
 	order_rows(q, &c, axis, pitch, &behind->from);
 	const struct value *own = reader->operand[bias], *vector = before->op->operand[before->vector];
-	behind->from.moved = (struct moved_bias){function_argument_attr(q->main, own->index, "stream.name")->text, function_argument_attr(q->main, vector->index, "stream.name")->text, own->type, vector->type};
+	behind->from.moved = (struct moved_bias){function_argument_attr(q->main, own->index, KEY_STREAM_NAME)->text, function_argument_attr(q->main, vector->index, KEY_STREAM_NAME)->text, own->type, vector->type};
 	return walks_bias(&c, axis, bias, pitch[1 - axis]);
 }
 

@@ -101,7 +101,7 @@ bool is_weight(const struct quantiser *q, const struct value *value)
 {
 	if (value->def || value->block != q->main->region[0] || type_scalar(value->type) != type_float(q->module, 32))
 		return false;
-	const struct attr *role = value->index < attr_get(q->main, "arg_attrs")->count ? function_argument_attr(q->main, value->index, "stream.role") : NULL;
+	const struct attr *role = value->index < attr_get(q->main, KEY_ARG_ATTRS)->count ? function_argument_attr(q->main, value->index, KEY_STREAM_ROLE) : NULL;
 	return role && text_same(role->text, "weight");
 }
 

@@ -17,7 +17,7 @@
 
 static bool is_f32_state(const struct quantiser *q, const struct value *value)
 {
-	const struct attr *role = value->def || value->block != q->main->region[0] ? NULL : function_argument_attr(q->main, value->index, "stream.role");
+	const struct attr *role = value->def || value->block != q->main->region[0] ? NULL : function_argument_attr(q->main, value->index, KEY_STREAM_ROLE);
 	return role && text_same(role->text, "state") && type_scalar(value->type) == type_float(q->module, 32);
 }
 
@@ -206,14 +206,14 @@ static bool find_cache(const struct quantiser *q, const struct product *p, const
 	const struct access *read = &p->op->kernel->operand[p->past];
 	cache->past = p->op->operand[p->past];
 	cache->argument = cache->past->index;
-	const struct attr *name = function_argument_attr(q->main, cache->argument, "stream.name");
+	const struct attr *name = function_argument_attr(q->main, cache->argument, KEY_STREAM_NAME);
 	cache->result = -1;
 	for (int r = 0; name && r < last->operands; r++) {
-		const struct attr *other = function_result_attr(q->main, r, "stream.name");
-		if (other && text_same(other->text, name->text) && function_result_attr(q->main, r, "stream.at"))
+		const struct attr *other = function_result_attr(q->main, r, KEY_STREAM_NAME);
+		if (other && text_same(other->text, name->text) && function_result_attr(q->main, r, KEY_STREAM_POSITION))
 			cache->result = r;
 	}
-	const struct attr *axis = cache->result < 0 ? NULL : function_result_attr(q->main, cache->result, "stream.axis");
+	const struct attr *axis = cache->result < 0 ? NULL : function_result_attr(q->main, cache->result, KEY_STREAM_AXIS);
 	if (!axis || cache->past->uses != 1)
 		return false;
 	cache->fresh = last->operand[cache->result];
@@ -271,7 +271,7 @@ static bool rows_fit(const struct attention *a)
 
 /* ---- main */
 
-static void set_item(struct module *module, struct op *op, const char *list, int index, const struct attr *value)
+static void set_item(struct module *module, struct op *op, enum attr_key list, int index, const struct attr *value)
 {
 	const struct attr *old = attr_get(op, list);
 	const struct attr **items = ARENA_ARRAY(module->arena, const struct attr *, old->count + 1);
@@ -289,14 +289,14 @@ static const struct attr *blocked_dims(struct quantiser *q, const struct keys *k
 	const struct run_time_trip *trip = keys_trip(q, keys);
 	const struct attr **dim = ARENA_ARRAY(module->arena, const struct attr *, rank);
 	int64_t own = keys_fresh_blocks(keys), rows = own * keys->block;
-	struct named items[6] = {{"first", attr_integer(module, keys_first(keys) + rows)}, {"tile", attr_integer(module, keys->block)}, {"most", attr_integer(module, keys->blocks - own)}};
+	struct named items[6] = {{key_name(KEY_FIRST), attr_integer(module, keys_first(keys) + rows)}, {key_name(KEY_TILE), attr_integer(module, keys->block)}, {key_name(KEY_MOST), attr_integer(module, keys->blocks - own)}};
 	int count = 3;
 	if (trip) {
-		items[count++] = (struct named){"symbol", attr_string(module, trip->symbol)};
-		items[count++] = (struct named){"plus", attr_integer(module, trip->plus - rows)};
+		items[count++] = (struct named){key_name(KEY_SYMBOL), attr_string(module, trip->symbol)};
+		items[count++] = (struct named){key_name(KEY_PLUS), attr_integer(module, trip->plus - rows)};
 	}
 	if (keys->shared)
-		items[count++] = (struct named){"word", attr_integer(module, 1)};
+		items[count++] = (struct named){key_name(KEY_MAX_WORD), attr_integer(module, 1)};
 	for (int d = 0; d < rank; d++)
 		dim[d] = d == axis ? attr_dictionary(module, count, items) : attr_string(module, "");
 	return attr_array(module, rank, dim);
@@ -313,45 +313,45 @@ static const struct type *cache_type(struct module *module, const struct cache *
 static const struct attr *argument_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name, int rank)
 {
 	struct module *module = q->module;
-	const struct attr *attr = attr_get(q->main, "arg_attrs")->items[cache->argument].value;
-	return attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.dims", blocked_dims(q, &a->keys, rank, cache->axis));
+	const struct attr *attr = attr_get(q->main, KEY_ARG_ATTRS)->items[cache->argument].value;
+	return attr_with(module, attr_with(module, attr, KEY_STREAM_NAME, attr_string(module, name)), KEY_STREAM_DIMS, blocked_dims(q, &a->keys, rank, cache->axis));
 }
 
 static const struct attr *result_attr(struct quantiser *q, const struct attention *a, const struct cache *cache, const char *name)
 {
 	struct module *module = q->module;
-	const struct attr *attr = attr_get(q->main, "res_attrs")->items[cache->result].value;
-	attr = attr_with(module, attr_with(module, attr, "stream.name", attr_string(module, name)), "stream.lead", attr_integer(module, a->keys.lead));
-	return attr_with(module, attr, "stream.past", attr_integer(module, a->keys.past));
+	const struct attr *attr = attr_get(q->main, KEY_RES_ATTRS)->items[cache->result].value;
+	attr = attr_with(module, attr_with(module, attr, KEY_STREAM_NAME, attr_string(module, name)), KEY_STREAM_LEAD, attr_integer(module, a->keys.lead));
+	return attr_with(module, attr, KEY_STREAM_PAST, attr_integer(module, a->keys.past));
 }
 
 static void make_state(struct quantiser *q, const struct attention *a, struct cache *cache)
 {
 	struct module *module = q->module;
-	const char *name = function_argument_attr(q->main, cache->argument, "stream.name")->text, *scale = text_format(module->arena, "%s.scale", name);
+	const char *name = function_argument_attr(q->main, cache->argument, KEY_STREAM_NAME)->text, *scale = text_format(module->arena, "%s.scale", name);
 	int64_t rows = a->keys.rows;
 	const struct type *old = cache->past->type;
 	VEC_PUSH(module->arena, &q->attributes, argument_attr(q, a, cache, scale, cache->axis + 1));
 	cache->past_scale = block_add_argument(module, q->main->region[0], cache_type(module, cache, old, rows, true));
 	cache->past->type = cache_type(module, cache, old, rows, false);
-	set_item(module, q->main, "arg_attrs", cache->argument, argument_attr(q, a, cache, name, old->rank));
+	set_item(module, q->main, KEY_ARG_ATTRS, cache->argument, argument_attr(q, a, cache, name, old->rank));
 }
 
 /* Main returns what its last operation has. */
 static void set_output_types(struct module *module, struct op *function)
 {
 	const struct op *last = function->region[0]->last;
-	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, last->operands + 1), *type = attr_get(function, "function_type")->type;
+	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, last->operands + 1), *type = attr_get(function, KEY_FUNCTION_TYPE)->type;
 	for (int r = 0; r < last->operands; r++)
 		types[r] = last->operand[r]->type;
-	attr_set(module, function, "function_type", attr_type(module, type_function(module, type->inputs, type->input, last->operands, types)));
+	attr_set(module, function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, type->inputs, type->input, last->operands, types)));
 }
 
 static void make_result(struct quantiser *q, const struct attention *a, const struct cache *cache)
 {
 	struct module *module = q->module;
 	struct op *last = q->main->region[0]->last;
-	const char *name = function_result_attr(q->main, cache->result, "stream.name")->text;
+	const char *name = function_result_attr(q->main, cache->result, KEY_STREAM_NAME)->text;
 	struct value **operand = ARENA_ARRAY(module->arena, struct value *, last->operands + 1);
 	int count = last->operands;
 	for (int r = 0; r < count; r++)
@@ -359,8 +359,8 @@ static void make_result(struct quantiser *q, const struct attention *a, const st
 	operand[cache->result] = cache->q;
 	operand[count] = cache->scale;
 	op_set_operands(module, last, count + 1, operand);
-	set_item(module, q->main, "res_attrs", count, result_attr(q, a, cache, text_format(module->arena, "%s.scale", name)));
-	set_item(module, q->main, "res_attrs", cache->result, result_attr(q, a, cache, name));
+	set_item(module, q->main, KEY_RES_ATTRS, count, result_attr(q, a, cache, text_format(module->arena, "%s.scale", name)));
+	set_item(module, q->main, KEY_RES_ATTRS, cache->result, result_attr(q, a, cache, name));
 	set_output_types(module, q->main);
 }
 

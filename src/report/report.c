@@ -23,13 +23,13 @@ static void count_channels(struct report *report)
 /* That a launch reads; of a table, the rows that it gathers. */
 static double item_bytes(const struct attr *item)
 {
-	const struct attr *type = attr_item(item, "type");
-	return type ? (double)attr_item_integer(item, "gathered", type_elements(type->type)) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
+	const struct attr *type = attr_item(item, KEY_TYPE);
+	return type ? (double)attr_item_integer(item, KEY_GATHERED_ELEMENTS, type_elements(type->type)) * (double)type_bits(type_scalar(type->type)) / 8 : 0;
 }
 
 static bool has_role(const struct attr *item, const char *role)
 {
-	return text_same(attr_item_text(item, "role"), role);
+	return text_same(attr_item_text(item, KEY_ROLE), role);
 }
 
 /* Is a dim as long as an input says? */
@@ -43,11 +43,11 @@ static bool has_extent(const struct attr *dims)
 
 int64_t report_tokens(const struct module *module)
 {
-	const struct attr *outputs = attr_get(module_main(module), "stream.outputs");
+	const struct attr *outputs = attr_get(module_main(module), KEY_STREAM_OUTPUTS);
 	for (int i = 0; outputs && i < outputs->count; i++) {
-		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis");
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, KEY_AXIS);
 		if (has_role(item, "state") && axis)
-			return attr_item(item, "type")->type->shape[axis->integer];
+			return attr_item(item, KEY_TYPE)->type->shape[axis->integer];
 	}
 	return 0;
 }
@@ -56,22 +56,22 @@ int64_t report_tokens(const struct module *module)
 static void read_signature(struct report *report)
 {
 	const struct op *function = module_main(report->module);
-	const struct attr *inputs = attr_get(function, "stream.inputs"), *outputs = attr_get(function, "stream.outputs");
+	const struct attr *inputs = attr_get(function, KEY_STREAM_INPUTS), *outputs = attr_get(function, KEY_STREAM_OUTPUTS);
 	report->tokens = report_tokens(report->module);
 	for (int i = 0; inputs && i < inputs->count; i++)
 		if (!has_role(inputs->items[i].value, "input"))
 			report->host_bytes += item_bytes(inputs->items[i].value);
 	for (int i = 0; outputs && i < outputs->count; i++) {
-		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, "axis"), *name = attr_item(item, "name");
+		const struct attr *item = outputs->items[i].value, *axis = attr_item(item, KEY_AXIS), *name = attr_item(item, KEY_NAME);
 		if (!has_role(item, "state") || !axis || !name)
 			continue;
 		report->decodes = true;
-		report->sequences = attr_item_integer(item, "batch", 1);
-		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, "type");
+		report->sequences = attr_item_integer(item, KEY_BATCH, 1);
+		const struct attr *input = attr_entry(inputs, name->text), *type = attr_item(input, KEY_TYPE);
 		if (!type || axis->integer >= type->type->rank)
 			continue;
-		report->run_time = report->run_time || has_extent(attr_item(input, "dims"));
-		report->context = attr_item_integer(item, "past", type->type->shape[axis->integer]) + report->run_time;
+		report->run_time = report->run_time || has_extent(attr_item(input, KEY_DIMS));
+		report->context = attr_item_integer(item, KEY_PAST, type->type->shape[axis->integer]) + report->run_time;
 	}
 }
 
@@ -119,7 +119,7 @@ static int64_t predicted_cycles(struct session *session)
 
 static const char *shown_by(const struct module *module)
 {
-	const char *by = attr_text_or(module_main(module), "stream.ends", NULL);
+	const char *by = attr_text_or(module_main(module), KEY_STREAM_TERMINATION_PROOF, NULL);
 	return by && !text_same(by, fifo_shown_name[FIFO_NOT_SHOWN]) ? by : NULL;
 }
 
@@ -174,8 +174,8 @@ struct report report_make(struct session *session, const char *name)
 	report.time = design_time(session->arena, platform, session->module, &report.cost);
 	report.least = choice_word(&session->choices, CHOICE_FIFO) == FIFO_STRATEGY_LEAST;
 	count_channels(&report);
-	report.unfused = intermediates_noted(session->module, "stream.unfused");
-	report.fused = intermediates_noted(session->module, "stream.fused");
+	report.unfused = intermediates_noted(session->module, KEY_STREAM_UNFUSED);
+	report.fused = intermediates_noted(session->module, KEY_STREAM_FUSED);
 	report.on_chip = on_chip_count(&report.cost);
 	read_signature(&report);
 	report.shown = shown_by(session->module);

@@ -26,7 +26,7 @@ static bool is_arithmetic(const struct op *op)
 static void survey_op(struct op *op, void *context)
 {
 	struct survey *survey = context;
-	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, "side", ""), "read");
+	bool acquires = op->code == OP_ACQUIRE && text_same(attr_text_or(op, KEY_SIDE, ""), "read");
 	const struct value *channel = op->code == OP_TAKE ? op->operand[1] : acquires ? op->operand[0] : NULL;
 	if (channel && !channel->def)
 		survey->reads[channel->index] = true;
@@ -119,11 +119,11 @@ static void add_process(const struct report *report, int index, const struct sur
 	text_add(out, "%s\n{\"name\":", index ? "," : "");
 	json_quote(out, process->name);
 	text_add(out, ",\"kind\":\"%s\",\"model\":%lld,\"die\":%d", kind_of(survey), (long long)report->time.process[index].busy, process->die);
-	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes, (long long)process->interval, attr_text_or(process->function, "stream.style", ""));
+	text_add(out, ",\"lanes\":%lld,\"ii\":%lld,\"style\":\"%s\"", (long long)process->lanes, (long long)process->interval, attr_text_or(process->function, KEY_STREAM_STYLE, ""));
 	text_add(out, ",\"lut\":%lld,\"ff\":%lld,\"dsp\":%lld,\"bram18\":%lld,\"uram\":%lld", (long long)process->resources.lut, (long long)process->resources.ff,
 		 (long long)process->resources.dsp, (long long)process->resources.bram18, (long long)process->resources.uram);
-	if (attr_get(process->function, "stream.layers"))
-		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, "stream.layers", 0));
+	if (attr_get(process->function, KEY_STREAM_LAYERS))
+		text_add(out, ",\"layers\":%lld", (long long)attr_integer_or(process->function, KEY_STREAM_LAYERS, 0));
 	add_operators(survey, out);
 	if (report->simulated) {
 		const struct flow_process_result *flow = &report->flow.process[index];
@@ -167,9 +167,9 @@ static void add_channel(const struct report *report, int index, const struct sur
 	const struct channel_cost *channel = &report->cost.channel[index];
 	const struct value *value = channel->op->result[0];
 	struct ends ends = ends_of(report, survey, value);
-	const char *storage = attr_text_or(channel->op, "stream.storage", NULL);
+	const char *storage = attr_text_or(channel->op, KEY_STREAM_STORAGE, NULL);
 	text_add(out, "%s\n{\"name\":", index ? "," : "");
-	json_quote(out, attr_text_or(channel->op, "name", ""));
+	json_quote(out, attr_text_or(channel->op, KEY_NAME, ""));
 	text_add(out, ",\"kind\":\"%s\",\"from\":%d,\"to\":%d,\"depth\":%lld,\"bytes\":%lld,\"die\":%d", channel->op->code == OP_FIFO ? "fifo" : "blocks", ends.from, ends.to,
 		 (long long)channel->depth, (long long)channel->bytes, channel->die);
 	text_add(out, ",\"bits\":%lld", (long long)(channel->depth ? channel->bytes * 8 / channel->depth : 0));
@@ -206,13 +206,13 @@ static bool same_kind(const char *left, const char *right)
 /* Names of the tensors in a buffer, one for all layers; neighbours that are the same count once. */
 static void add_tensors(const struct op *main, const char *buffer, struct text *out)
 {
-	const struct attr *segments = attr_item(attr_entry(attr_get(main, "stream.buffers"), buffer), "segments");
+	const struct attr *segments = attr_item(attr_entry(attr_get(main, KEY_STREAM_BUFFERS), buffer), KEY_SEGMENTS);
 	const char *last = NULL;
 	int count = 0;
 	VEC(const char *) kinds = {0};
 	text_add(out, ",\"tensors\":[");
 	for (int i = 0; segments && i < segments->count; i++) {
-		const char *name = attr_item(segments->items[i].value, "name")->text;
+		const char *name = attr_item(segments->items[i].value, KEY_NAME)->text;
 		if (text_same(name, last))
 			continue;
 		last = name;
@@ -230,7 +230,7 @@ static void add_tensors(const struct op *main, const char *buffer, struct text *
 	}
 	text_add(out, "],\"tensor_count\":%d,\"tensor_kinds\":%zu", count, kinds.count);
 	if (segments && segments->count)
-		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, "role")->text);
+		text_add(out, ",\"role\":\"%s\"", attr_item(segments->items[0].value, KEY_ROLE)->text);
 }
 
 /* The process whose port it is; -1: none. */

@@ -9,21 +9,21 @@ static double percent(int64_t part, int64_t whole)
 
 static const struct attr *explanations(const struct report *report)
 {
-	return attr_get(module_main(report->module), "stream.converters");
+	return attr_get(module_main(report->module), KEY_STREAM_CONVERTERS);
 }
 
 static void add_converter(struct text *out, const struct attr *item)
 {
-	static const char *const keys[] = {"writer", "from", "to", "avoided_by"};
-	const struct attr *readers = attr_item(item, "readers");
-	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "true" : "false");
+	static const enum attr_key keys[] = {KEY_WRITER, KEY_FROM, KEY_TO, KEY_AVOIDED_BY};
+	const struct attr *readers = attr_item(item, KEY_READERS);
+	text_add(out, "{\"bytes\": %lld, \"cut\": %s, \"readers\": [", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "true" : "false");
 	for (int i = 0; readers && i < readers->count; i++) {
 		text_add(out, i ? ", " : "");
 		json_quote(out, readers->items[i].value->text);
 	}
 	text_add(out, "]");
 	for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-		text_add(out, ", \"%s\": ", keys[k]);
+		text_add(out, ", \"%s\": ", key_name(keys[k]));
 		json_quote(out, attr_item_text(item, keys[k]));
 	}
 	text_add(out, "}");
@@ -51,9 +51,9 @@ static void add_scans(const struct report *report, struct text *out, const char 
 	bool any = false;
 	for (int i = 0; i < report->cost.processes; i++) {
 		const struct op *function = report->cost.process[i].function;
-		if (!attr_get(function, "stream.scan"))
+		if (!attr_get(function, KEY_STREAM_SCAN))
 			continue;
-		text_add(out, "%s%s", any ? between : before, attr_text_or(function, "sym_name", ""));
+		text_add(out, "%s%s", any ? between : before, attr_text_or(function, KEY_SYM_NAME, ""));
 		any = true;
 	}
 	text_add(out, any ? after : "");
@@ -82,11 +82,11 @@ static void row(const struct report *report, struct text *out, const char *name,
 
 static void explain(struct text *out, const struct attr *item)
 {
-	const struct attr *readers = attr_item(item, "readers");
-	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, "bytes", 0), attr_item_integer(item, "cut", 0) ? "through memory" : "on chip", attr_item_text(item, "writer"));
+	const struct attr *readers = attr_item(item, KEY_READERS);
+	text_add(out, "  %12lld bytes %s %s ->", (long long)attr_item_integer(item, KEY_BYTES, 0), attr_item_integer(item, KEY_SPILLED, 0) ? "through memory" : "on chip", attr_item_text(item, KEY_WRITER));
 	for (int i = 0; readers && i < readers->count; i++)
 		text_add(out, "%s %s", i ? "," : "", readers->items[i].value->text);
-	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", attr_item_text(item, "from"), attr_item_text(item, "to"), attr_item_text(item, "avoided_by"));
+	text_add(out, "\n    written as %s\n    read as    %s\n    avoided by %s\n", attr_item_text(item, KEY_FROM), attr_item_text(item, KEY_TO), attr_item_text(item, KEY_AVOIDED_BY));
 }
 
 void report_layer_text(const struct report *report, struct text *out)

@@ -38,13 +38,13 @@ static void add_launch(const struct report *report, struct text *out)
 static const struct type *state_type(const struct attr *inputs, int number)
 {
 	const struct attr *entry = inputs->items[number].value;
-	return text_same(attr_item_text(entry, "role"), "state") ? type_scalar(attr_item(entry, "type")->type) : NULL;
+	return text_same(attr_item_text(entry, KEY_ROLE), "state") ? type_scalar(attr_item(entry, KEY_TYPE)->type) : NULL;
 }
 
 /* With --quant: what it made of the states, since those of a form that it does not know stay as they are. */
 static void add_numbers(const struct report *report, struct text *out)
 {
-	const struct attr *inputs = attr_get(module_main(report->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(report->module), KEY_STREAM_INPUTS);
 	if (text_same(report->quant, "none"))
 		return;
 	text_add(out, "numbers         %s", report->quant);

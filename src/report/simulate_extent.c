@@ -16,9 +16,9 @@ static void find_extent(struct op *op, void *context)
 /* An input says how long a dim of another is: even if all of it is read anyway, because it is one block. */
 static bool names_dim(const struct module *module, const char *symbol)
 {
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *dims = attr_item(inputs->items[i].value, "dims");
+		const struct attr *dims = attr_item(inputs->items[i].value, KEY_DIMS);
 		for (int d = 0; dims && d < dims->count; d++) {
 			const char *named = timing_dim_symbol(dims->items[d].value);
 			if (named && text_same(lookback_symbol(module, named), symbol))
@@ -38,29 +38,29 @@ bool simulate_is_extent(const struct module *module, const char *symbol)
 /* The extent of the dim `axis` of an input or output, less `lead`; `most`: it has none. */
 static int64_t extent_of(const struct attr *entry, int64_t axis, int64_t lead, int64_t most)
 {
-	const struct type *type = entry ? attr_item(entry, "type")->type : NULL;
+	const struct type *type = entry ? attr_item(entry, KEY_TYPE)->type : NULL;
 	bool known = type && axis >= 0 && axis < type->rank && type->shape[axis] - lead < most;
 	return known ? type->shape[axis] - lead : most;
 }
 
 int64_t simulate_extent_most(const struct module *module, const char *symbol)
 {
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs"), *outputs = attr_get(module_main(module), "stream.outputs");
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS), *outputs = attr_get(module_main(module), KEY_STREAM_OUTPUTS);
 	int64_t most = INT64_MAX;
 	for (int i = 0; inputs && i < inputs->count; i++) {
-		const struct attr *input = inputs->items[i].value, *dims = attr_item(input, "dims");
-		most = text_same(attr_item_text(input, "rows"), symbol) ? extent_of(input, attr_item_integer(input, "axis", -1), 0, most) : most;
+		const struct attr *input = inputs->items[i].value, *dims = attr_item(input, KEY_DIMS);
+		most = text_same(attr_item_text(input, KEY_TOKEN_COUNT), symbol) ? extent_of(input, attr_item_integer(input, KEY_AXIS, -1), 0, most) : most;
 		for (int d = 0; dims && d < dims->count; d++)
 			most = dims->items[d].value->kind == ATTR_STRING && text_same(dims->items[d].value->text, symbol) ? extent_of(input, d, 0, most) : most;
 	}
 	for (int i = 0; outputs && i < outputs->count; i++) {
 		const struct attr *output = outputs->items[i].value;
-		int64_t axis = attr_item_integer(output, "axis", -1);
-		most = text_same(attr_item_text(output, "rows"), symbol) ? extent_of(output, axis, 0, most) : most;
-		if (!text_same(attr_item_text(output, "at"), symbol))
+		int64_t axis = attr_item_integer(output, KEY_AXIS, -1);
+		most = text_same(attr_item_text(output, KEY_TOKEN_COUNT), symbol) ? extent_of(output, axis, 0, most) : most;
+		if (!text_same(attr_item_text(output, KEY_POSITION), symbol))
 			continue;
-		most = extent_of(attr_entry(inputs, attr_item_text(output, "name")), axis, attr_item_integer(output, "lead", 0), most);
-		int64_t past = attr_item_integer(output, "past", most);      /* a state may have been padded */
+		most = extent_of(attr_entry(inputs, attr_item_text(output, KEY_NAME)), axis, attr_item_integer(output, KEY_LEAD, 0), most);
+		int64_t past = attr_item_integer(output, KEY_PAST, most);      /* a state may have been padded */
 		most = past < most ? past : most;
 	}
 	return rows_may_go_on(module_main(module)) && text_same(rows_counter(module_main(module)), symbol) ? most + 1 : most;

@@ -66,7 +66,7 @@ int64_t tokens_rows_most(const struct module *module, const char *symbol, int64_
 
 void tokens_extents(const struct module *module, int64_t token, int extents, const struct extent_value *from, struct extent_value *extent)
 {
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	const struct prompt prompt = prompt_of(module, extents, from);
 	int64_t before = rows_before(&prompt, token);
 	for (int i = 0; i < extents; i++) {
@@ -105,9 +105,9 @@ static double sum_between(struct sweep *s, int64_t first, int64_t last, double f
 /* What grows or shrinks and bounds loops has a value to begin with. */
 static bool check_begin(struct session *session, int extents, const struct extent_value *extent)
 {
-	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(session->module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs->count; i++) {
-		const char *name = attr_item_text(inputs->items[i].value, "name");
+		const char *name = attr_item_text(inputs->items[i].value, KEY_NAME);
 		int64_t begin;
 		bool moves = feedback_step(inputs->items[i].value) || rows_counted_by(module_main(session->module), name);
 		if (!moves || !simulate_is_extent(session->module, name) || timing_extent(name, extents, extent, &begin))
@@ -121,11 +121,11 @@ static bool check_begin(struct session *session, int extents, const struct exten
 /* A prompt of several chunks ends within what the state holds. */
 static bool check_room(struct session *session, int extents, const struct extent_value *extent)
 {
-	const struct attr *inputs = attr_get(module_main(session->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(session->module), KEY_STREAM_INPUTS);
 	const struct prompt prompt = prompt_of(session->module, extents, extent);
 	int64_t last = session->options.tokens - 1, rows = rows_before(&prompt, last) + rows_at(&prompt, last);
 	for (int i = 0; prompt.tokens > prompt.most && i < inputs->count; i++) {
-		const char *name = attr_item_text(inputs->items[i].value, "name");
+		const char *name = attr_item_text(inputs->items[i].value, KEY_NAME);
 		int64_t begin = 0, most = simulate_extent_most(session->module, name);
 		timing_extent(name, extents, extent, &begin);
 		if (!feedback_step(inputs->items[i].value) || rows - 1 <= most - begin)

@@ -269,7 +269,7 @@ static const char *bulk_name(const struct candidate *candidate)
 		return NULL;
 	const struct op *main = op->parent->parent->code == OP_FOR ? op->parent->parent->parent->parent : op->parent->parent;
 	int number = flow_of(op->operand[candidate->operand])->argument[0]->index;
-	const struct attr *name = number < main->region[0]->arguments ? function_argument_attr(main, number, "stream.name") : NULL;
+	const struct attr *name = number < main->region[0]->arguments ? function_argument_attr(main, number, KEY_STREAM_NAME) : NULL;
 	return name ? name->text : NULL;
 }
 

@@ -43,7 +43,7 @@ const struct turns_there *plan_turns_there(struct arena *arena, const struct op 
 	const struct op *fill = op->operand[operand]->def;
 	if (!fill || fill->code != OP_FILL || fill->parent != op->parent || plan->padded || kernel_is_post_operand(op->kernel, operand) || op->kernel->operand[operand].index_operand >= 0)
 		return NULL;
-	int axis = (int)attr_integer_or(fill, "axis", 0);
+	int axis = (int)attr_integer_or(fill, KEY_AXIS, 0);
 	int64_t most = op->operand[operand]->type->shape[axis], inside = 1, word = 0;
 	struct turns_there *there = ARENA_NEW(arena, struct turns_there);
 	there->weight = ARENA_ARRAY(arena, int64_t, plan->parts + 1);
@@ -61,7 +61,7 @@ const struct turns_there *plan_turns_there(struct arena *arena, const struct op 
 		inside *= plan->part[i].trip;
 	}
 	there->step = word;
-	there->symbol = attr_text_or(fill, "rows", "");
+	there->symbol = attr_text_or(fill, KEY_TOKEN_COUNT, "");
 	there->rows = rows_of_launch(arena, there->symbol, most);
 	bool straddles = word && word % there->rows.tile && there->rows.tile % word;
 	return word && inside == most && !straddles ? there : NULL;

@@ -30,7 +30,7 @@ const struct type *stream_tensor(const struct value *stream)
 	}
 	if (value->def->code == OP_FOR)
 		return stream_tensor(value->def->operand[3 + value->index]);
-	return attr_get(value->def, "tensor")->type;
+	return attr_get(value->def, KEY_TENSOR)->type;
 }
 
 const struct type *natural_order(struct module *module, const struct type *tensor)
@@ -46,21 +46,21 @@ struct points {
 
 static struct points points_of(struct arena *arena, const struct attr *dims, int d, int64_t extent)
 {
-	const struct attr *dim = dims ? dims->items[d].value : NULL, *symbol = dim ? attr_item(dim, "symbol") : NULL;
+	const struct attr *dim = dims ? dims->items[d].value : NULL, *symbol = dim ? attr_item(dim, KEY_SYMBOL) : NULL;
 	struct points points = {.tile = 1, .most = extent, .word = INT64_MAX};
 	struct run_time_trip trip = {.tile = 1, .most = extent};
 	if (!dim || (dim->kind == ATTR_STRING && !*dim->text))
 		return points;
 	trip.symbol = dim->kind == ATTR_STRING ? dim->text : symbol ? symbol->text : NULL;
 	if (dim->kind == ATTR_DICTIONARY) {
-		points = (struct points){attr_item(dim, "first")->integer, attr_item(dim, "tile")->integer, attr_item(dim, "most")->integer, attr_item_integer(dim, "word", INT64_MAX), NULL, NULL};
+		points = (struct points){attr_item(dim, KEY_FIRST)->integer, attr_item(dim, KEY_TILE)->integer, attr_item(dim, KEY_MOST)->integer, attr_item_integer(dim, KEY_MAX_WORD, INT64_MAX), NULL, NULL};
 		trip.tile = points.tile;
 		trip.most = points.most;
-		trip.plus = symbol ? attr_item(dim, "plus")->integer : 0;
+		trip.plus = symbol ? attr_item(dim, KEY_PLUS)->integer : 0;
 	}
 	if (trip.symbol && points.most > 1)
 		points.trip = arena_copy(arena, &trip, sizeof trip);
-	if (dim->kind == ATTR_DICTIONARY && attr_item(dim, "each") && points.tile > 1) {
+	if (dim->kind == ATTR_DICTIONARY && attr_item(dim, KEY_BOUNDED_TILES) && points.tile > 1) {
 		const struct run_time_trip each = {.symbol = trip.symbol, .plus = trip.plus, .tile = 1, .most = points.tile};
 		points.each = arena_copy(arena, &each, sizeof each);
 	}

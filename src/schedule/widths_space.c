@@ -27,10 +27,10 @@ static struct width_part part_read(const struct op *op, int operand)
 /* Parts of a state are worked on side by side: what one alone is quicker gains nothing.  The kernel's number, or that of the first that is a part of the same one. */
 static int first_part(const struct widths *w, int k)
 {
-	const struct attr *whole = attr_get(w->kernel[k], "part_of");
+	const struct attr *whole = attr_get(w->kernel[k], KEY_KV_PARTITION_OF);
 	int first = k;
 	for (int i = k - 1; whole && i >= 0; i--)
-		if (text_same(attr_text_or(w->kernel[i], "part_of", ""), whole->text))
+		if (text_same(attr_text_or(w->kernel[i], KEY_KV_PARTITION_OF, ""), whole->text))
 			first = i;
 	return first;
 }
@@ -107,7 +107,7 @@ static void add_block(const struct widths *w, struct width_space *space, const s
 		if (op->code != OP_FOR)
 			continue;
 		int row = space->loops++;
-		space->loop[row] = (struct width_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, "value")->integer};
+		space->loop[row] = (struct width_loop){.first = space->kernels, .layers = attr_get(op->operand[1]->def, KEY_VALUE)->integer};
 		add_block(w, space, op->region[0], row);
 		space->loop[row].end = space->kernels;
 	}

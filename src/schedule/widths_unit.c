@@ -49,7 +49,7 @@ static double cycles_beside(const struct op *op, bool before, int64_t tokens, in
 const struct op *widths_same_phase(const struct op *op)
 {
 	const struct op *first = op;
-	for (const struct op *at = op; at && attr_get(first, "same"); at = at->previous)
+	for (const struct op *at = op; at && attr_get(first, KEY_SAME_INPUT); at = at->previous)
 		first = at->code == OP_CONTRACT ? at : first;
 	return first;
 }
@@ -93,7 +93,7 @@ static bool next_is_same(const struct op *op)
 	const struct op *next = op->next;
 	while (next && next->code != OP_CONTRACT)
 		next = next->next;
-	return next && attr_get(next, "same");
+	return next && attr_get(next, KEY_SAME_INPUT);
 }
 
 const struct value *widths_through_unit(const struct value *value, int slices, int abreast, bool single, struct width_phase *phase)

@@ -15,7 +15,7 @@ bool flow_trips(const struct flow_network *network, const struct op *loop, int64
 	if (*trips >= 0)
 		return true;
 	const struct value *bound = loop->operand[1];
-	const struct attr *attr = bound->def && bound->def->code == OP_CONSTANT ? attr_get(bound->def, "value") : NULL;
+	const struct attr *attr = bound->def && bound->def->code == OP_CONSTANT ? attr_get(bound->def, KEY_VALUE) : NULL;
 	*trips = attr ? attr->integer : 0;
 	if (attr && attr->kind == ATTR_INTEGER && *trips >= 0)
 		return true;
@@ -52,7 +52,7 @@ static enum access_kind kind_of(const struct op *op)
 	const struct op *acquire = op->code == OP_RELEASE ? op->operand[0]->def : op;
 	if (op->code != OP_ACQUIRE && op->code != OP_RELEASE)
 		return kinds[op->code];
-	bool write = text_same(attr_text_or(acquire, "side", ""), "write");
+	bool write = text_same(attr_text_or(acquire, KEY_SIDE, ""), "write");
 	if (op->code == OP_ACQUIRE)
 		return write ? ACCESS_ACQUIRE_WRITE : ACCESS_ACQUIRE_READ;
 	return write ? ACCESS_RELEASE_WRITE : ACCESS_RELEASE_READ;
@@ -124,7 +124,7 @@ static void find_lookback(struct op *op, void *context)
 static bool layers_differ(const struct op *loop)
 {
 	bool found = false;
-	if (attr_get(loop, "stream.layer"))
+	if (attr_get(loop, KEY_STREAM_LAYER))
 		ir_walk(loop->region[0], find_lookback, &found);
 	return found;
 }
@@ -132,12 +132,12 @@ static bool layers_differ(const struct op *loop)
 /* The extents that the network has in this layer. */
 static void enter_layer(struct flow_network *network, int layer)
 {
-	const struct attr *list = attr_get(network->module->op, "stream.lookback");
+	const struct attr *list = attr_get(network->module->op, KEY_STREAM_SLIDING_WINDOW);
 	struct extent_value *extent = ARENA_ARRAY(network->arena, struct extent_value, network->extents + list->count);
 	int count = 0;
 	for (int i = 0; i < list->count; i++) {
 		struct lookback lookback;
-		if (!lookback_find(network->module, attr_item_text(list->items[i].value, "name"), &lookback) || layer >= lookback.layers)
+		if (!lookback_find(network->module, attr_item_text(list->items[i].value, KEY_NAME), &lookback) || layer >= lookback.layers)
 			continue;
 		int64_t value = lookback.most;
 		timing_extent(lookback.symbol, network->extents, network->extent, &value);
@@ -190,7 +190,7 @@ static bool build_loop(struct builder *b, const struct op *loop, int64_t repeats
 /* One pipelined loop if everything down to it only holds the next loop. */
 static bool flattens(const struct op *loop)
 {
-	while (loop && !attr_get(loop, "stream.pipeline"))
+	while (loop && !attr_get(loop, KEY_STREAM_PIPELINE))
 		loop = timing_only_loop(loop->region[0]);
 	return loop != NULL;
 }
@@ -260,10 +260,10 @@ static bool build_process(struct flow_network *network, const struct op *call)
 	struct flow_process *process = ARENA_NEW(network->arena, struct flow_process);
 	struct builder b = {network, process};
 	process->number = (int)network->processes.count;
-	process->name = attr_text_or(call, "callee", "");
+	process->name = attr_text_or(call, KEY_CALLEE, "");
 	process->function = module_find(network->module, process->name);
-	process->flushes = text_same(attr_text_or(process->function, "stream.style", "stp"), "flp");
-	process->unbroken = attr_get(process->function, NEST_UNBROKEN);
+	process->flushes = text_same(attr_text_or(process->function, KEY_STREAM_STYLE, "stp"), "flp");
+	process->unbroken = attr_get(process->function, KEY_STREAM_REWIND);
 	ir_walk(process->function->region[0], forget, NULL);
 	bind_arguments(&b, call);
 	ir_walk(process->function->region[0], bind_ends, process);
@@ -284,7 +284,7 @@ static void build_channel(struct flow_network *network, struct op *op)
 {
 	const struct type *type = op->result[0]->type;
 	struct flow_channel *channel = ARENA_NEW(network->arena, struct flow_channel);
-	channel->name = attr_text_or(op, "name", "(no name)");
+	channel->name = attr_text_or(op, KEY_NAME, "(no name)");
 	channel->blocks = op->code == OP_BLOCKS;
 	channel->built = type->depth;
 	channel->number = (int)network->channels.count;

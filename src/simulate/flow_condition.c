@@ -27,7 +27,7 @@ static bool is_inner(const struct flow_condition *condition, const int64_t *valu
 
 static bool add_constant(struct arena *arena, struct value *value)
 {
-	const struct attr *attr = attr_get(value->def, "value");
+	const struct attr *attr = attr_get(value->def, KEY_VALUE);
 	if (!attr || (attr->kind != ATTR_INTEGER && attr->kind != ATTR_BOOL))
 		return false;
 	int64_t *slot = ARENA_NEW(arena, int64_t);
@@ -56,7 +56,7 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 		return value->data != NULL;
 	if (value->def->code == OP_CONSTANT)
 		return value->data || add_constant(arena, value);
-	if (attr_get(value->def, "stream.run_time"))
+	if (attr_get(value->def, KEY_STREAM_RUN_TIME))
 		return value->data != NULL;
 	if (holds(condition, value->def))
 		return true;
@@ -78,7 +78,7 @@ static bool add_node(struct arena *arena, struct flow_condition *condition, stru
 
 static bool always(const struct value *when)
 {
-	const struct attr *attr = when->def && when->def->code == OP_CONSTANT ? attr_get(when->def, "value") : NULL;
+	const struct attr *attr = when->def && when->def->code == OP_CONSTANT ? attr_get(when->def, KEY_VALUE) : NULL;
 	return attr && (attr->kind == ATTR_BOOL || attr->kind == ATTR_INTEGER) && attr->integer;
 }
 

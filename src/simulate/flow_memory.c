@@ -25,10 +25,10 @@ struct linear {               /* a sum of counters; `other`: and of something th
 
 static void add_terms(struct linear *sum, const struct value *value, int64_t factor)
 {
-	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, "map") : NULL;
+	const struct attr *map = value->def && value->def->code == OP_APPLY ? attr_get(value->def, KEY_MAP) : NULL;
 	for (int i = 0; !value->def && i < sum->levels; i++)
 		sum->factor[i] += value->data == sum->counter[i] ? factor : 0;
-	if (!value->def || value->def->parent != sum->body || attr_get(value->def, "stream.gap"))
+	if (!value->def || value->def->parent != sum->body || attr_get(value->def, KEY_STREAM_WINDOW_GAP))
 		return;
 	if (!map || map->kind != ATTR_MAP || map->map.results != 1 || map->map.dims != value->def->operands) {
 		sum->other = true;
@@ -92,7 +92,7 @@ static bool build_port(struct flow_network *network, struct flow_port *port)
 	const struct platform *platform = network->platform;
 	double rate = platform_channel_rate(platform);
 	const struct type *word = network->main->region[0]->argument[port->number]->type->element;
-	const struct attr *channel = function_argument_attr(network->main, port->number, "stream.channel"), *name = function_argument_attr(network->main, port->number, "stream.port");
+	const struct attr *channel = function_argument_attr(network->main, port->number, KEY_STREAM_CHANNEL), *name = function_argument_attr(network->main, port->number, KEY_STREAM_PORT);
 	port->name = name && name->text ? name->text : "";
 	if (channel && (channel->kind != ATTR_INTEGER || channel->integer < 0 || channel->integer >= platform->channels)) {
 		diag_error(network->module->diag, network->main->location, "port %s is on memory channel %lld", port->name, (long long)channel->integer);

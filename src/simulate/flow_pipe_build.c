@@ -141,7 +141,7 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 {
 	struct arena *arena = network->arena;
 	struct flow_pipe *pipe = ARENA_NEW(arena, struct flow_pipe);
-	for (const struct op *inner = loop; inner; inner = attr_get(inner, "stream.pipeline") ? NULL : timing_only_loop(inner->region[0]))
+	for (const struct op *inner = loop; inner; inner = attr_get(inner, KEY_STREAM_PIPELINE) ? NULL : timing_only_loop(inner->region[0]))
 		pipe->levels++;
 	pipe->counter = ARENA_ARRAY(arena, int64_t *, pipe->levels);
 	pipe->trips = ARENA_ARRAY(arena, int64_t, pipe->levels);
@@ -155,7 +155,7 @@ bool flow_pipe_build(struct flow_network *network, struct flow_process *process,
 	}
 	if (!pipe->iterations)
 		return true;
-	pipe->interval = attr_integer_or(loop, "stream.pipeline", 1);
+	pipe->interval = attr_integer_or(loop, KEY_STREAM_PIPELINE, 1);
 	pipe->flushes = process->flushes;
 	schedule(network, pipe, loop->region[0]);
 	if (!add_conditions(network, pipe, loop->region[0]))

@@ -64,7 +64,7 @@ static bool waits_for_all(const struct op *op, int operand)
 {
 	if (op->code == OP_KERNEL)
 		return kernel_waits_for_all(op->kernel, operand);
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "later");
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_CAUSAL);
 }
 
 /* Does the first word of the stream need something that has waited for all words of reader A? */
@@ -103,7 +103,7 @@ static bool comes_by_block(const struct search *s, const struct value *stream, i
 	for (int j = 0; j < def->operands && !any; j++)
 		if (def->code == OP_CAST || (def->code == OP_KERNEL && !kernel_has_reduction(def->kernel) && uses_outermost(def->kernel, j)))
 			any = comes_by_block(s, def->operand[j], turns);
-	if (any || def->code != OP_CONVERT || attr_integer_or(def, "shared", 0) != 1)
+	if (any || def->code != OP_CONVERT || attr_integer_or(def, KEY_SHARED_LOOPS, 0) != 1)
 		return any;
 	struct box box = box_between(s->module->arena, stream_tensor(def->result[0]), def->operand[0]->type, def->result[0]->type, 1);
 	return !box.why && turns % box.fill.trip[0] == 0;
@@ -190,7 +190,7 @@ static bool is_one_block(const struct value *value, const struct readers_of *rea
 /* A converter that holds all, for readers in the same block. */
 static bool is_whole(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && op->operand[0]->type->kind == TYPE_ITENSOR;
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && op->operand[0]->type->kind == TYPE_ITENSOR;
 }
 
 /* Readers, those of casts in their place; those of converters as well.  Returns how many of these there are. */
@@ -286,7 +286,7 @@ static bool plan_in_order(struct search *s, const struct value *value, struct re
 static struct op *holder_of(const struct value *value)
 {
 	struct op *def = value->def;
-	if (def && def->code == OP_CONVERT && attr_get(def, "given"))
+	if (def && def->code == OP_CONVERT && attr_get(def, KEY_IN_PRODUCER))
 		def = def->operand[0]->def;
 	return def && kernel_holds_result(def) ? def : NULL;
 }
@@ -436,9 +436,9 @@ static struct op *new_buffer(struct module *module, struct value *value, struct 
 		value = holder_of(value) ? holder_of(value)->result[0] : value;
 	struct box box = box_between(module->arena, tensor, value->type, value->type, 0);
 	struct op *buffer = op_new(module, OP_BUFFER, before->location, 1, &value, count, types);
-	attr_set(module, buffer, "buffer", attr_integer(module, box.elements));
-	attr_set(module, buffer, "shared", attr_integer(module, 0));
-	attr_set(module, buffer, "phases", attr_integers(module, count, sorted));
+	attr_set(module, buffer, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
+	attr_set(module, buffer, KEY_SHARED_LOOPS, attr_integer(module, 0));
+	attr_set(module, buffer, KEY_SERVICE_ROUNDS, attr_integers(module, count, sorted));
 	set_stream_tensor(module, buffer, tensor);
 	op_insert_before(before, buffer);
 	return buffer;

@@ -113,23 +113,23 @@ bool emit_contract(struct streams *s, const struct op *old)
 	add_tensors(own, operand, &count);
 	const struct type *type = result_type(s, &contract, old);
 	struct op *op = op_new(module, OP_CONTRACT, old->location, count, operand, 1, &type);
-	attr_set(module, op, "name", attr_get(old, "name"));
+	attr_set(module, op, KEY_NAME, attr_get(old, KEY_NAME));
 	if (contract.tokens > 1)
-		attr_set(module, op, "tokens", attr_get(old, "tokens"));
+		attr_set(module, op, KEY_TOKENS, attr_get(old, KEY_TOKENS));
 	if (contract.abreast > 1)
-		attr_set(module, op, "abreast", attr_get(old, "abreast"));
+		attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_get(old, KEY_TOKENS_PER_CYCLE));
 	if (contract.dealt > 1)
-		attr_set(module, op, "dealt", attr_get(old, "dealt"));
-	if (attr_get(old, "lanes"))
-		attr_set(module, op, "lanes", attr_get(old, "lanes"));
+		attr_set(module, op, KEY_PES_PER_PORT, attr_get(old, KEY_PES_PER_PORT));
+	if (attr_get(old, KEY_LANES))
+		attr_set(module, op, KEY_LANES, attr_get(old, KEY_LANES));
 	if (contract.rows)
-		attr_set(module, op, "rows", attr_get(old, "rows"));
+		attr_set(module, op, KEY_TOKEN_COUNT, attr_get(old, KEY_TOKEN_COUNT));
 	if (contract.same)
-		attr_set(module, op, "same", attr_unit(module));
+		attr_set(module, op, KEY_SAME_INPUT, attr_unit(module));
 	if (contract.apart)
-		attr_set(module, op, "apart", attr_unit(module));
+		attr_set(module, op, KEY_SECOND_PASS, attr_unit(module));
 	if (contract.once)
-		attr_set(module, op, "once", attr_unit(module));
+		attr_set(module, op, KEY_SINGLE_BLOCK, attr_unit(module));
 	append_maker(s, old, op);
 	return true;
 }

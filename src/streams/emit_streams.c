@@ -5,7 +5,7 @@
 
 void set_stream_tensor(struct module *module, struct op *op, const struct type *tensor)
 {
-	attr_set(module, op, "tensor", attr_type(module, tensor));
+	attr_set(module, op, KEY_TENSOR, attr_type(module, tensor));
 }
 
 static struct value *emit_load(struct streams *s, const struct flow *flow, const struct type *type, int ports)
@@ -24,7 +24,7 @@ static struct value *emit_load(struct streams *s, const struct flow *flow, const
 	struct op *load = op_new(module, OP_LOAD, NOWHERE, count, operand, 1, &type);
 	set_stream_tensor(module, load, flow->tensor);
 	if (ports)
-		attr_set(module, load, "ports", attr_integer(module, ports));
+		attr_set(module, load, KEY_PORTS, attr_integer(module, ports));
 	op_append(s->block, load);
 	return load->result[0];
 }
@@ -34,7 +34,7 @@ static struct value *wish(struct streams *s, struct value *stream, const struct 
 {
 	struct value *value = build(s->module, s->block, OP_CONVERT, type, 1, &stream);
 	set_stream_tensor(s->module, value->def, tensor);
-	attr_set(s->module, value->def, "wish", attr_unit(s->module));
+	attr_set(s->module, value->def, KEY_DEMAND, attr_unit(s->module));
 	return value;
 }
 
@@ -46,7 +46,7 @@ static struct value *choose(struct streams *s, const struct flow *flow, const st
 	for (int i = 0; i < flow->count; i++)
 		operand[i] = want_stream(s, flow->choice[i], type, 0);
 	struct value *value = build(module, s->block, OP_CHOOSE, type, flow->count, operand);
-	attr_set(module, value->def, "table", attr_integers(module, flow->layers, flow->table));
+	attr_set(module, value->def, KEY_TABLE, attr_integers(module, flow->layers, flow->table));
 	set_stream_tensor(module, value->def, flow->tensor);
 	return value;
 }
@@ -128,8 +128,8 @@ bool emit_kernel(struct streams *s, const struct op *old)
 		int64_t own = stream_lanes(type) * type_bits(type_scalar(type)) / 512;
 		int ports = j != width->bulk ? 0 : own < 1 ? 1 : own < width->ports ? (int)own : width->ports;
 		operand[j] = there[j] ? want_filled(s, old->operand[j]->def, there[j], kernel->operand[j].later, type) : want_stream(s, flow_of(old->operand[j]), type, ports);
-		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, "wish"))
-			attr_set(module, operand[j]->def, "later", attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
+		if (kernel->operand[j].later && operand[j]->def && attr_get(operand[j]->def, KEY_DEMAND))
+			attr_set(module, operand[j]->def, KEY_CAUSAL, attr_integers(module, 2, (const int64_t[]){kernel->loop[0].extent, kernel->operand[j].later}));
 	}
 	const struct type *result = plan_port_type(module, kernel, plan, -1, old->result[0]->type, NULL);
 	INVARIANT(module->guard, result, "kernel %s: its result has no stream type", kernel->name);
@@ -178,10 +178,10 @@ bool emit_gather(struct streams *s, const struct op *old)
 	int64_t length = 1;
 	for (int l = 0; l < kernel->loops; l++)
 		length *= kernel->operand[1].stride[l] ? kernel->loop[l].extent : 1;
-	attr_set(module, op, "row", attr_integer(module, pitch));
-	attr_set(module, op, "length", attr_integer(module, length));
-	attr_set(module, op, "offset", attr_integer(module, offset));
-	attr_set(module, op, "limit", attr_integer(module, kernel->operand[1].index_limit));
+	attr_set(module, op, KEY_ROW_PITCH, attr_integer(module, pitch));
+	attr_set(module, op, KEY_LENGTH, attr_integer(module, length));
+	attr_set(module, op, KEY_OFFSET, attr_integer(module, offset));
+	attr_set(module, op, KEY_LIMIT, attr_integer(module, kernel->operand[1].index_limit));
 	append_maker(s, old, op);
 	return true;
 }

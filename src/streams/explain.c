@@ -9,7 +9,7 @@ struct readers {
 
 int64_t converter_bytes(const struct op *convert)
 {
-	int64_t elements = attr_integer_or(convert, "buffer", 0) * attr_integer_or(convert, "halves", 1);
+	int64_t elements = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) * attr_integer_or(convert, KEY_HALVES, 1);
 	return elements * ((type_bits(type_scalar(convert->result[0]->type)) + 7) / 8);
 }
 
@@ -26,9 +26,9 @@ static const char *op_name(const struct op *op)
 /* A load by the name of what it reads. */
 static const char *load_name(const struct module *module, const struct op *load)
 {
-	const struct attr *inputs = attr_get(module_main(module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	const struct value *from = load->operand[load->operands - 1];
-	const struct attr *name = inputs && !from->def && from->index < inputs->count ? attr_item(inputs->items[from->index].value, "name") : NULL;
+	const struct attr *name = inputs && !from->def && from->index < inputs->count ? attr_item(inputs->items[from->index].value, KEY_NAME) : NULL;
 	return name ? name->text : op_name(load);
 }
 
@@ -118,13 +118,13 @@ static void add_explanation(struct op *op, void *context)
 		return;
 	const char *writer = writer_name(module, op->operand[0]);
 	struct named items[] = {
-		{"writer", attr_string(module, writer)},
-		{"readers", names_of(module, op->result[0]->data)},
-		{"from", attr_string(module, op->operand[0]->type->text)},
-		{"to", attr_string(module, op->result[0]->type->text)},
-		{"bytes", attr_integer(module, converter_bytes(op))},
-		{"cut", attr_bool(module, attr_get(op, "cut") != NULL)},
-		{"avoided_by", attr_string(module, remedy(module->arena, op, writer))},
+		{key_name(KEY_WRITER), attr_string(module, writer)},
+		{key_name(KEY_READERS), names_of(module, op->result[0]->data)},
+		{key_name(KEY_FROM), attr_string(module, op->operand[0]->type->text)},
+		{key_name(KEY_TO), attr_string(module, op->result[0]->type->text)},
+		{key_name(KEY_BYTES), attr_integer(module, converter_bytes(op))},
+		{key_name(KEY_SPILLED), attr_bool(module, attr_get(op, KEY_SPILLED) != NULL)},
+		{key_name(KEY_AVOIDED_BY), attr_string(module, remedy(module->arena, op, writer))},
 	};
 	VEC_PUSH(module->arena, &all->list, attr_dictionary(module, sizeof items / sizeof *items, items));
 }
@@ -137,5 +137,5 @@ void explain_converters(struct module *module)
 	ir_clear_data(main->region[0]);
 	ir_walk(main->region[0], find_readers, &scratch);
 	ir_walk(main->region[0], add_explanation, &all);
-	attr_set(module, main, "stream.converters", attr_array(module, (int)all.list.count, all.list.data));
+	attr_set(module, main, KEY_STREAM_CONVERTERS, attr_array(module, (int)all.list.count, all.list.data));
 }

@@ -48,7 +48,7 @@ static const struct type *tiles_first(struct module *module, const struct type *
 static struct value *rows_that_come(struct streams *s, const struct op *fill, bool later)
 {
 	const struct flow *flow = flow_of(fill->operand[0]);
-	const struct attr *dims = rows_dims(s->module, flow->tensor, (int)attr_integer_or(fill, "axis", 0), attr_text_or(fill, "rows", ""));
+	const struct attr *dims = rows_dims(s->module, flow->tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), attr_text_or(fill, KEY_TOKEN_COUNT, ""));
 	const struct type *order = natural_order_to(s->module, flow->tensor, dims, PORT_BITS);
 	return want_stream(s, flow, later ? tiles_first(s->module, order) : order, 0);
 }
@@ -58,7 +58,7 @@ struct value *want_filled(struct streams *s, const struct op *fill, const struct
 	later = later && there->step <= there->rows.tile;       /* a word of several tiles waits for all of them */
 	struct flow filled = {.kind = FLOW_STREAM, .tensor = fill->result[0]->type};
 	struct value *some = rows_that_come(s, fill, later);
-	const struct type *order = plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, "axis", 0), there);
+	const struct type *order = plan_filled_type(s->module, some->type, filled.tensor, (int)attr_integer_or(fill, KEY_AXIS, 0), there);
 	filled.stream = emit_rows(s, some, filled.tensor, later ? tiles_first(s->module, order) : order);
 	return want_stream(s, &filled, type, 0);
 }

@@ -33,10 +33,10 @@ static void add_op(struct op *op, void *context)
 	struct held *held = context;
 	if (op->code == OP_CONVERT) {
 		VEC_PUSH(held->arena, &held->converter, op);
-		held->converters += attr_get(op, "cut") ? 0 : converter_bytes(op);
+		held->converters += attr_get(op, KEY_SPILLED) ? 0 : converter_bytes(op);
 	}
 	if (op->code == OP_BUFFER && !served_by_writer(held->arena, op) && !carried_by_maker(held->arena, op))
-		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, "buffer", 0));
+		held->buffers += bytes_of(type_scalar(op->result[0]->type), attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0));
 	if (op->code == OP_KERNEL)
 		held->sums += bytes_of(op->kernel->type, sums_of(op));
 	for (int r = 0; r < op->results && op->code != OP_REASSOCIATE && op->code != OP_FOR; r++)
@@ -52,7 +52,7 @@ int64_t on_chip_budget(const struct pass_context *context)
 /* A block that both sides walk within one outer iteration would need memory traffic in step with it: only whole tensors are cut. */
 static bool can_be_cut(const struct op *convert)
 {
-	return !attr_get(convert, "cut") && !attr_integer_or(convert, "shared", 0) && converter_bytes(convert);
+	return !attr_get(convert, KEY_SPILLED) && !attr_integer_or(convert, KEY_SHARED_LOOPS, 0) && converter_bytes(convert);
 }
 
 struct op *held_largest(const struct held *held)
@@ -76,10 +76,10 @@ struct held held_count(struct arena *arena, struct block *block)
 /* Has a die room for its buffer, before the die is crowded? */
 static bool fits_a_die(struct arena *arena, const struct platform *platform, const struct op *convert)
 {
-	struct box box = box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, "shared", 0));
-	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : attr_integer_or(convert, "halves", box.halves) * box.elements / word;
+	struct box box = box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, (int)attr_integer_or(convert, KEY_SHARED_LOOPS, 0));
+	int64_t word = box.why ? 1 : box_word(&box), bits = word * type_bits(type_scalar(convert->result[0]->type)), words = box.why ? 1 : attr_integer_or(convert, KEY_HALVES, box.halves) * box.elements / word;
 	struct resources needed = storage_cost(storage_choose(bits, words, platform_total(platform).uram > 0), bits, words);
-	bool fits = box.why || attr_get(convert, "window");
+	bool fits = box.why || attr_get(convert, KEY_LINE_BUFFER);
 	for (int d = 0; d < platform->dies && !fits; d++) {
 		struct resources room = platform_uncrowded(platform, d);
 		fits = needed.bram18 <= room.bram18 && needed.uram <= room.uram;
@@ -89,14 +89,14 @@ static bool fits_a_die(struct arena *arena, const struct platform *platform, con
 
 static struct box whole_box(struct arena *arena, const struct op *convert)
 {
-	return box_between(arena, attr_get(convert, "tensor")->type, convert->operand[0]->type, convert->result[0]->type, 0);
+	return box_between(arena, attr_get(convert, KEY_TENSOR)->type, convert->operand[0]->type, convert->result[0]->type, 0);
 }
 
 struct op *held_homeless(const struct platform *platform, const struct held *held)
 {
 	for (size_t i = 0; i < held->converter.count; i++) {
 		struct op *op = held->converter.data[i];
-		bool whole = can_be_cut(op) || (!attr_get(op, "cut") && converter_bytes(op) && !whole_box(held->arena, op).why);
+		bool whole = can_be_cut(op) || (!attr_get(op, KEY_SPILLED) && converter_bytes(op) && !whole_box(held->arena, op).why);
 		if (whole && !fits_a_die(held->arena, platform, op))
 			return op;
 	}
@@ -106,12 +106,12 @@ struct op *held_homeless(const struct platform *platform, const struct held *hel
 void held_cut(struct module *module, struct held *held, struct op *convert)
 {
 	held->converters -= converter_bytes(convert);
-	if (attr_integer_or(convert, "shared", 0)) {
-		attr_set(module, convert, "buffer", attr_integer(module, whole_box(module->arena, convert).elements));
-		attr_set(module, convert, "shared", attr_integer(module, 0));
-		attr_set(module, convert, "halves", attr_integer(module, 1));
+	if (attr_integer_or(convert, KEY_SHARED_LOOPS, 0)) {
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, whole_box(module->arena, convert).elements));
+		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
+		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
 	}
-	attr_set(module, convert, "cut", attr_unit(module));
+	attr_set(module, convert, KEY_SPILLED, attr_unit(module));
 }
 
 int64_t held_least(struct arena *arena, struct block *block)

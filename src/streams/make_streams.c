@@ -37,18 +37,23 @@ static struct flow *memory_flow(struct streams *s, struct value *old, struct val
 /* One entry of stream.inputs or stream.outputs. */
 static const struct attr *signature_entry(struct module *module, const struct op *function, int index, bool result, const struct type *type)
 {
-	static const char *const keys[] = {"name", "role", "axis", "at", "rows", "from", "dims", "lead", "past", "batch", "next", "step"};
-	static const char *const from[] = {"stream.name", "stream.role", "stream.axis", "stream.at", "stream.rows", "stream.from", "stream.dims", "stream.lead", "stream.past", "stream.batch",
-					  "stream.next", "stream.step"};
+	static const enum attr_key keys[] = {
+		KEY_NAME, KEY_ROLE, KEY_AXIS, KEY_POSITION, KEY_TOKEN_COUNT, KEY_DERIVED_FROM,
+		KEY_DIMS, KEY_LEAD, KEY_PAST, KEY_BATCH, KEY_NEXT, KEY_STEP,
+	};
+	static const enum attr_key from[] = {
+		KEY_STREAM_NAME, KEY_STREAM_ROLE, KEY_STREAM_AXIS, KEY_STREAM_POSITION, KEY_STREAM_TOKEN_COUNT, KEY_STREAM_DERIVED_FROM,
+		KEY_STREAM_DIMS, KEY_STREAM_LEAD, KEY_STREAM_PAST, KEY_STREAM_BATCH, KEY_STREAM_NEXT, KEY_STREAM_STEP,
+	};
 	enum { KEYS = sizeof keys / sizeof *keys };
 	struct named items[KEYS + 1];
 	int count = 0;
 	for (int k = 0; k < KEYS; k++) {
 		const struct attr *value = result ? function_result_attr(function, index, from[k]) : function_argument_attr(function, index, from[k]);
 		if (value)
-			items[count++] = (struct named){.name = keys[k], .value = value};
+			items[count++] = (struct named){.name = key_name(keys[k]), .value = value};
 	}
-	items[count++] = (struct named){.name = "type", .value = attr_type(module, type)};
+	items[count++] = (struct named){.name = key_name(KEY_TYPE), .value = attr_type(module, type)};
 	return attr_dictionary(module, count, items);
 }
 
@@ -59,14 +64,14 @@ static void start_function(struct streams *s, struct op *old)
 	s->function = op_new(module, OP_FUNC, old->location, 0, NULL, 0, NULL);
 	block_new(module, s->function, 0);
 	s->block = s->function->region[0];
-	attr_set(module, s->function, "sym_name", attr_get(old, "sym_name"));
+	attr_set(module, s->function, KEY_SYM_NAME, attr_get(old, KEY_SYM_NAME));
 	VEC(const struct attr *) inputs = {0};
 	for (int i = 0; i < old->region[0]->arguments; i++) {
 		struct value *argument = old->region[0]->argument[i];
-		const struct attr *role = function_argument_attr(old, i, "stream.role");
+		const struct attr *role = function_argument_attr(old, i, KEY_STREAM_ROLE);
 		struct flow *flow = memory_flow(s, argument, new_argument(s, argument->type), role && text_same(role->text, "state"));
 		flow->given = role && text_same(role->text, "input");
-		flow->dims = function_argument_attr(old, i, "stream.dims");
+		flow->dims = function_argument_attr(old, i, KEY_STREAM_DIMS);
 		VEC_PUSH(module->arena, &inputs, signature_entry(module, old, i, false, argument->type));
 	}
 	int constants = 0;
@@ -74,12 +79,12 @@ static void start_function(struct streams *s, struct op *old)
 		if (op->code != OP_CONSTANT || op->result[0]->type->kind != TYPE_TENSOR)
 			continue;
 		struct named items[] = {
-			{"name", attr_string(module, text_format(module->arena, "constant%d", constants++))}, {"role", attr_string(module, "constant")},
-			{"type", attr_type(module, op->result[0]->type)}, {"value", attr_get(op, "value")}};
+			{key_name(KEY_NAME), attr_string(module, text_format(module->arena, "constant%d", constants++))}, {key_name(KEY_ROLE), attr_string(module, "constant")},
+			{key_name(KEY_TYPE), attr_type(module, op->result[0]->type)}, {key_name(KEY_VALUE), attr_get(op, KEY_VALUE)}};
 		memory_flow(s, op->result[0], new_argument(s, op->result[0]->type), false);
 		VEC_PUSH(module->arena, &inputs, attr_dictionary(module, 4, items));
 	}
-	attr_set(module, s->function, "stream.inputs", attr_array(module, (int)inputs.count, inputs.data));
+	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, (int)inputs.count, inputs.data));
 }
 
 /* Of a table that is only gathered from a launch reads some rows: their elements stand in the table's entry. */
@@ -87,7 +92,7 @@ static void note_gathered(struct streams *s)
 {
 	struct module *module = s->module;
 	struct block *body = s->function->region[0];
-	const struct attr *inputs = attr_get(s->function, "stream.inputs");
+	const struct attr *inputs = attr_get(s->function, KEY_STREAM_INPUTS);
 	const struct attr **noted = ARENA_ARRAY(module->arena, const struct attr *, inputs->count + 1);
 	ir_count_uses(body);
 	for (int i = 0; i < inputs->count; i++) {
@@ -99,9 +104,9 @@ static void note_gathered(struct streams *s)
 			gathers += here;
 		}
 		bool only = gathers && gathers == body->argument[i]->uses;
-		noted[i] = only ? attr_with(module, inputs->items[i].value, "gathered", attr_integer(module, elements)) : inputs->items[i].value;
+		noted[i] = only ? attr_with(module, inputs->items[i].value, KEY_GATHERED_ELEMENTS, attr_integer(module, elements)) : inputs->items[i].value;
 	}
-	attr_set(module, s->function, "stream.inputs", attr_array(module, inputs->count, noted));
+	attr_set(module, s->function, KEY_STREAM_INPUTS, attr_array(module, inputs->count, noted));
 }
 
 static void finish_function(struct streams *s, const struct op *old)
@@ -112,11 +117,11 @@ static void finish_function(struct streams *s, const struct op *old)
 	const struct attr **outputs = ARENA_ARRAY(module->arena, const struct attr *, s->results->operands + 1);
 	for (int r = 0; r < s->results->operands; r++)
 		outputs[r] = signature_entry(module, old, r, true, s->results->operand[r]->type);
-	attr_set(module, s->function, "stream.outputs", attr_array(module, s->results->operands, outputs));
+	attr_set(module, s->function, KEY_STREAM_OUTPUTS, attr_array(module, s->results->operands, outputs));
 	const struct type **types = ARENA_ARRAY(module->arena, const struct type *, body->arguments + 1);
 	for (int i = 0; i < body->arguments; i++)
 		types[i] = body->argument[i]->type;
-	attr_set(module, s->function, "function_type", attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
+	attr_set(module, s->function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, body->arguments, types, 0, NULL)));
 	note_gathered(s);
 }
 
@@ -191,7 +196,7 @@ static void mark_picks(struct streams *s, const struct block *block)
 
 static bool is_row(const struct streams *s, int result)
 {
-	return function_result_attr(module_main(s->module), result, "stream.at");
+	return function_result_attr(module_main(s->module), result, KEY_STREAM_POSITION);
 }
 
 /* Which results of main a carried stack of layers becomes, as rows of states or as they are: one per layer; where a layer's is wanted several times, the one
@@ -207,7 +212,7 @@ static const struct attr *stack_results(struct streams *s, const struct op *loop
 		const struct op *part = s->results->operand[r]->def;
 		if (!part || part->code != OP_PART || part->operand[0] != loop->result[carried] || is_row(s, r) != rows)
 			continue;
-		int64_t layer = attr_integer_or(part, "index", 0);
+		int64_t layer = attr_integer_or(part, KEY_INDEX, 0);
 		if (seen[layer]++ == skip) {
 			result[layer] = r;
 			any = true;
@@ -240,15 +245,15 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 		first++;
 	first = (int)results->integers[first];
 	const struct op *old = module_main(module);
-	const struct attr *at = function_result_attr(old, first, "stream.at");
+	const struct attr *at = function_result_attr(old, first, KEY_STREAM_POSITION);
 	bool as_made = flow->kind == FLOW_STREAM && !at;      /* a row's words must not reach over the state's axis */
-	const struct type *type = as_made ? flow->stream->type : natural_order_to(module, flow->tensor, function_result_attr(old, first, "stream.dims"), PORT_BITS);
-	const struct attr *axis = at ? function_result_attr(old, first, "stream.axis") : NULL;
+	const struct type *type = as_made ? flow->stream->type : natural_order_to(module, flow->tensor, function_result_attr(old, first, KEY_STREAM_DIMS), PORT_BITS);
+	const struct attr *axis = at ? function_result_attr(old, first, KEY_STREAM_AXIS) : NULL;
 	if (axis && axis->integer == flow->tensor->rank - 1 && stream_lanes(type) > 1)
 		type = type_regroup(module, type, 1);
 	struct value *operand[2] = {want_stream(s, flow, type, 0)};
 	if (as_made)
-		attr_set(module, operand[0]->def, "as_made", attr_unit(module));
+		attr_set(module, operand[0]->def, KEY_ANY_ORDER, attr_unit(module));
 	int count = 1;
 	int row = at ? function_argument_named(old, at->text) : -1;
 	if (row >= 0) {
@@ -261,7 +266,7 @@ static bool emit_store(struct streams *s, struct flow *flow, const struct attr *
 	if (at && count == 1)
 		return diag_error(module->diag, location, "result %d is a state written at \"%s\", but no argument has that name", first, at->text);
 	struct op *store = op_new(module, OP_STORE, location, count, operand, 0, NULL);
-	attr_set(module, store, "result", results);
+	attr_set(module, store, KEY_RESULT, results);
 	set_stream_tensor(module, store, flow->tensor);
 	op_append(s->block, store);
 	return true;
@@ -286,7 +291,7 @@ static struct value *index_constant(struct streams *s, int64_t number)
 {
 	const struct type *index = type_index(s->module);
 	struct value *value = build(s->module, s->block, OP_CONSTANT, index, 0, NULL);
-	attr_set(s->module, value->def, "value", attr_typed_integer(s->module, number, index));
+	attr_set(s->module, value->def, KEY_VALUE, attr_typed_integer(s->module, number, index));
 	return value;
 }
 
@@ -299,7 +304,7 @@ static bool is_stack(const struct op *loop, int carried)
 
 static int64_t constant_of(const struct value *value)
 {
-	const struct attr *number = value->def ? attr_get(value->def, "value") : NULL;
+	const struct attr *number = value->def ? attr_get(value->def, KEY_VALUE) : NULL;
 	return number ? number->integer : 0;
 }
 
@@ -308,7 +313,7 @@ static struct value *want_carried(struct streams *s, const struct flow *flow, co
 {
 	struct value *words = want_stream(s, flow, type, 0);
 	if (words->def->code == OP_CONVERT)
-		attr_set(s->module, words->def, "carried", attr_unit(s->module));
+		attr_set(s->module, words->def, KEY_LOOP_CARRIED, attr_unit(s->module));
 	return words;
 }
 
@@ -356,7 +361,7 @@ static bool emit_loop(struct streams *s, struct op *old)
 		struct flow *flow = new_flow(s, old->result[kept[i]], FLOW_STREAM);
 		flow->stream = sized->result[i];
 	}
-	attr_set(module, sized, "tensor", attr_type(module, streams ? old->result[kept[0]]->type : type_index(module)));
+	attr_set(module, sized, KEY_TENSOR, attr_type(module, streams ? old->result[kept[0]]->type : type_index(module)));
 	return true;
 }
 
@@ -410,7 +415,7 @@ static void emit_extent(struct streams *s, const struct op *old, const char *sym
 	struct flow *flow = flow_of(old->region[0]->argument[function_argument_named(old, symbol)]);
 	struct value *words = want_stream(s, flow, natural_order(s->module, flow->tensor), 0);
 	struct op *extent = op_new(s->module, OP_EXTENT, location, 1, &words, 0, NULL);
-	attr_set(s->module, extent, "name", attr_string(s->module, symbol));
+	attr_set(s->module, extent, KEY_NAME, attr_string(s->module, symbol));
 	op_append(s->block, extent);
 }
 
@@ -429,7 +434,7 @@ static void emit_extents(struct streams *s, const struct op *old, const struct b
 static void emit_row_counts(struct streams *s, const struct op *old, struct map *done)
 {
 	for (int r = 0; r < s->results->operands; r++) {
-		const struct attr *rows = function_result_attr(old, r, "stream.rows");
+		const struct attr *rows = function_result_attr(old, r, KEY_STREAM_TOKEN_COUNT);
 		if (rows)
 			emit_extent(s, old, rows->text, s->results->location, done);
 	}

@@ -16,10 +16,10 @@ static bool has_rows(const struct value *value, const char *counter)
 /* A state is for launches to come. */
 static bool is_state(const struct op *main, const struct op *store)
 {
-	const struct attr *results = attr_get(store, "result"), *outputs = attr_get(main, "stream.outputs");
+	const struct attr *results = attr_get(store, KEY_RESULT), *outputs = attr_get(main, KEY_STREAM_OUTPUTS);
 	bool state = store->operands > 1;
 	for (int i = 0; i < results->count; i++)
-		state = state || (results->integers[i] >= 0 && text_same(attr_item_text(outputs->items[results->integers[i]].value, "role"), "state"));
+		state = state || (results->integers[i] >= 0 && text_same(attr_item_text(outputs->items[results->integers[i]].value, KEY_ROLE), "state"));
 	return state;
 }
 
@@ -54,7 +54,7 @@ static int count_contractions(const struct op *main, const char *counter)
 	return contractions;
 }
 
-static void mark_entry(struct module *module, struct op *main, const char *list, int number, const char *mark)
+static void mark_entry(struct module *module, struct op *main, enum attr_key list, int number, enum attr_key mark)
 {
 	const struct attr *old = attr_get(main, list), **entry = ARENA_ARRAY(module->arena, const struct attr *, old->count);
 	for (int i = 0; i < old->count; i++)
@@ -64,11 +64,11 @@ static void mark_entry(struct module *module, struct op *main, const char *list,
 
 static void mark_op(struct module *module, struct op *main, struct op *op)
 {
-	attr_set(module, op, "final", attr_unit(module));
-	const struct attr *results = op->code == OP_STORE ? attr_get(op, "result") : NULL;
+	attr_set(module, op, KEY_LAST_CHUNK_ONLY, attr_unit(module));
+	const struct attr *results = op->code == OP_STORE ? attr_get(op, KEY_RESULT) : NULL;
 	for (int i = 0; results && i < results->count; i++)
 		if (results->integers[i] >= 0)
-			mark_entry(module, main, "stream.outputs", (int)results->integers[i], "final");
+			mark_entry(module, main, KEY_STREAM_OUTPUTS, (int)results->integers[i], KEY_LAST_CHUNK_ONLY);
 }
 
 bool mark_final(struct pass_context *context, struct module *module)
@@ -78,7 +78,7 @@ bool mark_final(struct pass_context *context, struct module *module)
 	(void)context;
 	ir_clear_data(main->region[0]);
 	if (counter && count_contractions(main, counter)) {
-		mark_entry(module, main, "stream.inputs", rows_input(main), "more");
+		mark_entry(module, main, KEY_STREAM_INPUTS, rows_input(main), KEY_MORE_CHUNKS);
 		for (struct op *op = main->region[0]->first; op; op = op->next)
 			if (is_final(main, op, counter))
 				mark_op(module, main, op);

@@ -31,7 +31,7 @@ static bool is_alone(const struct value *value)
 
 static bool passes_on(const struct op *op, bool converted)
 {
-	return op->code == OP_CAST || (converted && op->code == OP_CONVERT && !attr_get(op, "given") && !attr_get(op, "later") && !attr_get(op, "cut"));
+	return op->code == OP_CAST || (converted && op->code == OP_CONVERT && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED));
 }
 
 /* What casts, and converters where they may go, make of it in this block. */
@@ -127,7 +127,7 @@ static bool find(struct turn *t)
 {
 	const struct op *convert = t->convert;
 	struct op *op = t->op = convert->operand[0]->def;
-	if (!attr_integer_or(convert, "shared", 0) || attr_get(convert, "cut") || !op || op->parent != convert->parent || !is_plain(op) || !is_alone(op->result[0]))
+	if (!attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_SPILLED) || !op || op->parent != convert->parent || !is_plain(op) || !is_alone(op->result[0]))
 		return false;
 	struct readers_of *readers = readers_of(convert->result[0]);
 	if (!readers || readers->late)
@@ -158,9 +158,9 @@ static void come_by_block(struct turn *t, int operand)
 	struct value *old = t->op->operand[operand];
 	struct op *convert = op_new(module, OP_CONVERT, t->op->location, 1, &source->from, 1, &t->type[operand]);
 	set_stream_tensor(module, convert, stream_tensor(source->from));
-	attr_set(module, convert, "buffer", attr_integer(module, source->box.elements));
-	attr_set(module, convert, "shared", attr_integer(module, source->box.shared));
-	attr_set(module, convert, "halves", attr_integer(module, source->halves));
+	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, source->box.elements));
+	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, source->box.shared));
+	attr_set(module, convert, KEY_HALVES, attr_integer(module, source->halves));
 	op_insert_before(t->op, convert);
 	struct readers_of *own = convert->result[0]->data = ARENA_NEW(module->arena, struct readers_of);
 	VEC_PUSH(module->arena, &own->list, ((struct reader){t->op, operand}));

@@ -84,7 +84,7 @@ bool is_read_enough(const struct readers_of *readers)
 static struct op *load_of(const struct op *op, int operand)
 {
 	struct op *def = op->operand[operand]->def;
-	return def && def->code == OP_LOAD && def->parent == op->parent && !attr_get(def, "ports") ? def : NULL;
+	return def && def->code == OP_LOAD && def->parent == op->parent && !attr_get(def, KEY_PORTS) ? def : NULL;
 }
 
 /* The value that a buffer has for the kernel, whose words come straight or by a cast for it alone. */
@@ -120,8 +120,8 @@ static bool find(struct module *module, struct op *convert, struct repeat *r)
 	if (!op || op->code != OP_KERNEL || op->parent != convert->parent || kernel_has_reduction(op->kernel) || body_uses_counters(&op->kernel->update) || readers_of(op->result[0])->list.count != 1)
 		return false;
 	const struct type *to = convert->result[0]->type;
-	int64_t bytes = attr_integer_or(convert, "buffer", 0) * ((type_bits(type_scalar(to)) + 7) / 8);
-	if (bytes < LEAST_BYTES || attr_integer_or(convert, "shared", 0) || attr_get(convert, "window") || type_once(module, to) != op->result[0]->type)
+	int64_t bytes = attr_integer_or(convert, KEY_BUFFER_ELEMENTS, 0) * ((type_bits(type_scalar(to)) + 7) / 8);
+	if (bytes < LEAST_BYTES || attr_integer_or(convert, KEY_SHARED_LOOPS, 0) || attr_get(convert, KEY_LINE_BUFFER) || type_once(module, to) != op->result[0]->type)
 		return false;
 	r->times = to->itensor->trip[0];
 	return is_read_enough(readers_of(convert->result[0])) && can_come_again(r);
@@ -168,7 +168,7 @@ static void cast_source(struct repeat *r, int operand)
 	const struct type *type = moved_loops(r->module, op->operand[operand]->type, 1, r->times, NULL);
 	r->cast = op_new(r->module, OP_CAST, op->location, 1, &r->source, 1, &type);
 	set_stream_tensor(r->module, r->cast, stream_tensor(r->source));
-	attr_set(r->module, r->cast, "again", attr_unit(r->module));
+	attr_set(r->module, r->cast, KEY_READS_SHARED_BUFFER, attr_unit(r->module));
 	op_insert_before(op, r->cast);
 	struct readers_of *readers = r->cast->result[0]->data = ARENA_NEW(r->module->arena, struct readers_of);
 	VEC_PUSH(r->module->arena, &readers->list, ((struct reader){op, operand}));

@@ -30,7 +30,7 @@ struct turn {
 
 static bool is_whole(const struct op *op)
 {
-	return op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && !attr_get(op, "given") && !attr_get(op, "later") && !attr_get(op, "cut");
+	return op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_IN_PRODUCER) && !attr_get(op, KEY_CAUSAL) && !attr_get(op, KEY_SPILLED);
 }
 
 static int64_t tensor_bytes_of(const struct value *stream)
@@ -131,16 +131,16 @@ static bool keep_vector(struct turn *t, int j)
 		return false;
 	come_by(t, j, OP_CONVERT, from);
 	struct op *convert = t->op->operand[j]->def;
-	attr_set(t->module, convert, "buffer", attr_integer(t->module, box.elements));
-	attr_set(t->module, convert, "shared", attr_integer(t->module, box.shared));
-	attr_set(t->module, convert, "halves", attr_integer(t->module, box.halves));
+	attr_set(t->module, convert, KEY_BUFFER_ELEMENTS, attr_integer(t->module, box.elements));
+	attr_set(t->module, convert, KEY_SHARED_LOOPS, attr_integer(t->module, box.shared));
+	attr_set(t->module, convert, KEY_HALVES, attr_integer(t->module, box.halves));
 	return true;
 }
 
 static void cast_array(struct turn *t, int j)
 {
 	come_by(t, j, OP_CAST, t->array);
-	attr_set(t->module, t->op->operand[j]->def, "again", attr_unit(t->module));
+	attr_set(t->module, t->op->operand[j]->def, KEY_READS_SHARED_BUFFER, attr_unit(t->module));
 }
 
 static bool take_operands(struct turn *t)
@@ -168,8 +168,8 @@ bool repeats_are_served(const struct block *block)
 {
 	bool served = true;
 	for (const struct op *op = block->first; op && served; op = op->next) {
-		const struct readers_of *readers = attr_get(op, "again") ? readers_of(op->operand[0]) : NULL;
-		served = (!attr_get(op, "again") || (readers && readers->late)) && (op->code != OP_FOR || repeats_are_served(op->region[0]));
+		const struct readers_of *readers = attr_get(op, KEY_READS_SHARED_BUFFER) ? readers_of(op->operand[0]) : NULL;
+		served = (!attr_get(op, KEY_READS_SHARED_BUFFER) || (readers && readers->late)) && (op->code != OP_FOR || repeats_are_served(op->region[0]));
 	}
 	return served;
 }

@@ -157,8 +157,8 @@ struct value *chunk_to(struct module *module, struct op *before, struct value *f
 	struct value *value = part.words == from->type ? from : insert(module, before, OP_CAST, from, tensor, part.words);
 	value = split == part.words ? value : insert(module, before, OP_REASSOCIATE, value, tensor, split);
 	value = insert(module, before, OP_CHUNK, value, tensor, part.type);
-	attr_set(module, value->def, "low", attr_integers(module, chunk->digits, low));
-	attr_set(module, value->def, "high", attr_integers(module, chunk->digits, high));
+	attr_set(module, value->def, KEY_LOW, attr_integers(module, chunk->digits, low));
+	attr_set(module, value->def, KEY_HIGH, attr_integers(module, chunk->digits, high));
 	return part.type == type ? value : insert(module, before, OP_CAST, value, tensor, type);
 }
 

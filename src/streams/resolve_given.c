@@ -26,7 +26,7 @@ static bool same_order(const struct giver *c, const struct type *left, const str
 /* A store takes what it gets. */
 static bool takes_any(const struct giver *c, size_t i)
 {
-	return attr_get(c->wish.data[i], "as_made");
+	return attr_get(c->wish.data[i], KEY_ANY_ORDER);
 }
 
 static const struct type *wanted(const struct giver *c, size_t i)
@@ -128,10 +128,10 @@ static const struct type *best_order(const struct giver *c)
 static struct value *give(const struct giver *c, struct value *from, const struct type *type)
 {
 	struct op *convert = op_new(c->module, OP_CONVERT, from->def->location, 1, &from, 1, &type);
-	attr_set(c->module, convert, "buffer", attr_integer(c->module, 0));
-	attr_set(c->module, convert, "shared", attr_integer(c->module, 0));
-	attr_set(c->module, convert, "halves", attr_integer(c->module, 1));
-	attr_set(c->module, convert, "given", attr_unit(c->module));
+	attr_set(c->module, convert, KEY_BUFFER_ELEMENTS, attr_integer(c->module, 0));
+	attr_set(c->module, convert, KEY_SHARED_LOOPS, attr_integer(c->module, 0));
+	attr_set(c->module, convert, KEY_HALVES, attr_integer(c->module, 1));
+	attr_set(c->module, convert, KEY_IN_PRODUCER, attr_unit(c->module));
 	set_stream_tensor(c->module, convert, c->tensor);
 	op_insert_before(from->def->next, convert);
 	for (size_t i = 0; i < c->wish.count; i++)
@@ -157,7 +157,7 @@ struct value *give_to_readers(struct module *module, struct value *from, const s
 static struct op *maker_of(const struct op *loop, int carried)
 {
 	const struct op *wish = loop->region[0]->last->operand[carried]->def;
-	struct value *made = wish && attr_get(wish, "wish") ? wish->operand[0] : NULL;
+	struct value *made = wish && attr_get(wish, KEY_DEMAND) ? wish->operand[0] : NULL;
 	const struct wish_list *readers = made ? made->data : NULL;
 	bool alone = readers && readers->count == 1 && made->def && made->def->code == OP_KERNEL && made->def->parent == loop->region[0] && made->type == wish->result[0]->type;
 	return alone ? made->def : NULL;
@@ -174,7 +174,7 @@ static void turn_carried(struct module *module, struct op *loop, int carried)
 {
 	struct value *into = loop->region[0]->argument[carried + 1], *first = loop->operand[carried + 3];
 	struct giver c = {.module = module, .writer = maker_of(loop, carried)};
-	if (!c.writer || !first->def || !attr_get(first->def, "wish"))
+	if (!c.writer || !first->def || !attr_get(first->def, KEY_DEMAND))
 		return;
 	add_readers(module, into, &c.wish);
 	add_readers(module, loop->result[carried], &c.wish);

@@ -15,7 +15,7 @@
 
 static bool is_wish(const struct op *op)
 {
-	return op->code == OP_CONVERT && attr_get(op, "wish");
+	return op->code == OP_CONVERT && attr_get(op, KEY_DEMAND);
 }
 
 static void collect_wishes(struct module *module, struct block *block)
@@ -75,20 +75,20 @@ static struct value *convert_to(struct module *module, struct op *before, struct
 	struct window window = window_between(module->arena, in, out);
 	struct box box = box_between(module->arena, tensor, in, out, crossing ? 0 : BOX_LEAST);
 	INVARIANT(module->guard, !box.why, "no converter from %s to %s: %s", in->text, out->text, box.why);
-	attr_set(module, convert, "buffer", attr_integer(module, box.elements));
-	attr_set(module, convert, "shared", attr_integer(module, box.shared));
-	attr_set(module, convert, "halves", attr_integer(module, box.halves));
+	attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box.elements));
+	attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, box.shared));
+	attr_set(module, convert, KEY_HALVES, attr_integer(module, box.halves));
 	if (!crossing && window_is_better(&window, &box)) {
-		attr_set(module, convert, "buffer", attr_integer(module, window.words * stream_lanes(in)));
-		attr_set(module, convert, "shared", attr_integer(module, 0));
-		attr_set(module, convert, "halves", attr_integer(module, 1));
-		attr_set(module, convert, "window", attr_unit(module));
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, window.words * stream_lanes(in)));
+		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
+		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
+		attr_set(module, convert, KEY_LINE_BUFFER, attr_unit(module));
 	}
-	if (later && !crossing && !attr_get(convert, "window") && !later_between(module->arena, tensor, in, out, later).why) {
-		attr_set(module, convert, "buffer", attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
-		attr_set(module, convert, "shared", attr_integer(module, 0));
-		attr_set(module, convert, "halves", attr_integer(module, 1));
-		attr_set(module, convert, "later", later);
+	if (later && !crossing && !attr_get(convert, KEY_LINE_BUFFER) && !later_between(module->arena, tensor, in, out, later).why) {
+		attr_set(module, convert, KEY_BUFFER_ELEMENTS, attr_integer(module, box_between(module->arena, tensor, in, out, 0).elements));
+		attr_set(module, convert, KEY_SHARED_LOOPS, attr_integer(module, 0));
+		attr_set(module, convert, KEY_HALVES, attr_integer(module, 1));
+		attr_set(module, convert, KEY_CAUSAL, later);
 	}
 	return cast_to(module, before, convert->result[0], tensor, type);
 }
@@ -104,10 +104,10 @@ static bool is_cast(struct module *module, const struct type *from, const struct
 static struct value *cast_of_earlier(struct module *module, const struct wish_list *readers, size_t i, struct op *before)
 {
 	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
 	for (size_t e = 0; e < i; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
-		if (earlier && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
+		if (earlier && !attr_get(wish, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == wish->parent && is_cast(module, earlier->type, type))
 			return cast_to(module, before, earlier, tensor, type);
 	}
 	return NULL;
@@ -117,7 +117,7 @@ static struct value *cast_of_earlier(struct module *module, const struct wish_li
 static struct value *satisfy(struct module *module, struct value *from, const struct wish_list *readers, size_t i, struct op *before)
 {
 	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
 	bool crossing = home(from) != wish->parent;
 	if (!crossing && from->type == type)
 		return from;
@@ -131,8 +131,8 @@ static struct value *satisfy(struct module *module, struct value *from, const st
 	part = part ? part : cast_of_earlier(module, readers, i, before);
 	if (part)
 		return part;
-	struct value *wanted = crossing || attr_get(wish, "later") ? NULL : chunk_wanted(module, before, from, tensor, type);
-	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(wish, "later"), crossing);
+	struct value *wanted = crossing || attr_get(wish, KEY_CAUSAL) ? NULL : chunk_wanted(module, before, from, tensor, type);
+	return wanted ? satisfy(module, wanted, readers, i, before) : convert_to(module, before, from, tensor, type, attr_get(wish, KEY_CAUSAL), crossing);
 }
 
 static void rename_operands(struct block *block)
@@ -186,12 +186,12 @@ static bool depends_on(struct module *module, const struct op *first, const stru
 static size_t reader_of_more(struct module *module, const struct value *from, const struct wish_list *readers, size_t i)
 {
 	const struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, "tensor")->type;
+	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type;
 	size_t most = i;
 	for (size_t e = 0; e < readers->count; e++) {
 		const struct op *other = readers->data[e];
 		const struct type *best = readers->data[most]->result[0]->type, *type = other->result[0]->type;
-		if (type != best && other->parent == wish->parent && !attr_get(wish, "later") && !attr_get(other, "later") && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
+		if (type != best && other->parent == wish->parent && !attr_get(wish, KEY_CAUSAL) && !attr_get(other, KEY_CAUSAL) && is_chunk(module, tensor, type, best) && !is_chunk(module, tensor, best, type) && !is_chunk(module, tensor, from->type, type)
 		    && !depends_on(module, wish, other) && !depends_on(module, other, wish))
 			most = e;
 	}
@@ -202,7 +202,7 @@ static struct value *answer_of_same(const struct wish_list *readers, size_t i)
 {
 	const struct op *wish = readers->data[i];
 	for (size_t e = 0; e < readers->count; e++)
-		if (readers->data[e]->result[0]->type == wish->result[0]->type && !attr_get(wish, "later") == !attr_get(readers->data[e], "later") && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
+		if (readers->data[e]->result[0]->type == wish->result[0]->type && !attr_get(wish, KEY_CAUSAL) == !attr_get(readers->data[e], KEY_CAUSAL) && readers->data[e]->parent == wish->parent && readers->data[e]->result[0]->data)
 			return readers->data[e]->result[0]->data;
 	return NULL;
 }
@@ -218,7 +218,7 @@ static bool is_worth_sharing(struct module *module, const struct value *from, co
 static struct value *part_of_other(struct module *module, struct value *from, const struct wish_list *readers, size_t i)
 {
 	struct op *wish = readers->data[i];
-	const struct type *tensor = attr_get(wish, "tensor")->type, *type = wish->result[0]->type;
+	const struct type *tensor = attr_get(wish, KEY_TENSOR)->type, *type = wish->result[0]->type;
 	if (is_chunk(module, tensor, from->type, type) || !is_worth_sharing(module, from, tensor, type))
 		return NULL;
 	size_t more = reader_of_more(module, from, readers, i);
@@ -238,7 +238,7 @@ static struct value *part_of_earlier(struct module *module, const struct wish_li
 	for (size_t e = 0; e < i && !part; e++) {
 		struct value *earlier = readers->data[e]->result[0]->data;
 		if (readers->data[e]->parent == wish->parent)
-			part = chunk_to(module, wish, earlier, attr_get(wish, "tensor")->type, wish->result[0]->type);
+			part = chunk_to(module, wish, earlier, attr_get(wish, KEY_TENSOR)->type, wish->result[0]->type);
 	}
 	return part;
 }
@@ -257,7 +257,7 @@ static void satisfy_all(struct module *module, struct value *from)
 		struct value *answer = answer_of_same(readers, i);
 		answer = answer ? answer : crossing ? part_of_earlier(module, readers, i) : part_of_other(module, given, readers, i);
 		answer = answer ? answer : satisfy(module, given, readers, i, wish);
-		wish->result[0]->data = attr_get(wish, "carried") ? cast_to(module, wish, answer, attr_get(wish, "tensor")->type, wish->result[0]->type) : answer;
+		wish->result[0]->data = attr_get(wish, KEY_LOOP_CARRIED) ? cast_to(module, wish, answer, attr_get(wish, KEY_TENSOR)->type, wish->result[0]->type) : answer;
 	}
 	from->data = NULL;
 }

@@ -29,7 +29,7 @@ static bool is_symbol(const struct op *main, const char *name)
 {
 	int number = function_argument_named(main, name);
 	const struct type *type = number < 0 ? NULL : main->region[0]->argument[number]->type;
-	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, "stream.role");
+	const struct attr *role = number < 0 ? NULL : function_argument_attr(main, number, KEY_STREAM_ROLE);
 	return type && type->kind == TYPE_TENSOR && type_elements(type) == 1 && type_scalar(type)->kind == TYPE_INTEGER && role && text_same(role->text, "input");
 }
 
@@ -49,7 +49,7 @@ static void add_digit(struct binder *b, struct value *value, struct digit digit)
 /* A window that all rows fit into changes nothing. */
 static const char *symbol_of(struct binder *b, const struct op *main, int number, const char *symbol, int64_t extent)
 {
-	const struct attr *window = function_argument_attr(main, number, "stream.window");
+	const struct attr *window = function_argument_attr(main, number, KEY_STREAM_WINDOW);
 	if (window && (window->kind != ATTR_INTEGER || window->integer < 1)) {
 		b->failed = true;
 		diag_error(b->module->diag, main->location, "stream.window of argument %d is no number of tokens", number);
@@ -64,7 +64,7 @@ static const char *symbol_of(struct binder *b, const struct op *main, int number
 static void mark_argument(struct binder *b, struct op *main, int number)
 {
 	struct value *argument = main->region[0]->argument[number];
-	const struct attr *dims = function_argument_attr(main, number, "stream.dims");
+	const struct attr *dims = function_argument_attr(main, number, KEY_STREAM_DIMS);
 	if (!dims)
 		return;
 	const struct type *type = argument->type;
@@ -92,7 +92,7 @@ static void mark_argument(struct binder *b, struct op *main, int number)
 		near[d] = attr_string(b->module, symbol);
 		add_digit(b, argument, (struct digit){.stride = stride, .extent = type->shape[d], .symbol = symbol});
 	}
-	function_set_argument_attr(b->module, main, number, "stream.dims", attr_array(b->module, type->rank, near));
+	function_set_argument_attr(b->module, main, number, KEY_STREAM_DIMS, attr_array(b->module, type->rank, near));
 }
 
 /* The counters for which the operand is active. */

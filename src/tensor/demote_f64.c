@@ -41,7 +41,7 @@ static void demote_body(struct module *module, struct body *body)
 
 static void demote_constant(struct module *module, struct op *op)
 {
-	const struct attr *value = attr_get(op, "value");
+	const struct attr *value = attr_get(op, KEY_VALUE);
 	if (value->kind != ATTR_DENSE || !is_wide(value->type))
 		return;
 	size_t count = value->bytes / sizeof(double);
@@ -55,7 +55,7 @@ static void demote_constant(struct module *module, struct op *op)
 	copy->type = demoted(module, value->type);
 	copy->data = narrow;
 	copy->bytes = count * sizeof(float);
-	attr_set(module, op, "value", copy);
+	attr_set(module, op, KEY_VALUE, copy);
 }
 
 static void demote_op(struct op *op, void *context)
@@ -76,14 +76,14 @@ static void demote_op(struct op *op, void *context)
 
 static void demote_signature(struct module *module, struct op *main)
 {
-	const struct type *old = attr_get(main, "function_type")->type;
+	const struct type *old = attr_get(main, KEY_FUNCTION_TYPE)->type;
 	const struct type **input = ARENA_ARRAY(module->arena, const struct type *, old->inputs);
 	const struct type **output = ARENA_ARRAY(module->arena, const struct type *, old->outputs);
 	for (int i = 0; i < old->inputs; i++)
 		input[i] = main->region[0]->argument[i]->type = demoted(module, old->input[i]);
 	for (int i = 0; i < old->outputs; i++)
 		output[i] = demoted(module, old->output[i]);
-	attr_set(module, main, "function_type", attr_type(module, type_function(module, old->inputs, input, old->outputs, output)));
+	attr_set(module, main, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, old->inputs, input, old->outputs, output)));
 }
 
 bool demote_f64(struct pass_context *context, struct module *module)

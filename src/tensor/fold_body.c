@@ -20,13 +20,13 @@ static struct block *region(const struct import *import)
 
 int generic_inputs(const struct op *op)
 {
-	const struct attr *segments = attr_get(op, "operandSegmentSizes");
+	const struct attr *segments = attr_get(op, KEY_MLIR_SEGMENT_SIZES);
 	return segments && segments->count == 2 ? (int)segments->integers[0] : op->operands - op->results;
 }
 
 struct affine_map generic_map(const struct op *op, int operand)
 {
-	return attr_get(op, "indexing_maps")->items[operand].value->map;
+	return attr_get(op, KEY_INDEXING_MAPS)->items[operand].value->map;
 }
 
 static bool refuse(const struct import *import, const struct op *op, const char *why)
@@ -89,7 +89,7 @@ static bool affine_value(struct import *import, const struct value *value, int64
 	if (!def || depth > 64)
 		return false;
 	if (def->code == OP_LINALG_INDEX) {
-		row[attr_integer_or(def, "dim", 0)] += scale;
+		row[attr_integer_or(def, KEY_DIM, 0)] += scale;
 		return true;
 	}
 	if (def->code == OP_CONSTANT && fold_constant(import->fold, value, &constant)) {
@@ -203,9 +203,9 @@ static int import_op(struct import *import, struct op *op)
 	if (op->code == OP_TENSOR_EXTRACT)
 		return import_extract(import, op);
 	if (op->code == OP_LINALG_INDEX)
-		return body_index(module, import->body, (int)attr_integer_or(op, "dim", 0));
+		return body_index(module, import->body, (int)attr_integer_or(op, KEY_DIM, 0));
 	if (op->code == OP_CONSTANT)
-		return body_add(module, import->body, constant_of_attr(attr_get(op, "value")));
+		return body_add(module, import->body, constant_of_attr(attr_get(op, KEY_VALUE)));
 	if (!(op_info[op->code].levels & LEVEL_BODY) || op->operands > 3 || op->results != 1) {
 		refuse(import, op, text_format(module->arena, "%s is not supported here", op_info[op->code].name));
 		return -1;
@@ -215,7 +215,7 @@ static int import_op(struct import *import, struct op *op)
 		if (node.argument[i] < 0)
 			return -1;
 	}
-	node.integer = attr_integer_or(op, "predicate", 0);
+	node.integer = attr_integer_or(op, KEY_PREDICATE, 0);
 	int folded = fold_scalar(module, import->body, &node);
 	return folded >= 0 ? folded : body_add(module, import->body, node);
 }

@@ -11,7 +11,7 @@ static bool refuse(const struct fold *fold, const struct op *op, const char *why
 
 static bool is_reduction(const struct op *op, int loop)
 {
-	const struct attr *kind = attr_get(op, "iterator_types")->items[loop].value;
+	const struct attr *kind = attr_get(op, KEY_ITERATOR_TYPES)->items[loop].value;
 	return kind->text && strstr(kind->text, "reduction");
 }
 
@@ -49,7 +49,7 @@ static bool find_extents(const struct fold *fold, const struct op *op, struct ne
 static bool nest_of(const struct fold *fold, const struct op *op, struct nest *nest)
 {
 	struct arena *arena = fold->module->arena;
-	const struct attr *iterators = attr_get(op, "iterator_types"), *maps = attr_get(op, "indexing_maps");
+	const struct attr *iterators = attr_get(op, KEY_ITERATOR_TYPES), *maps = attr_get(op, KEY_INDEXING_MAPS);
 	if (!iterators || !maps || maps->count != op->operands)
 		return refuse(fold, op, "indexing_maps or iterator_types are missing");
 	for (int i = 0; i < maps->count; i++)

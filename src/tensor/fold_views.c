@@ -75,7 +75,7 @@ bool fold_constant(struct fold *fold, const struct value *value, struct node *co
 	struct module *module = fold->module;
 	const struct op *def = value->def;
 	if (def && def->code == OP_CONSTANT) {
-		*constant = constant_of_attr(attr_get(def, "value"));
+		*constant = constant_of_attr(attr_get(def, KEY_VALUE));
 		return true;
 	}
 	struct location location = def ? def->location : NOWHERE;
@@ -97,7 +97,7 @@ bool fold_constant(struct fold *fold, const struct value *value, struct node *co
 
 static bool fold_constant_op(struct fold *fold, struct op *op)
 {
-	const struct attr *value = attr_get(op, "value");
+	const struct attr *value = attr_get(op, KEY_VALUE);
 	const struct type *type = op->result[0]->type;
 	if (type->kind != TYPE_TENSOR)
 		return true;
@@ -138,7 +138,7 @@ static bool fold_splat(struct fold *fold, struct op *op)
 /* A tensor of rank 0 is no group, however many dims of extent 1 the other side has. */
 static bool groups_of(const struct op *op, int rank, int *first, int *groups)
 {
-	const struct attr *reassociation = attr_get(op, "reassociation");
+	const struct attr *reassociation = attr_get(op, KEY_REASSOCIATION);
 	if (!reassociation || reassociation->kind != ATTR_ARRAY)
 		return false;
 	int at = 0;
@@ -231,7 +231,7 @@ static struct view sliced(struct fold *fold, const struct op *op, const struct v
 static bool fold_slice(struct fold *fold, struct op *op)
 {
 	struct module *module = fold->module;
-	const struct attr *offset = attr_get(op, "static_offsets"), *size = attr_get(op, "static_sizes"), *stride = attr_get(op, "static_strides");
+	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return refuse(fold, op, "an offset, size or stride is not static");
 	struct view view = sliced(fold, op, fold_view(op->operand[0]), offset->integers, size->integers, stride->integers);
@@ -283,7 +283,7 @@ static struct view raise_rank(struct module *module, const struct view *view, in
 
 static bool fold_insert(struct fold *fold, struct op *op)
 {
-	const struct attr *offset = attr_get(op, "static_offsets"), *size = attr_get(op, "static_sizes"), *stride = attr_get(op, "static_strides");
+	const struct attr *offset = attr_get(op, KEY_STATIC_OFFSETS), *size = attr_get(op, KEY_STATIC_SIZES), *stride = attr_get(op, KEY_STATIC_STRIDES);
 	if (!all_static(offset) || !all_static(size) || !all_static(stride))
 		return refuse(fold, op, "an offset, size or stride is not static");
 	const struct type *type = op->result[0]->type;
@@ -317,7 +317,7 @@ static bool cut_borders(struct fold *fold, const struct op *op, struct view *vie
 
 static bool fold_pad(struct fold *fold, struct op *op)
 {
-	const struct attr *low = attr_get(op, "static_low"), *high = attr_get(op, "static_high");
+	const struct attr *low = attr_get(op, KEY_STATIC_LOW), *high = attr_get(op, KEY_STATIC_HIGH);
 	const struct type *type = op->result[0]->type;
 	struct node border;
 	if (!all_static(low) || !all_static(high))
@@ -364,7 +364,7 @@ static bool fold_concat(struct fold *fold, struct op *op)
 {
 	struct module *module = fold->module;
 	const struct type *type = op->result[0]->type;
-	int dim = (int)attr_integer_or(op, "dim", 0);
+	int dim = (int)attr_integer_or(op, KEY_DIM, 0);
 	if (dim < 0 || dim >= type->rank)
 		return refuse(fold, op, "there is no such dim");
 	if (equal_parts(op, dim) && concat_equal(fold, op, dim))
@@ -488,7 +488,7 @@ static struct value *returned_value(struct fold *fold, const struct op *ret, int
 
 static void set_results(struct fold *fold, struct op *main, struct op *ret)
 {
-	const struct type *type = attr_get(main, "function_type")->type;
+	const struct type *type = attr_get(main, KEY_FUNCTION_TYPE)->type;
 	struct value **result = ARENA_ARRAY(fold->module->arena, struct value *, ret->operands);
 	for (int i = 0; i < ret->operands; i++)
 		result[i] = returned_value(fold, ret, i, type->output[i]);

@@ -16,9 +16,9 @@ struct ports {
 	struct port *port;
 };
 
-static const char *text_of(const struct attr *dictionary, const char *name)
+static const char *text_of(const struct attr *dictionary, enum attr_key key)
 {
-	const struct attr *value = attr_item(dictionary, name);
+	const struct attr *value = attr_item(dictionary, key);
 	return value && value->kind == ATTR_STRING ? value->text : NULL;
 }
 
@@ -31,7 +31,7 @@ static bool known_role(const char *role, bool result)
 	return false;
 }
 
-static bool read_ports(struct ports *ports, const char *list, int count, bool result)
+static bool read_ports(struct ports *ports, enum attr_key list, int count, bool result)
 {
 	struct module *module = ports->module;
 	const struct attr *all = attr_get(ports->main, list);
@@ -39,8 +39,8 @@ static bool read_ports(struct ports *ports, const char *list, int count, bool re
 	ports->port = ARENA_ARRAY(module->arena, struct port, count);
 	for (int i = 0; i < count; i++) {
 		const struct attr *attributes = all && i < all->count ? all->items[i].value : NULL;
-		const char *role = text_of(attributes, "stream.role");
-		ports->port[i] = (struct port){text_of(attributes, "stream.name"), role ? role : result ? "output" : "input", attributes};
+		const char *role = text_of(attributes, KEY_STREAM_ROLE);
+		ports->port[i] = (struct port){text_of(attributes, KEY_STREAM_NAME), role ? role : result ? "output" : "input", attributes};
 		if (known_role(ports->port[i].role, result))
 			continue;
 		diag_error(module->diag, ports->main->location, "%s %d of main has stream.role \"%s\"", result ? "result" : "argument", i, role);
@@ -65,7 +65,7 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < ports->count; i++) {
 			struct port *port = &ports->port[i];
-			bool given = text_of(port->attributes, "stream.name") != NULL;
+			bool given = text_of(port->attributes, KEY_STREAM_NAME) != NULL;
 			if (given != (pass == 0) || (result && !strcmp(port->role, "state")))
 				continue;
 			port->name = free_name(module, &taken, given ? port->name : text_format(module->arena, "%s%d", prefix, i));
@@ -75,11 +75,11 @@ static void make_unique(struct ports *ports, const char *prefix, bool result)
 
 static const struct attr *port_attr(struct module *module, const struct port *port)
 {
-	const struct attr *attr = attr_with(module, port->attributes, "stream.name", attr_string(module, port->name));
-	return attr_with(module, attr, "stream.role", attr_string(module, port->role));
+	const struct attr *attr = attr_with(module, port->attributes, KEY_STREAM_NAME, attr_string(module, port->name));
+	return attr_with(module, attr, KEY_STREAM_ROLE, attr_string(module, port->role));
 }
 
-static void write_ports(const struct ports *ports, const char *list)
+static void write_ports(const struct ports *ports, enum attr_key list)
 {
 	const struct attr **items = ARENA_ARRAY(ports->module->arena, const struct attr *, ports->count);
 	for (int i = 0; i < ports->count; i++)
@@ -103,7 +103,7 @@ static bool check_state(const struct ports *arguments, const struct ports *resul
 		diag_error(diag, results->main->location, "result %d of main has role state, but no argument of role state is named \"%s\"", index, result->name ? result->name : "");
 		return diag_note(diag, "give the result the stream.name of the state that it continues");
 	}
-	if (!attr_item(result->attributes, "stream.axis") || !find_port(arguments, text_of(result->attributes, "stream.at"), "input")) {
+	if (!attr_item(result->attributes, KEY_STREAM_AXIS) || !find_port(arguments, text_of(result->attributes, KEY_STREAM_POSITION), "input")) {
 		diag_error(diag, results->main->location, "result %d of main (state \"%s\") lacks stream.axis or stream.at", index, result->name);
 		return diag_note(diag, "stream.axis is the dim that grows, stream.at the stream.name of the input that holds the position");
 	}
@@ -114,15 +114,15 @@ bool name_arguments(struct pass_context *context, struct module *module)
 {
 	(void)context;
 	struct ports arguments = {.module = module, .main = module_main(module)}, results = arguments;
-	const struct type *type = attr_get(arguments.main, "function_type")->type;
-	if (!read_ports(&arguments, "arg_attrs", type->inputs, false) || !read_ports(&results, "res_attrs", type->outputs, true))
+	const struct type *type = attr_get(arguments.main, KEY_FUNCTION_TYPE)->type;
+	if (!read_ports(&arguments, KEY_ARG_ATTRS, type->inputs, false) || !read_ports(&results, KEY_RES_ATTRS, type->outputs, true))
 		return false;
 	make_unique(&arguments, "arg", false);
 	make_unique(&results, "result", true);
 	for (int i = 0; i < results.count; i++)
 		if (!strcmp(results.port[i].role, "state") && !check_state(&arguments, &results, i))
 			return false;
-	write_ports(&arguments, "arg_attrs");
-	write_ports(&results, "res_attrs");
+	write_ports(&arguments, KEY_ARG_ATTRS);
+	write_ports(&results, KEY_RES_ATTRS);
 	return true;
 }

@@ -53,13 +53,13 @@ static void fill(struct launch *l, const char *name, const struct tensor *tensor
 
 static void make_inputs(struct launch *l)
 {
-	const struct attr *inputs = attr_get(module_main(l->own.module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(l->own.module), KEY_STREAM_INPUTS);
 	struct tensor *input = ARENA_ARRAY(l->own.arena, struct tensor, inputs->count + 1);
 	l->own.inputs = eval_inputs(l->own.module);
 	for (int i = 0; i < l->own.inputs; i++) {
-		const struct type *type = attr_item(inputs->items[i].value, "type")->type;
+		const struct type *type = attr_item(inputs->items[i].value, KEY_TYPE)->type;
 		input[i] = (struct tensor){type, arena_alloc(l->own.arena, tensor_bytes(type))};
-		fill(l, attr_item(inputs->items[i].value, "name")->text, &input[i]);
+		fill(l, attr_item(inputs->items[i].value, KEY_NAME)->text, &input[i]);
 	}
 	l->own.input = input;
 }

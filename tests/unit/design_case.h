@@ -110,12 +110,12 @@ static inline void case_start(struct design_case *c, const char *text)
 			c->module = NULL;
 	if (!c->module || !ir_verify(c->module) || c->module->level != LEVEL_HARDWARE)
 		fail_msg("not compiled: %s", case_messages(c));
-	const struct attr *inputs = attr_get(module_main(c->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(c->module), KEY_STREAM_INPUTS);
 	c->inputs = eval_inputs(c->module);
 	c->results = eval_results(c->module);
 	assert_true(c->inputs <= TENSORS_MOST && c->results <= TENSORS_MOST);
 	for (int i = 0; i < c->inputs; i++) {
-		c->input[i].type = attr_item(inputs->items[i].value, "type")->type;
+		c->input[i].type = attr_item(inputs->items[i].value, KEY_TYPE)->type;
 		c->input[i].data = arena_alloc(c->arena, tensor_bytes(c->input[i].type) + 1);
 		case_fill(c, &c->input[i]);
 	}

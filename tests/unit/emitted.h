@@ -43,14 +43,14 @@ static inline void *emitted_load(struct arena *arena, const char *folder, const 
 
 static inline struct segment emitted_segment(struct arena *arena, const struct attr *attr, const struct type *host, const struct type *word)
 {
-	const struct attr *conditions = attr_item(attr, "conditions");
-	int dims = attr_item(attr, "trips")->count;
+	const struct attr *conditions = attr_item(attr, KEY_CONDITIONS);
+	int dims = attr_item(attr, KEY_TRIPS)->count;
 	int64_t *rows = ARENA_ARRAY(arena, int64_t, conditions->count * (dims + 1) + 1);
 	for (int i = 0; i < conditions->count; i++)
 		memcpy(rows + i * (dims + 1), conditions->items[i].value->integers, sizeof *rows * (size_t)(dims + 1));
 	return (struct segment){
-		.offset = attr_item(attr, "offset")->integer, .base = attr_item(attr, "base")->integer, .dims = dims,
-		.trip = attr_item(attr, "trips")->integers, .stride = attr_item(attr, "strides")->integers,
+		.offset = attr_item(attr, KEY_OFFSET)->integer, .base = attr_item(attr, KEY_BASE)->integer, .dims = dims,
+		.trip = attr_item(attr, KEY_TRIPS)->integers, .stride = attr_item(attr, KEY_STRIDES)->integers,
 		.conditions = conditions->count, .condition = rows,
 		.host_bytes = scalar_storage_bytes(type_scalar(host)), .image_bytes = scalar_storage_bytes(type_scalar(word)),
 		.halves = emit_bytes(word) < type_elements(word),
@@ -60,12 +60,12 @@ static inline struct segment emitted_segment(struct arena *arena, const struct a
 /* The tensor of that name into the buffer's image, or back. */
 static inline void emitted_move(struct arena *arena, const struct attr *buffer, void *image, const char *name, const struct tensor *tensor, bool pack)
 {
-	const struct attr *segments = attr_item(buffer, "segments");
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	for (int s = 0; s < segments->count; s++) {
 		const struct attr *attr = segments->items[s].value;
-		if (!text_same(attr_item(attr, "name")->text, name))
+		if (!text_same(attr_item(attr, KEY_NAME)->text, name))
 			continue;
-		struct segment segment = emitted_segment(arena, attr, tensor->type, attr_item(buffer, "word")->type);
+		struct segment segment = emitted_segment(arena, attr, tensor->type, attr_item(buffer, KEY_WORD)->type);
 		if (pack)
 			segment_pack(&segment, tensor->data, image, 0, 0, segment_elements(&segment));
 		else
@@ -85,9 +85,9 @@ static inline void emitted_call(void *function, void **p)
 
 static inline int emitted_input(const struct emitted *e, const char *name)
 {
-	const struct attr *inputs = attr_get(module_main(e->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(e->module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < e->inputs; i++)
-		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+		if (text_same(attr_item(inputs->items[i].value, KEY_NAME)->text, name))
 			return i;
 	return -1;
 }
@@ -111,14 +111,14 @@ static inline int64_t emitted_integer(const struct emitted *e, const char *name)
 /* What tensor an output's name stands for: the result, or the whole state with the result as rows of it, of which a launch may have fewer. */
 static inline struct tensor emitted_expected(const struct emitted *e, int r)
 {
-	const struct attr *entry = attr_get(module_main(e->module), "stream.outputs")->items[r].value;
-	if (!text_same(attr_item(entry, "role")->text, "state"))
+	const struct attr *entry = attr_get(module_main(e->module), KEY_STREAM_OUTPUTS)->items[r].value;
+	if (!text_same(attr_item(entry, KEY_ROLE)->text, "state"))
 		return e->result[r];
-	const struct tensor *before = &e->input[emitted_input(e, attr_item(entry, "name")->text)], *row = &e->result[r];
-	const struct attr *count = attr_item(entry, "rows");
+	const struct tensor *before = &e->input[emitted_input(e, attr_item(entry, KEY_NAME)->text)], *row = &e->result[r];
+	const struct attr *count = attr_item(entry, KEY_TOKEN_COUNT);
 	struct tensor whole = {before->type, arena_copy(e->arena, before->data, tensor_bytes(before->type))};
-	int64_t axis = attr_item(entry, "axis")->integer, outer = 1, inner = scalar_storage_bytes(type_scalar(whole.type));
-	int64_t at = emitted_integer(e, attr_item(entry, "at")->text) + attr_item_integer(entry, "lead", 0), extent = row->type->shape[axis];
+	int64_t axis = attr_item(entry, KEY_AXIS)->integer, outer = 1, inner = scalar_storage_bytes(type_scalar(whole.type));
+	int64_t at = emitted_integer(e, attr_item(entry, KEY_POSITION)->text) + attr_item_integer(entry, KEY_LEAD, 0), extent = row->type->shape[axis];
 	for (int d = 0; d < whole.type->rank; d++) {
 		outer *= d < axis ? whole.type->shape[d] : 1;
 		inner *= d > axis ? whole.type->shape[d] : 1;
@@ -149,18 +149,18 @@ static inline bool emitted_start(const struct emitted *e, void *library, const c
 static inline const char *emitted_run(const struct emitted *e, void *library, const char *name)
 {
 	const struct op *main = module_main(e->module);
-	const struct attr *buffers = attr_get(main, "stream.buffers"), *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
+	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS), *inputs = attr_get(main, KEY_STREAM_INPUTS), *outputs = attr_get(main, KEY_STREAM_OUTPUTS);
 	void **port = ARENA_ARRAY(e->arena, void *, emit_ports(e->module) + PORTS_MOST), **image = ARENA_ARRAY(e->arena, void *, buffers->count + 1);
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value;
-		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type)) + 64);
+		image[b] = arena_alloc(e->arena, (size_t)(attr_item(buffer, KEY_WORDS)->integer * emit_bytes(attr_item(buffer, KEY_WORD)->type)) + 64);
 		image[b] = (char *)image[b] + (-(uintptr_t)image[b] & 63);
 		for (int i = 0; i < inputs->count; i++) {
-			struct tensor tensor = i < e->inputs ? e->input[i] : emitted_constant(e, attr_item(inputs->items[i].value, "value"));
-			emitted_move(e->arena, buffer, image[b], attr_item(inputs->items[i].value, "name")->text, &tensor, true);
+			struct tensor tensor = i < e->inputs ? e->input[i] : emitted_constant(e, attr_item(inputs->items[i].value, KEY_VALUE));
+			emitted_move(e->arena, buffer, image[b], attr_item(inputs->items[i].value, KEY_NAME)->text, &tensor, true);
 		}
 		for (int p = 0; p < emit_ports(e->module); p++)
-			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
+			if (text_same(emit_port(main, p).buffer, attr_item(buffer, KEY_NAME)->text))
 				port[p] = image[b];
 	}
 	if (!emitted_start(e, library, name, port))
@@ -175,7 +175,7 @@ static inline const char *emitted_run(const struct emitted *e, void *library, co
 		size_t bytes = tensor_bytes(expected.type);
 		struct tensor got = {.type = expected.type, .data = arena_alloc(e->arena, bytes)};
 		for (int b = 0; b < buffers->count; b++)
-			emitted_move(e->arena, buffers->items[b].value, image[b], attr_item(outputs->items[r].value, "name")->text, &got, false);
+			emitted_move(e->arena, buffers->items[b].value, image[b], attr_item(outputs->items[r].value, KEY_NAME)->text, &got, false);
 		if (memcmp(got.data, expected.data, bytes))
 			return text_format(e->arena, "result %d differs", r);
 	}

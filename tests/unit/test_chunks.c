@@ -130,7 +130,7 @@ static void no_more_rows_are_counted_to(void **state)
 		case_start(&c, model_of(arena, &layouts[i]));
 		struct op *loop = op_new(c.module, OP_FOR, NOWHERE, 0, NULL, 0, NULL);
 		block_new(c.module, loop, 0);
-		attr_set(c.module, loop, "stream.run_time", run_time_attr(c.module, &tiles, 1));
+		attr_set(c.module, loop, KEY_STREAM_RUN_TIME, run_time_attr(c.module, &tiles, 1));
 		op_insert_before(module_main(c.module)->region[0]->first, loop);
 		assert_int_equal(timing_extents(c.arena, c.module, &extent), 1);
 		assert_int_equal(extent->value, layouts[i].more[0] ? ROWS : 6);

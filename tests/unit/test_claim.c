@@ -78,7 +78,7 @@ static void evaluate(size_t number)
 	CASE_BEGIN(&c);
 	case_import(&c, cases[number].module);
 	assert_true(ir_verify(c.module));
-	c.input[0] = (struct tensor){attr_item(attr_get(module_main(c.module), "stream.inputs")->items[0].value, "type")->type, (float[]){1, 2, 3, 4, 5, 6, 7, 8}};
+	c.input[0] = (struct tensor){attr_item(attr_get(module_main(c.module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)->type, (float[]){1, 2, 3, 4, 5, 6, 7, 8}};
 	bool holds = eval_module(c.module, c.arena, 1, c.input, c.result);
 	if (holds != !cases[number].wrong || (!holds && !strstr(case_messages(&c), cases[number].wrong)))
 		fail_msg("case %zu: %s", number, holds ? "no message" : case_messages(&c));

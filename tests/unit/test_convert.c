@@ -342,9 +342,9 @@ static const char residual[] =
 /* Numbers around 0 for all inputs. */
 static void scattered(struct fixture *f, const struct module *module, int inputs, struct tensor *input)
 {
-	const struct attr *list = attr_get(module_main(module), "stream.inputs");
+	const struct attr *list = attr_get(module_main(module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs; i++) {
-		input[i] = counted(f, attr_item(list->items[i].value, "type")->type);
+		input[i] = counted(f, attr_item(list->items[i].value, KEY_TYPE)->type);
 		for (int64_t e = 0; e < type_elements(input[i].type); e++)
 			((float *)input[i].data)[e] = (float)((e * 7919) % 1001) / 1000.0f - 0.5f;
 	}
@@ -384,14 +384,14 @@ static void test_buffer_is_chosen(void **state)
 	int buffers = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_BUFFER) {
-			assert_memory_equal(attr_get(op, "phases")->integers, ((int64_t[]){0, 1, 2}), 3 * sizeof(int64_t));
+			assert_memory_equal(attr_get(op, KEY_SERVICE_ROUNDS)->integers, ((int64_t[]){0, 1, 2}), 3 * sizeof(int64_t));
 			buffers++;
 		}
 	assert_int_equal(buffers, 1);
 	expect_processes_agree(f, module, &context, 2);
 	int64_t behind = 0;
 	for (struct op *op = module_main(module)->region[0]->first; op; op = op->next)
-		if (op->code == OP_FIFO && !strncmp(attr_text_or(op, "name", ""), "s_buffer", 8)) {
+		if (op->code == OP_FIFO && !strncmp(attr_text_or(op, KEY_NAME, ""), "s_buffer", 8)) {
 			assert_true(op->result[0]->type->depth <= 32);      /* the vector is held once */
 			behind++;
 		}
@@ -402,7 +402,7 @@ static void test_buffer_is_chosen(void **state)
 static bool has_process(const struct module *module, const char *name)
 {
 	for (const struct op *op = module->op->region[0]->first; op; op = op->next)
-		if (strstr(attr_text_or(op, "sym_name", ""), name))
+		if (strstr(attr_text_or(op, KEY_SYM_NAME, ""), name))
 			return true;
 	return false;
 }
@@ -510,8 +510,8 @@ static void test_sums_are_given_in_any_order(void **state)
 		yield = op->code == OP_FOR ? op->region[0]->last : yield;
 	assert_non_null(yield);
 	const struct op *convert = yield->operand[0]->def;
-	assert_true(convert->code == OP_CONVERT && attr_get(convert, "given") && convert->operand[0]->def->code == OP_KERNEL);
-	assert_int_equal(attr_integer_or(convert, "buffer", -1), 0);
+	assert_true(convert->code == OP_CONVERT && attr_get(convert, KEY_IN_PRODUCER) && convert->operand[0]->def->code == OP_KERNEL);
+	assert_int_equal(attr_integer_or(convert, KEY_BUFFER_ELEMENTS, -1), 0);
 	assert_true(convert->operand[0]->type != convert->result[0]->type);
 	expect_processes_agree(f, module, &context, 5);
 	end(f);
@@ -527,7 +527,7 @@ static void count_turned(struct op *op, void *context)
 	struct turned *turned = context;
 	turned->buffers += op->code == OP_BUFFER && !served_by_writer(turned->arena, op);
 	turned->served += op->code == OP_BUFFER && served_by_writer(turned->arena, op);
-	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, "shared", 0) && attr_integer_or(op, "buffer", 0) >= 16 * 128;
+	turned->whole += op->code == OP_CONVERT && !attr_integer_or(op, KEY_SHARED_LOOPS, 0) && attr_integer_or(op, KEY_BUFFER_ELEMENTS, 0) >= 16 * 128;
 }
 
 static struct turned agree_and_count(struct fixture *f, const char *text)
@@ -578,11 +578,11 @@ static void test_readers_have_their_orders(void **state)
 static void count_single(struct op *op, void *context)
 {
 	int *count = context;
-	const struct op *behind = op->code == OP_CONVERT && attr_integer_or(op, "shared", 0) && attr_integer_or(op, "halves", 2) == 1 ? op->next : NULL;
+	const struct op *behind = op->code == OP_CONVERT && attr_integer_or(op, KEY_SHARED_LOOPS, 0) && attr_integer_or(op, KEY_HALVES, 2) == 1 ? op->next : NULL;
 	while (behind && behind->code != OP_KERNEL)
 		behind = behind->next;
 	count[0] += behind != NULL;
-	count[1] += behind && !kernel_has_reduction(behind->kernel) && stream_elements(behind->result[0]->type) > type_elements(attr_get(behind, "tensor")->type);
+	count[1] += behind && !kernel_has_reduction(behind->kernel) && stream_elements(behind->result[0]->type) > type_elements(attr_get(behind, KEY_TENSOR)->type);
 }
 
 /* Sums of a block go whole words at a time into one half, which is read again and again: behind it tanh is computed for each time that a number is read. */
@@ -611,8 +611,8 @@ static const char transposes[] =
 static void count_shared(struct op *op, void *context)
 {
 	int *count = context;
-	count[0] += op->code == OP_CONVERT && attr_integer_or(op, "shared", 0) && !attr_get(op, "cut");
-	count[1] += op->code == OP_CONVERT && attr_get(op, "cut") && !attr_integer_or(op, "shared", 0);
+	count[0] += op->code == OP_CONVERT && attr_integer_or(op, KEY_SHARED_LOOPS, 0) && !attr_get(op, KEY_SPILLED);
+	count[1] += op->code == OP_CONVERT && attr_get(op, KEY_SPILLED) && !attr_integer_or(op, KEY_SHARED_LOOPS, 0);
 }
 
 /* A buffer of a matrix that no die has room for goes through memory, however much the budget allows, and both matrices as a whole. */
@@ -649,7 +649,7 @@ static const char read_again[] =
 
 static void count_kept(struct op *op, void *context)
 {
-	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, "stream.name", ""), "kept") ? memory_bytes(op) : 0;
+	*(int64_t *)context += op->code == OP_ALLOCA && text_same(attr_text_or(op, KEY_STREAM_NAME, ""), "kept") ? memory_bytes(op) : 0;
 }
 
 /* What a kernel must have as a whole before it begins is in an array of its own, not in two processes' before it. */

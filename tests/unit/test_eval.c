@@ -54,9 +54,9 @@ static bool evaluate(struct session *s, int inputs, const void *const *data)
 	assert_int_equal(eval_inputs(s->module), inputs);
 	assert_true(eval_results(s->module) <= RESULTS_MOST);
 	struct op *main = module_main(s->module);
-	const struct attr *list = attr_get(main, "stream.inputs");
+	const struct attr *list = attr_get(main, KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs; i++) {
-		const struct type *type = list ? attr_item(list->items[i].value, "type")->type : main->region[0]->argument[i]->type;
+		const struct type *type = list ? attr_item(list->items[i].value, KEY_TYPE)->type : main->region[0]->argument[i]->type;
 		input[i] = (struct tensor){.type = type, .data = arena_copy(s->arena, data[i], tensor_bytes(type))};
 	}
 	return eval_module(s->module, s->arena, inputs, input, s->result);

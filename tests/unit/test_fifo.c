@@ -84,7 +84,7 @@ static void size(struct design *d, enum fifo_strategy strategy)
 	for (const struct op *op = module_main(module)->region[0]->first; op; op = op->next) {
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
-		int64_t built = op->result[0]->type->depth, needed = attr_integer_or(op, "stream.needed", built);
+		int64_t built = op->result[0]->type->depth, needed = attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, built);
 		assert_true(needed <= built);
 		sized->depth[number++] = needed;
 		sized->bytes += op->code == OP_FIFO ? (type_bits(op->result[0]->type->element) + 7) / 8 * needed : 0;
@@ -101,11 +101,11 @@ static void check_least(struct design *d, uint64_t seed, int64_t allowed)
 		if (op->code != OP_FIFO && op->code != OP_BLOCKS)
 			continue;
 		int64_t *depth = arena_copy(d->c.arena, least->depth, sizeof *depth * (size_t)d->channels);
-		bool sized = op->code == OP_FIFO && !text_same(attr_text_or(op, "stream.ring", NULL), "back") && depth[number] > 2;
+		bool sized = op->code == OP_FIFO && !text_same(attr_text_or(op, KEY_STREAM_LAYER_FEEDBACK, NULL), "back") && depth[number] > 2;
 		depth[number++]--;
 		int64_t cycles = sized ? simulate(d, depth) : -1;
 		if (cycles >= 0 && cycles <= allowed && ends_in_order(d, depth))
-			fail_msg("seed %d: FIFO %s needs no %d words: %d cycles of %d", (int)seed, attr_text_or(op, "name", "?"), (int)depth[number - 1] + 1, (int)cycles, (int)allowed);
+			fail_msg("seed %d: FIFO %s needs no %d words: %d cycles of %d", (int)seed, attr_text_or(op, KEY_NAME, "?"), (int)depth[number - 1] + 1, (int)cycles, (int)allowed);
 	}
 }
 
@@ -187,7 +187,7 @@ static int check_share(const struct design *d, uint64_t seed, int64_t share)
 		if (op->code != OP_FIFO)
 			continue;
 		if (trim > safe && trim > most)
-			fail_msg("seed %d: FIFO %s has %d words, of which %d are safe; its share is %d", (int)seed, attr_text_or(op, "name", "?"), (int)trim, (int)safe, (int)most);
+			fail_msg("seed %d: FIFO %s has %d words, of which %d are safe; its share is %d", (int)seed, attr_text_or(op, KEY_NAME, "?"), (int)trim, (int)safe, (int)most);
 		long_ones += safe < type->depth && most < type->depth;
 	}
 	return long_ones;

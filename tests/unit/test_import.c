@@ -102,7 +102,7 @@ static void test_model(void **unused)
 	assert_int_equal(session.module->level, LEVEL_TENSOR);
 	assert_int_equal(body->arguments, 11);
 	assert_string_equal(body->argument[0]->type->text, "tensor<1x3x16x16xf32>");
-	assert_string_equal(function_argument_attr(main_function, 1, "stream.role")->text, "weight");
+	assert_string_equal(function_argument_attr(main_function, 1, KEY_STREAM_ROLE)->text, "weight");
 	assert_int_equal(count_ops(body, OP_ASSERT), 0);
 	assert_int_equal(count_ops(body, OP_TENSOR_PAD), 2);
 	assert_true(count_ops(body, OP_GENERIC) > 15);
@@ -120,10 +120,10 @@ static void test_named_operations_become_generic(void **unused)
 	import_file(&session, "named_ops.mlir");
 	const struct op *main_function = module_main(session.module);
 	assert_true(count_ops(main_function->region[0], OP_GENERIC) >= 12);
-	assert_string_equal(function_argument_attr(main_function, 2, "stream.name")->text, "arg2");
-	assert_string_equal(function_argument_attr(main_function, 2, "stream.role")->text, "input");
-	assert_string_equal(function_result_attr(main_function, 1, "stream.name")->text, "result1");
-	assert_string_equal(function_result_attr(main_function, 1, "stream.role")->text, "output");
+	assert_string_equal(function_argument_attr(main_function, 2, KEY_STREAM_NAME)->text, "arg2");
+	assert_string_equal(function_argument_attr(main_function, 2, KEY_STREAM_ROLE)->text, "input");
+	assert_string_equal(function_result_attr(main_function, 1, KEY_STREAM_NAME)->text, "result1");
+	assert_string_equal(function_result_attr(main_function, 1, KEY_STREAM_ROLE)->text, "output");
 	assert_null(strstr(print(&session), "fastmath"));
 	arena_free(session.arena);
 }
@@ -136,14 +136,14 @@ static void test_constants(void **unused)
 	struct session session;
 	import_file(&session, "resources.mlir");
 	const struct op *blob = find_op(module_main(session.module)->region[0], OP_CONSTANT);
-	const struct attr *value = attr_get(blob, "value");
+	const struct attr *value = attr_get(blob, KEY_VALUE);
 	assert_int_equal(value->kind, ATTR_DENSE);
 	assert_int_equal(value->bytes, sizeof weights);
 	assert_memory_equal(value->data, weights, sizeof weights);
-	value = attr_get(blob->next, "value");
+	value = attr_get(blob->next, KEY_VALUE);
 	assert_int_equal(value->bytes, sizeof bits);
 	assert_memory_equal(value->data, bits, sizeof bits);
-	value = attr_get(blob->next->next, "value");
+	value = attr_get(blob->next->next, KEY_VALUE);
 	assert_true(value->splat);
 	assert_int_equal(value->bytes, 1);
 	assert_int_equal(find_op(module_body(session.module), OP_FUNC)->attributes, 4);

@@ -44,8 +44,8 @@ static struct op *add_function(struct fixture *fixture, const char *name, int in
 	struct op *function = op_new(module, OP_FUNC, NOWHERE, 0, NULL, 0, NULL);
 	op_append(module_body(module), function);
 	struct block *body = block_new(module, function, 0);
-	attr_set(module, function, "sym_name", attr_string(module, name));
-	attr_set(module, function, "function_type", attr_type(module, type_function(module, inputs, input, outputs, output)));
+	attr_set(module, function, KEY_SYM_NAME, attr_string(module, name));
+	attr_set(module, function, KEY_FUNCTION_TYPE, attr_type(module, type_function(module, inputs, input, outputs, output)));
 	for (int i = 0; i < inputs; i++)
 		block_add_argument(module, body, input[i]);
 	return function;
@@ -61,7 +61,7 @@ static struct op *add(struct fixture *fixture, struct block *block, enum op_code
 static struct value *constant(struct fixture *fixture, struct block *block, const struct attr *value)
 {
 	struct op *op = add(fixture, block, OP_CONSTANT, 0, NULL, value->type);
-	attr_set(fixture->module, op, "value", value);
+	attr_set(fixture->module, op, KEY_VALUE, value);
 	return op->result[0];
 }
 
@@ -134,13 +134,13 @@ static struct op *make_stream(struct fixture *fixture)
 	struct op *main = add_function(fixture, "main", 1, &input, 0, NULL);
 	struct block *body = main->region[0];
 	struct op *load = add(fixture, body, OP_LOAD, 1, body->argument, words);
-	attr_set(module, load, "tensor", attr_type(module, input));
+	attr_set(module, load, KEY_TENSOR, attr_type(module, input));
 	struct op *fork = op_new(module, OP_FORK, NOWHERE, 1, load->result, 2, (const struct type *[]){words, words});
 	op_append(body, fork);
-	attr_set(module, fork, "tensor", attr_type(module, input));
+	attr_set(module, fork, KEY_TENSOR, attr_type(module, input));
 	for (int i = 0; i < 2; i++) {
 		struct op *store = add(fixture, body, OP_STORE, 1, &fork->result[i], NULL);
-		attr_set(module, store, "result", attr_integers(module, 1, (int64_t[]){i}));
+		attr_set(module, store, KEY_RESULT, attr_integers(module, 1, (int64_t[]){i}));
 	}
 	add(fixture, body, OP_RETURN, 0, NULL, NULL);
 	return load;
@@ -157,15 +157,15 @@ static struct op *add_process(struct fixture *fixture, const char *name, const s
 {
 	struct module *module = fixture->module;
 	struct op *process = add_function(fixture, name, 2, (const struct type *[]){port, fifo}, 0, NULL);
-	attr_set(module, process, "stream.process", attr_unit(module));
-	attr_set(module, process, "stream.style", attr_string(module, "stp"));
-	attr_set(module, process, "sym_visibility", attr_string(module, "private"));
+	attr_set(module, process, KEY_STREAM_PROCESS, attr_unit(module));
+	attr_set(module, process, KEY_STREAM_STYLE, attr_string(module, "stp"));
+	attr_set(module, process, KEY_SYM_VISIBILITY, attr_string(module, "private"));
 	struct block *body = process->region[0];
 	struct value *bound[3], *yes = constant(fixture, body, attr_bool(module, true));
 	for (int i = 0; i < 3; i++)
 		bound[i] = constant(fixture, body, attr_typed_integer(module, (int64_t[]){0, 8, 1}[i], fixture->index));
 	*loop = add(fixture, body, OP_FOR, 3, bound, NULL);
-	attr_set(module, *loop, "stream.pipeline", attr_integer(module, 1));
+	attr_set(module, *loop, KEY_STREAM_PIPELINE, attr_integer(module, 1));
 	struct block *inner = block_new(module, *loop, 0);
 	struct value *i = block_add_argument(module, inner, fixture->index);
 	if (!strcmp(name, "source")) {
@@ -193,10 +193,10 @@ static struct design make_hardware(struct fixture *fixture)
 	design.sink = add_process(fixture, "sink", port, fifo, &take, &loop);
 	struct block *body = design.main->region[0];
 	design.fifo = add(fixture, body, OP_FIFO, 0, NULL, fifo);
-	attr_set(module, design.fifo, "name", attr_string(module, "words"));
+	attr_set(module, design.fifo, KEY_NAME, attr_string(module, "words"));
 	for (int i = 0; i < 2; i++) {
 		design.call = add(fixture, body, OP_CALL, 2, (struct value *[]){body->argument[i], design.fifo->result[0]}, NULL);
-		attr_set(module, design.call, "callee", attr_symbol(module, i ? "sink" : "source"));
+		attr_set(module, design.call, KEY_CALLEE, attr_symbol(module, i ? "sink" : "source"));
 	}
 	add(fixture, body, OP_RETURN, 0, NULL, NULL);
 	return design;
@@ -352,12 +352,12 @@ static void attribute_text(void **state)
 	struct module *module = fixture.module;
 	struct op *main = add_function(&fixture, "main", 0, NULL, 0, NULL);
 	add(&fixture, main->region[0], OP_RETURN, 0, NULL, NULL);
-	attr_set(module, main, "stream.z", attr_unit(module));
-	attr_set(module, main, "stream.b", attr_string(module, "a \"quote\", a \\ and \n"));
+	attr_set_named(module, main, "stream.z", attr_unit(module));
+	attr_set_named(module, main, "stream.b", attr_string(module, "a \"quote\", a \\ and \n"));
 	struct named items[] = {{"z", attr_unit(module)}, {"odd name", attr_integers(module, 0, NULL)}};
-	attr_set(module, main, "stream.a", attr_dictionary(module, 2, items));
-	attr_set(module, main, "stream.gone", attr_unit(module));
-	attr_set(module, main, "stream.gone", NULL);
+	attr_set_named(module, main, "stream.a", attr_dictionary(module, 2, items));
+	attr_set_named(module, main, "stream.gone", attr_unit(module));
+	attr_set_named(module, main, "stream.gone", NULL);
 	const char *text = printed(&fixture);
 	assert_non_null(strstr(text, "stream.a = {\"odd name\" = array<i64>, z}, stream.b = \"a \\22quote\\22, a \\5C and \\0A\", stream.z,"));
 	assert_null(strstr(text, "gone"));
@@ -558,7 +558,7 @@ static void bad_streams(void **state)
 		struct op *load = make_stream(&fixture);
 		const struct type *type = stream(&fixture, cases[i].trips);
 		struct op *other = op_new(fixture.module, OP_LOAD, NOWHERE, 1, load->operand, 1, &type);
-		attr_set(fixture.module, other, "tensor", attr_get(load, "tensor"));
+		attr_set(fixture.module, other, KEY_TENSOR, attr_get(load, KEY_TENSOR));
 		op_insert_before(load, other);
 		expect_invalid(&fixture, cases[i].message);
 	}
@@ -582,12 +582,12 @@ static void no_push(struct fixture *fixture, struct design *design) { (void)fixt
 static void started_twice(struct fixture *fixture, struct design *design)
 {
 	struct op *call = op_new(fixture->module, OP_CALL, NOWHERE, 2, design->call->operand, 0, NULL);
-	attr_set(fixture->module, call, "callee", attr_symbol(fixture->module, "sink"));
+	attr_set(fixture->module, call, KEY_CALLEE, attr_symbol(fixture->module, "sink"));
 	op_insert_before(design->call, call);
 }
 static void no_process(struct fixture *fixture, struct design *design)
 {
-	attr_set(fixture->module, design->call, "callee", attr_symbol(fixture->module, "nobody"));
+	attr_set(fixture->module, design->call, KEY_CALLEE, attr_symbol(fixture->module, "nobody"));
 }
 static void swapped(struct fixture *fixture, struct design *design)
 {
@@ -670,7 +670,7 @@ static void copies_beside(void **state)
 	assert_string_equal(printed(&copy), text);
 	assert_true(ir_verify(copy.module));
 	assert_ptr_equal(type_float(copy.module, 32), fixture.f32);
-	attr_set(copy.module, copy.module->op, "aside", attr_integer(copy.module, 1));
+	attr_set_named(copy.module, copy.module->op, "aside", attr_integer(copy.module, 1));
 	assert_string_equal(printed(&fixture), text);
 	arena_free(fixture.arena);
 }

@@ -71,7 +71,7 @@ static int kernels(const struct session *s)
 
 static void find(struct session *s, const float *x, int32_t *y)
 {
-	const struct type *type = s->module->level == LEVEL_HARDWARE ? attr_item(attr_get(module_main(s->module), "stream.inputs")->items[0].value, "type")->type
+	const struct type *type = s->module->level == LEVEL_HARDWARE ? attr_item(attr_get(module_main(s->module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)->type
 								    : module_main(s->module)->region[0]->argument[0]->type;
 	struct tensor input = {type, (void *)(uintptr_t)x}, result;
 	assert_true(eval_module(s->module, s->arena, 1, &input, &result));

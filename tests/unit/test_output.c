@@ -165,17 +165,17 @@ static const char *write_weights(struct design_case *c, const float *data, size_
 /* Every image element is the host element that the segment names, or 0. */
 static void check_image(const struct attr *buffer, const float *image, size_t bytes, const float *host)
 {
-	const struct attr *segments = attr_item(buffer, "segments");
+	const struct attr *segments = attr_item(buffer, KEY_SEGMENTS);
 	for (int s = 0; s < segments->count; s++) {
-		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, "trips"), *strides = attr_item(segment, "strides");
-		int64_t total = 1, offset = attr_item(segment, "offset")->integer;
-		bool weight = text_same(attr_item(segment, "role")->text, "weight");
+		const struct attr *segment = segments->items[s].value, *trips = attr_item(segment, KEY_TRIPS), *strides = attr_item(segment, KEY_STRIDES);
+		int64_t total = 1, offset = attr_item(segment, KEY_OFFSET)->integer;
+		bool weight = text_same(attr_item(segment, KEY_ROLE)->text, "weight");
 		for (int d = 0; d < trips->count; d++)
 			total *= trips->integers[d];
 		assert_true((size_t)(offset + total) * 4 <= bytes);
-		assert_int_equal(attr_item(segment, "conditions")->count, 0);
+		assert_int_equal(attr_item(segment, KEY_CONDITIONS)->count, 0);
 		for (int64_t n = 0; n < total; n++) {
-			int64_t from = attr_item(segment, "base")->integer, rest = n;
+			int64_t from = attr_item(segment, KEY_BASE)->integer, rest = n;
 			for (int d = trips->count - 1; d >= 0; d--) {
 				from += rest % trips->integers[d] * strides->integers[d];
 				rest /= trips->integers[d];
@@ -210,14 +210,14 @@ static void test_packed_weights(void **state)
 		blake2_hex(text, size, hex);
 		assert_string_equal(hex, file->text);
 	}
-	const struct attr *buffers = attr_get(module_main(c.module), "stream.buffers");
+	const struct attr *buffers = attr_get(module_main(c.module), KEY_STREAM_BUFFERS);
 	for (int b = 0; b < buffers->count; b++) {
 		size_t size;
 		const struct attr *buffer = buffers->items[b].value;
-		const char *path = text_format(c.arena, "%s/weights/%s.bin", target, attr_item(buffer, "name")->text), *image = file_read(c.arena, path, &size, &reason);
+		const char *path = text_format(c.arena, "%s/weights/%s.bin", target, attr_item(buffer, KEY_NAME)->text), *image = file_read(c.arena, path, &size, &reason);
 		if (!image)
 			continue;
-		assert_int_equal(size, attr_item(buffer, "words")->integer * type_bits(attr_item(buffer, "word")->type) / 8);
+		assert_int_equal(size, attr_item(buffer, KEY_WORDS)->integer * type_bits(attr_item(buffer, KEY_WORD)->type) / 8);
 		check_image(buffer, (const float *)(const void *)image, size, data);
 		checked++;
 	}

@@ -12,7 +12,7 @@ static void write_tensor(struct trial *t, const char *kind, const struct attr *e
 	struct text text = text_new(t->arena);
 	npy_header(&text, type_is_real(type_scalar(tensor->type)) ? "f4" : "i8", tensor->type->rank, tensor->type->shape);
 	text_add_bytes(&text, tensor->data, tensor_bytes(tensor->type));
-	write_bytes(text_format(t->arena, "%s/%s.%s.npy", getenv("STC_RANDOM_VALUES"), kind, attr_item(entry, "name")->text), text.data, text.size);
+	write_bytes(text_format(t->arena, "%s/%s.%s.npy", getenv("STC_RANDOM_VALUES"), kind, attr_item(entry, KEY_NAME)->text), text.data, text.size);
 }
 
 /* For tests that run the emitted design on the same numbers. */
@@ -22,7 +22,7 @@ static bool write_values(struct trial *t)
 	if (!folder)
 		return true;
 	const struct op *main = module_main(t->module);
-	const struct attr *inputs = attr_get(main, "stream.inputs"), *outputs = attr_get(main, "stream.outputs");
+	const struct attr *inputs = attr_get(main, KEY_STREAM_INPUTS), *outputs = attr_get(main, KEY_STREAM_OUTPUTS);
 	write_bytes(text_format(t->arena, "%s/graph.mlir", folder), t->source.data, t->source.size);
 	for (int i = 0; i < t->inputs; i++)
 		write_tensor(t, "in", inputs->items[i].value, &t->input[i]);

@@ -434,8 +434,8 @@ static const char *storage_of(struct module *module, const char *name)
 {
 	for (const struct op *function = module_body(module)->first; function; function = function->next)
 		for (const struct op *op = function->region[0]->first; op; op = op->next)
-			if (text_same(attr_text_or(op, "name", attr_text_or(op, "stream.name", NULL)), name))
-				return attr_text_or(op, "stream.storage", "none");
+			if (text_same(attr_text_or(op, KEY_NAME, attr_text_or(op, KEY_STREAM_NAME, NULL)), name))
+				return attr_text_or(op, KEY_STREAM_STORAGE, "none");
 	return "missing";
 }
 
@@ -559,7 +559,7 @@ static void check_placed(struct test *t, struct module *module, int percent)
 	int64_t have, need;
 	for (int i = 0; i < cost.processes; i++) {
 		const char *name = cost.process[i].name;
-		assert_in_range(attr_integer_or(cost.process[i].function, "stream.die", -1), 0, t->platform.dies - 1);
+		assert_in_range(attr_integer_or(cost.process[i].function, KEY_STREAM_DIE, -1), 0, t->platform.dies - 1);
 		if (text_same(name, "load") || text_same(name, "store"))
 			assert_int_equal(cost.process[i].die, t->platform.memory_die);
 	}
@@ -633,8 +633,8 @@ static void sides_of_blocks_stay_together(void **state)
 	assert_true(place_text(t, text_of(t, (struct chain){8, 10, 16, "", true}), &module));
 	check_placed(t, module, 100);
 	for (int i = 0; i < 8; i += 2)
-		assert_int_equal(attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i)), "stream.die", -1),
-				 attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i + 1)), "stream.die", -2));
+		assert_int_equal(attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i)), KEY_STREAM_DIE, -1),
+				 attr_integer_or(module_find(module, text_format(t->arena, "stage%d", i + 1)), KEY_STREAM_DIE, -2));
 }
 
 static bool finds_room(struct test *t, const char *text, bool shallow)
@@ -663,7 +663,7 @@ static void room_is_found_where_no_die_is_crowded(void **state)
 	assert_true(finds_room(t, design(t, 9, 1, 4096, ""), true));
 	struct module *module = module_of(t, design(t, 2, 1, 4096, ""));
 	struct op *first = module_main(module)->region[0]->first;
-	attr_set(module, first, "stream.ahead", attr_unit(module));
+	attr_set(module, first, KEY_STREAM_FIXED_DEPTH, attr_unit(module));
 	fifo_shallow(module);
 	assert_int_equal(first->result[0]->type->depth, 4096);
 	assert_int_equal(first->next->result[0]->type->depth, FIFO_LEAST);

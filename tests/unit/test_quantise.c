@@ -136,7 +136,7 @@ static struct design_case expect_levels_agree(const struct quant_scheme *scheme,
 		if (quantises)
 			case_arguments(&c);
 		for (int i = 0; quantises && i < c.inputs; i++) {
-			const struct attr *name = function_argument_attr(module_main(c.module), i, "stream.name");
+			const struct attr *name = function_argument_attr(module_main(c.module), i, KEY_STREAM_NAME);
 			if (text_same(name->text, "past"))
 				memcpy(c.input[i].data, &past, sizeof past);
 		}
@@ -175,9 +175,9 @@ static void expect_same_bits(const struct quant_scheme *scheme, int tokens, int 
 
 static int input_of(const struct design_case *c, const char *name)
 {
-	const struct attr *inputs = attr_get(module_main(c->module), "stream.inputs");
+	const struct attr *inputs = attr_get(module_main(c->module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < inputs->count; i++)
-		if (text_same(attr_item(inputs->items[i].value, "name")->text, name))
+		if (text_same(attr_item(inputs->items[i].value, KEY_NAME)->text, name))
 			return i;
 	return -1;
 }
@@ -389,7 +389,7 @@ static void test_nearest(void **state)
 		struct design_case c = expect_levels_agree(&four, SOFTMAX_AUTO, nearest, shapes[i], 0, 0);
 		int64_t words = 0;
 		for (const struct op *op = module_main(c.module)->region[0]->first; op; op = op->next)
-			if (op->code == OP_FIFO && !strncmp(attr_text_or(op, "name", ""), "s_contract", 10))
+			if (op->code == OP_FIFO && !strncmp(attr_text_or(op, KEY_NAME, ""), "s_contract", 10))
 				words = type_lanes(op->result[0]->type->element);
 		assert_int_equal(words, words_of[i]);
 		arena_free(c.arena);

@@ -85,12 +85,12 @@ static void count_bound(struct op *op, void *context)
 {
 	for (int l = 0; op->code == OP_KERNEL && l < op->kernel->loops; l++)
 		*(int *)context += op->kernel->loop[l].run_time != NULL;
-	*(int *)context += op->code == OP_CONTRACT && attr_get(op, "rows");
+	*(int *)context += op->code == OP_CONTRACT && attr_get(op, KEY_TOKEN_COUNT);
 }
 
 static void count_cuts(struct op *op, void *context)
 {
-	*(int *)context += op->code == OP_CONVERT && attr_get(op, "cut") && op->result[0]->type->itensor->run_time;
+	*(int *)context += op->code == OP_CONVERT && attr_get(op, KEY_SPILLED) && op->result[0]->type->itensor->run_time;
 }
 
 static void count_left_out(struct op *op, void *context)
@@ -171,7 +171,7 @@ static void test_rows_through_memory(void **state)
 
 static void add_words(struct op *op, void *context)
 {
-	*(int64_t *)context += attr_integer_or(op, "stream.needed", 0);
+	*(int64_t *)context += attr_integer_or(op, KEY_STREAM_REQUIRED_DEPTH, 0);
 }
 
 /* Words that all FIFOs hold. */

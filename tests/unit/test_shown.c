@@ -44,7 +44,7 @@ static void expect_shown(int writes, int reads, int depth, enum fifo_strategy st
 		if (!c.module || !ir_verify(c.module))
 			fail_msg("%s", case_messages(&c));
 		assert_true(size_fifos(&context, c.module));
-		said = attr_text_or(module_main(c.module), "stream.ends", NULL);
+		said = attr_text_or(module_main(c.module), KEY_STREAM_TERMINATION_PROOF, NULL);
 	}
 	assert_string_equal(said, wanted);
 	arena_free(c.arena);

@@ -509,11 +509,11 @@ static void test_converter_holds_what_is_wanted(void **state)
 		assert_true(passes[p].run(&context, f->module));
 	for (struct op *op = module_main(f->module)->region[0]->first; op; op = op->next)
 		if (op->code == OP_CONVERT) {
-			assert_int_equal(attr_get(op, "buffer")->integer, 4 * 8 * 8);
+			assert_int_equal(attr_get(op, KEY_BUFFER_ELEMENTS)->integer, 4 * 8 * 8);
 			converters++;
 		}
 	assert_int_equal(converters, 1);
-	const struct type *type = attr_item(attr_get(module_main(f->module), "stream.inputs")->items[0].value, "type")->type;
+	const struct type *type = attr_item(attr_get(module_main(f->module), KEY_STREAM_INPUTS)->items[0].value, KEY_TYPE)->type;
 	struct tensor input = {type, arena_alloc(f->arena, tensor_bytes(type))}, before, after;
 	for (int64_t e = 0; e < type_elements(type); e++)
 		((float *)input.data)[e] = (float)(e * 7919 % 1001);
@@ -545,9 +545,9 @@ static bool runs(struct fixture *f)
 {
 	int count = eval_inputs(f->module);
 	struct tensor *input = ARENA_ARRAY(f->arena, struct tensor, count), *result = ARENA_ARRAY(f->arena, struct tensor, eval_results(f->module));
-	const struct attr *list = attr_get(module_main(f->module), "stream.inputs");
+	const struct attr *list = attr_get(module_main(f->module), KEY_STREAM_INPUTS);
 	for (int i = 0; i < count; i++) {
-		const struct type *type = attr_item(list->items[i].value, "type")->type;
+		const struct type *type = attr_item(list->items[i].value, KEY_TYPE)->type;
 		input[i] = (struct tensor){type, arena_alloc(f->arena, tensor_bytes(type))};
 	}
 	return eval_module(f->module, f->arena, count, input, result);
@@ -623,7 +623,7 @@ static int nest_of(const struct block *body, const struct value *argument)
 	for (const struct op *op = body->first; op; op = op->next) {
 		if (op->code != OP_FOR)
 			continue;
-		layers = attr_get(op, "stream.layer") ? op : layers;
+		layers = attr_get(op, KEY_STREAM_LAYER) ? op : layers;
 		if (uses(op, argument)) {
 			found = loops;
 			behind = layers && op != layers;
@@ -656,12 +656,12 @@ static void read_network(struct fixture *f, struct network *n)
 		bool channel = op->code == OP_FIFO || op->code == OP_BLOCKS;
 		if (channel) {
 			op->result[0]->id = n->channels;
-			n->channel[n->channels] = (struct channel){-1, -1, n->channel[n->channels].whole, op->result[0]->type->depth, op->code == OP_BLOCKS, attr_get(op, "stream.ring")};
+			n->channel[n->channels] = (struct channel){-1, -1, n->channel[n->channels].whole, op->result[0]->type->depth, op->code == OP_BLOCKS, attr_get(op, KEY_STREAM_LAYER_FEEDBACK)};
 			n->channels++;
 		}
 		if (op->code != OP_CALL)
 			continue;
-		const struct block *body = module_find(f->module, attr_text_or(op, "callee", ""))->region[0];
+		const struct block *body = module_find(f->module, attr_text_or(op, KEY_CALLEE, ""))->region[0];
 		for (int a = 0; a < op->operands; a++) {
 			struct value *value = op->operand[a];
 			if (!value->def)

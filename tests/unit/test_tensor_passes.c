@@ -678,23 +678,23 @@ static void test_negative_borders_cut(void **state)
 static const char three_arguments[] = "func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>) -> tensor<2xf32> {\n  return %a : tensor<2xf32>\n}\n";
 
 /* What the import would have refused or filled in already: the attributes are set afterwards. */
-static void set_port(struct session *s, const char *list, int index, const char *name, const char *role)
+static void set_port(struct session *s, enum attr_key list, int index, const char *name, const char *role)
 {
 	struct op *main = module_main(s->module);
-	const struct type *type = attr_get(main, "function_type")->type;
-	int count = strcmp(list, "arg_attrs") ? type->outputs : type->inputs, given = 0;
+	const struct type *type = attr_get(main, KEY_FUNCTION_TYPE)->type;
+	int count = list != KEY_ARG_ATTRS ? type->outputs : type->inputs, given = 0;
 	const struct attr *old = attr_get(main, list), **items = ARENA_ARRAY(s->arena, const struct attr *, count);
 	struct named named[2];
 	if (name)
-		named[given++] = (struct named){"stream.name", attr_string(s->module, name)};
+		named[given++] = (struct named){key_name(KEY_STREAM_NAME), attr_string(s->module, name)};
 	if (role)
-		named[given++] = (struct named){"stream.role", attr_string(s->module, role)};
+		named[given++] = (struct named){key_name(KEY_STREAM_ROLE), attr_string(s->module, role)};
 	for (int i = 0; i < count; i++)
 		items[i] = i == index ? attr_dictionary(s->module, given, named) : old->items[i].value;
 	attr_set(s->module, main, list, attr_array(s->module, count, items));
 }
 
-static void expect_bad_port(const char *list, const char *name, const char *role, const char *part)
+static void expect_bad_port(enum attr_key list, const char *name, const char *role, const char *part)
 {
 	struct session s;
 	struct pass_context context = {0};
@@ -710,14 +710,14 @@ static void expect_bad_port(const char *list, const char *name, const char *role
 static void test_roles_are_checked(void **state)
 {
 	(void)state;
-	expect_bad_port("arg_attrs", "x", "wait", "argument 0 of main has stream.role \"wait\"");
-	expect_bad_port("res_attrs", "y", "weight", "result 0 of main has stream.role \"weight\"");
-	expect_bad_port("res_attrs", "y", "state", "no argument of role state is named \"y\"");
+	expect_bad_port(KEY_ARG_ATTRS, "x", "wait", "argument 0 of main has stream.role \"wait\"");
+	expect_bad_port(KEY_RES_ATTRS, "y", "weight", "result 0 of main has stream.role \"weight\"");
+	expect_bad_port(KEY_RES_ATTRS, "y", "state", "no argument of role state is named \"y\"");
 }
 
 static const char *name_of(struct session *s, int argument)
 {
-	return function_argument_attr(module_main(s->module), argument, "stream.name")->text;
+	return function_argument_attr(module_main(s->module), argument, KEY_STREAM_NAME)->text;
 }
 
 static void test_names_are_unique(void **state)
@@ -726,17 +726,17 @@ static void test_names_are_unique(void **state)
 	struct session s;
 	struct pass_context context = {0};
 	start(&s, three_arguments);
-	set_port(&s, "arg_attrs", 0, NULL, NULL);
-	set_port(&s, "arg_attrs", 1, "arg0", "weight");
-	set_port(&s, "arg_attrs", 2, "arg0", NULL);
-	attr_set(s.module, module_main(s.module), "res_attrs", NULL);
+	set_port(&s, KEY_ARG_ATTRS, 0, NULL, NULL);
+	set_port(&s, KEY_ARG_ATTRS, 1, "arg0", "weight");
+	set_port(&s, KEY_ARG_ATTRS, 2, "arg0", NULL);
+	attr_set(s.module, module_main(s.module), KEY_RES_ATTRS, NULL);
 	assert_true(name_arguments(&context, s.module));
 	assert_string_equal(name_of(&s, 0), "arg0_2");
 	assert_string_equal(name_of(&s, 1), "arg0");
 	assert_string_equal(name_of(&s, 2), "arg0_1");
-	assert_string_equal(function_argument_attr(module_main(s.module), 0, "stream.role")->text, "input");
-	assert_string_equal(function_argument_attr(module_main(s.module), 1, "stream.role")->text, "weight");
-	assert_string_equal(function_result_attr(module_main(s.module), 0, "stream.name")->text, "result0");
+	assert_string_equal(function_argument_attr(module_main(s.module), 0, KEY_STREAM_ROLE)->text, "input");
+	assert_string_equal(function_argument_attr(module_main(s.module), 1, KEY_STREAM_ROLE)->text, "weight");
+	assert_string_equal(function_result_attr(module_main(s.module), 0, KEY_STREAM_NAME)->text, "result0");
 	finish(&s);
 }
 

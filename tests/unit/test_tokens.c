@@ -85,16 +85,16 @@ struct memory {               /* of the emitted design */
 
 static void move(struct design_case *c, const struct memory *memory, int input, void *data, bool pack)
 {
-	const struct attr *buffers = attr_get(module_main(c->module), "stream.buffers"), *inputs = attr_get(module_main(c->module), "stream.inputs");
+	const struct attr *buffers = attr_get(module_main(c->module), KEY_STREAM_BUFFERS), *inputs = attr_get(module_main(c->module), KEY_STREAM_INPUTS);
 	struct tensor tensor = {c->input[input].type, data};
 	for (int b = 0; b < buffers->count; b++)
-		emitted_move(c->arena, buffers->items[b].value, memory->image[b], attr_item(inputs->items[input].value, "name")->text, &tensor, pack);
+		emitted_move(c->arena, buffers->items[b].value, memory->image[b], attr_item(inputs->items[input].value, KEY_NAME)->text, &tensor, pack);
 }
 
 static struct memory load(struct design_case *c)
 {
 	const struct op *main = module_main(c->module);
-	const struct attr *buffers = attr_get(main, "stream.buffers");
+	const struct attr *buffers = attr_get(main, KEY_STREAM_BUFFERS);
 	struct memory memory = {.image = ARENA_ARRAY(c->arena, char *, buffers->count)};
 	struct text source = text_new(c->arena);
 	assert_true(emit_hls(c->module, platform_load(c->arena, &c->diag, "u55c"), "tokens", &source));
@@ -103,10 +103,10 @@ static struct memory load(struct design_case *c)
 	assert_non_null(memory.function);
 	for (int b = 0; b < buffers->count; b++) {
 		const struct attr *buffer = buffers->items[b].value;
-		char *image = arena_alloc(c->arena, (size_t)(attr_item(buffer, "words")->integer * emit_bytes(attr_item(buffer, "word")->type)) + 64);
+		char *image = arena_alloc(c->arena, (size_t)(attr_item(buffer, KEY_WORDS)->integer * emit_bytes(attr_item(buffer, KEY_WORD)->type)) + 64);
 		memory.image[b] = image + (-(uintptr_t)image & 63);
 		for (int p = 0; p < emit_ports(c->module); p++)
-			if (text_same(emit_port(main, p).buffer, attr_item(buffer, "name")->text))
+			if (text_same(emit_port(main, p).buffer, attr_item(buffer, KEY_NAME)->text))
 				memory.port[p] = memory.image[b];
 	}
 	return memory;
@@ -114,14 +114,14 @@ static struct memory load(struct design_case *c)
 
 static int64_t *text_in(struct design_case *c, const struct memory *memory)
 {
-	const struct attr *buffers = attr_get(module_main(c->module), "stream.buffers");
+	const struct attr *buffers = attr_get(module_main(c->module), KEY_STREAM_BUFFERS);
 	struct feedback feedback;
 	int b = 0;
 	assert_true(feedback_read(module_main(c->module), &feedback));
 	assert_true(feedback.most == ROWS && feedback.elements == SEQUENCES);
-	while (!text_same(attr_item(buffers->items[b].value, "name")->text, feedback.buffer))
+	while (!text_same(attr_item(buffers->items[b].value, KEY_NAME)->text, feedback.buffer))
 		b++;
-	assert_string_equal(type_scalar(attr_item(buffers->items[b].value, "word")->type)->text, "i64");
+	assert_string_equal(type_scalar(attr_item(buffers->items[b].value, KEY_WORD)->type)->text, "i64");
 	return (int64_t *)(uintptr_t)memory->image[b] + feedback.offset;
 }
 
@@ -207,7 +207,7 @@ static void time_between_tokens_counts(void **state)
 	int64_t between = feedback_cycles(platform, module_main(c.module), 1);
 	struct flow_options twice = {.arena = c.arena, .launches = 2};
 	assert_int_equal(flow_run(flow_open(c.arena, platform, c.module), &twice, &with), FLOW_DONE);
-	attr_set(c.module, module_main(c.module), "stream.feedback", NULL);
+	attr_set(c.module, module_main(c.module), KEY_STREAM_FEEDBACK, NULL);
 	assert_int_equal(flow_run(flow_open(c.arena, platform, c.module), &twice, &without), FLOW_DONE);
 	assert_true(between > 2 * platform->memory_latency);
 	assert_int_equal(with.cycles, without.cycles + 2 * between);

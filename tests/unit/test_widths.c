@@ -452,10 +452,10 @@ static struct width_phase phase_of(struct module *module, int64_t outputs, int64
 		block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 1, &weight, type_integer(module, 4))), block_add_argument(module, block, type_shaped(module, TYPE_TENSOR, 1, &scale, type_float(module, 16)))};
 	struct op *op = op_new(module, OP_CONTRACT, (struct location){0}, 4, operand, 1, &result);
 	struct width_phase phase;
-	attr_set(module, op, "tokens", attr_integer(module, 32));
-	attr_set(module, op, "abreast", attr_integer(module, 8));
+	attr_set(module, op, KEY_TOKENS, attr_integer(module, 32));
+	attr_set(module, op, KEY_TOKENS_PER_CYCLE, attr_integer(module, 8));
 	if (single)
-		attr_set(module, op, "rows", attr_string(module, "tokens"));
+		attr_set(module, op, KEY_TOKEN_COUNT, attr_string(module, "tokens"));
 	widths_through_unit(op->result[0], 16, 8, single, &phase);
 	return phase;
 }
